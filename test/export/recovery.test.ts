@@ -1,20 +1,17 @@
 // What later processes make of the files that earlier ones have left.
 import '../support/virtual-timers.ts';
 
-import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ConfigureOptions } from '../../src/export/configure-options.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, settle, until } from '../support/delivery.ts';
-import { root } from '../support/folders.ts';
 import { type Machine, machine } from '../support/processes.ts';
 
 const writeAhead = { durability: 'write-ahead' } as const;
-const BAD_BYTES_MAX = 10 * 1024 * 1024;
 
 /** A process that leaves `count` runs on disk, in files of so many. */
-async function left({ start }: Machine, count: number, perFile = count, name = 'kept'): Promise<string[]> {
+async function left({ start }: Machine, count: number, perFile = count): Promise<string[]> {
   const process = await start({
     reply: () => 503,
     limits: { batchRuns: 1, requestsInFlight: 1, requestTimeoutMs: 1e9, spillAfterMs: 1 },
@@ -22,8 +19,8 @@ async function left({ start }: Machine, count: number, perFile = count, name = '
   process.service.reply = () => 'hold';
   const names: string[] = [];
   for (let number = 1; number <= count; number++) {
-    names.push(`${name} ${number}`);
-    process.whole(`${name} ${number}`);
+    names.push(`kept ${number}`);
+    process.whole(`kept ${number}`);
     if (number % perFile === 0 && number < count) await advance(2_000);
   }
   process.exit();
@@ -62,6 +59,38 @@ describe('a process that was killed', () => {
 
     expect([...new Set(arrived)]).toEqual(names.map((name) => `whole ${name}`));
     expect(stats()).toMatchObject({ recovered: 12 + 8, dropped: 0 });
+  });
+
+  it('leaves nothing of what it had delivered', async () => {
+    const { start, deliverRest } = machine();
+    const first = await start({ options: writeAhead });
+    first.wholes(3);
+    await first.flush();
+    first.service.reply = () => 'hold';
+    first.whole('4');
+    first.kill();
+    const { service } = await deliverRest();
+
+    expect(service.batches.flat().sort()).toEqual(['whole 1', 'whole 2', 'whole 3', 'whole 4', 'whole last']);
+  });
+
+  it('leaves no file that it had delivered of those of earlier processes', async () => {
+    const earlier = machine();
+    const names = await left(earlier, 12, 4);
+    let accepted = 0;
+    const second = await earlier.start({ limits: { batchRuns: 4, requestsInFlight: 1 } });
+    second.service.reply = () => (accepted++ < 2 ? 202 : 'hold');
+    const before = second.service.requests.length;
+    second.start('second');
+    await until(() => second.service.requests.length === before + 3);
+    const delivered = second.service.batches.slice(before, before + 2).flat();
+    second.kill();
+    const { service } = await earlier.deliverRest();
+    const later = service.batches.slice(before + 3).flat();
+
+    expect(delivered).toEqual(expect.arrayContaining(names.slice(0, 4).map((name) => `whole ${name}`)));
+    expect(later.filter((name) => name.startsWith('whole kept') && delivered.includes(name))).toEqual([]);
+    expect(later).toContain('whole kept 12');
   });
 
   it('leaves runs that are sent although an earlier one fails again and again', async () => {
@@ -113,13 +142,19 @@ describe('a process that was killed', () => {
     service.reply = () => 202;
   });
 
-  it('leaves nothing to a process with another key', async () => {
+  it.each<[string, ConfigureOptions, ConfigureOptions, number]>([
+    ['another key', { apiKey: 'one' }, { apiKey: 'two' }, 0],
+    ['no key', { apiKey: 'one' }, {}, 0],
+    ['another workspace', { workspaceId: 'v' }, { workspaceId: 'w' }, 0],
+    ['no workspace', { apiKey: 'one', workspaceId: 'v' }, { apiKey: 'one' }, 0],
+    ['the same key', { apiKey: 'one' }, { apiKey: 'one' }, 1],
+    ['the same workspace and another key', { apiKey: 'one', workspaceId: 'v' }, { apiKey: 'two', workspaceId: 'v' }, 1],
+  ])('leaves to a process with %s: %j, %j, %i', async (_, before, after, recovered) => {
     const { start, deliverRest } = machine();
-    const first = await start({ options: { apiKey: 'one' }, reply: () => 'hold' });
+    const first = await start({ options: before, reply: () => 'hold' });
     first.whole();
     first.exit();
-    expect((await deliverRest({ options: { apiKey: 'two' } })).stats()).toMatchObject({ recovered: 0 });
-    expect((await deliverRest({ options: { apiKey: 'one' } })).stats()).toMatchObject({ recovered: 1 });
+    expect((await deliverRest({ options: after })).stats()).toMatchObject({ recovered });
   });
 
   it.each([
@@ -221,6 +256,19 @@ describe('a process with the same id as another', () => {
   });
 });
 
+it('a process that was suspended and counted as dead keeps what it records after its next heartbeat', async () => {
+  const { disk, start } = machine();
+  const suspended = await start({ options: writeAhead, reply: () => 'hold' });
+  suspended.whole('before');
+  disk.nowMs += 120_000;
+  const other = await start({ options: writeAhead });
+  other.whole();
+  await until(() => other.stats().recovered === 1);
+  await advance(6_000);
+  suspended.whole('canary after');
+  expect(disk.text).toContain('canary after');
+});
+
 it('files of another kind are left alone', async () => {
   const earlier = machine();
   await left(earlier, 1);
@@ -229,168 +277,4 @@ it('files of another kind are left alone', async () => {
   for (const name of foreign) earlier.disk.plant(name, Buffer.from('mine'));
   expect((await earlier.deliverRest()).stats()).toMatchObject({ recovered: 1, dropped: 0 });
   for (const name of foreign) expect(earlier.disk.files).toContain(name);
-});
-
-describe('a file', () => {
-  const golden = (name: string): Buffer => readFileSync(join(root, `test/fixtures/spool/${name}.seg`));
-
-  it('of an earlier version is delivered, with a name that counts deaths too', async () => {
-    for (const rename of [(path: string) => path, (path: string) => path.replace(/\.seg$/, '.a5.seg')]) {
-      const earlier = machine();
-      await left(earlier, 1);
-      const [path = ''] = earlier.segments();
-      earlier.disk.remove(path);
-      earlier.disk.plant(rename(path), golden('version-1'));
-      const { stats } = await earlier.deliverRest();
-
-      expect(stats()).toMatchObject({ recovered: 2, dropped: 0 });
-      expect(earlier.segments()).toEqual([]);
-    }
-  });
-
-  it('of a later version is left as it is, and one line reports it', async () => {
-    const earlier = machine();
-    await left(earlier, 1);
-    const [path = ''] = earlier.segments();
-    const later = golden('version-3');
-    earlier.disk.damage(path, () => later);
-    for (let restarts = 0; restarts < 7; restarts++) {
-      const { lines, stats } = await earlier.deliverRest();
-      expect(stats()).toMatchObject({ recovered: 0, sent: 1, dropped: 0 });
-      const [kept = ''] = earlier.segments();
-      expect(basename(kept)).toBe(basename(path));
-      expect(earlier.disk.read(kept)).toEqual(later);
-      expect(lines[0]).toContain('was written by a later version of runspan and is left as it is; upgrade');
-    }
-  });
-
-  it('that is torn, zeroed, truncated or has a changed payload costs the runs that it hits alone', async () => {
-    const harm = fc.oneof(
-      fc.double({ min: 0, max: 1, noNaN: true }).map((share) => ({ kind: 'truncated' as const, share })),
-      fc.double({ min: 0, max: 1, noNaN: true }).map((share) => ({ kind: 'zeroed' as const, share })),
-      fc.integer({ min: 1, max: 12 }).map((number) => ({ kind: 'payload' as const, number })),
-      fc.constantFrom('garbage' as const, 'empty' as const).map((kind) => ({ kind })),
-    );
-    await fc.assert(
-      fc.asyncProperty(harm, fc.boolean(), async (given, isWriteAhead) => {
-        const { disk, start, deliverRest, segments } = machine();
-        const first = await start({ options: isWriteAhead ? writeAhead : {}, reply: () => 'hold' });
-        for (let number = 1; number <= 12; number++) first.whole(`r${number}`, { inputs: { canary: `<${number}>` } });
-        first.exit();
-        const [path = ''] = segments();
-        disk.damage(path, (bytes) => {
-          if (given.kind === 'garbage') return Buffer.from('rubbish');
-          if (given.kind === 'empty') return Buffer.alloc(0);
-          if (given.kind === 'truncated') return bytes.subarray(0, Math.floor(bytes.length * given.share));
-          if (given.kind === 'zeroed') return bytes.fill(0, Math.floor(bytes.length * given.share));
-          if (given.kind === 'payload') {
-            const canary = `<${given.number}>`;
-            for (let at = bytes.indexOf(canary); at >= 0; at = bytes.indexOf(canary, at))
-              bytes[at] = (bytes[at] ?? 0) ^ 1;
-          }
-          return bytes;
-        });
-        const { stats, service, drops } = await deliverRest();
-        const { recovered, sent, droppedByReason } = stats();
-
-        expect(addsUp(stats())).toBe(true);
-        expect(recovered).toBe(sent - 1 + droppedByReason.corrupt);
-        expect(drops.every((drop) => drop.startsWith('corrupt'))).toBe(true);
-        // Each run that arrives is as it was.
-        const arrived = service.requests.flatMap(({ arrivals }) => arrivals).filter(({ name }) => name.startsWith('r'));
-        for (const { name, fields } of arrived) expect(fields.inputs).toEqual({ canary: `<${name.slice(1)}>` });
-        if (given.kind === 'payload') {
-          expect(sent - 1).toBe(11);
-          expect(droppedByReason.corrupt).toBe(1);
-        }
-        if (given.kind === 'truncated' || given.kind === 'zeroed') {
-          expect(sent - 1).toBeGreaterThanOrEqual(Math.floor(12 * given.share * (isWriteAhead ? 0.4 : 0.9)) - 1);
-        }
-        expect(segments().filter((file) => !file.includes('/bad/'))).toEqual([]);
-      }),
-      { numRuns: 30 },
-    );
-  });
-
-  it('that is damaged is set aside once its other runs are delivered, and reported in one line', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.wholes(3);
-    first.exit();
-    const [path = ''] = segments();
-    // A journal of names alone leaves the length of a file, and zeros where nothing was written yet.
-    disk.damage(path, (bytes) => bytes.fill(0, bytes.length - 40));
-    const bytes = disk.read(path);
-    const { lines, stats } = await deliverRest();
-
-    expect(stats()).toMatchObject({ recovered: 3, sent: 3, droppedByReason: { corrupt: 1 } });
-    const [bad = ''] = segments();
-    expect(dirname(bad)).toMatch(/\/bad$/);
-    expect(disk.read(bad)).toEqual(bytes);
-    expect(lines.filter((line) => line.includes('is damaged'))).toHaveLength(1);
-  });
-
-  it('that is damaged is kept with others up to 10 MiB, the newest of them', async () => {
-    const earlier = machine();
-    const third = Math.ceil(BAD_BYTES_MAX / 3) + 1;
-    for (let number = 1; number <= 4; number++) await left(earlier, 1, 1, `kept ${number}`);
-    const paths = earlier.segments();
-    expect(paths).toHaveLength(4);
-    for (const path of paths) earlier.disk.damage(path, () => Buffer.alloc(third));
-    await earlier.deliverRest();
-    const kept = earlier.segments();
-
-    expect(kept.length).toBeGreaterThan(0);
-    expect(kept.reduce((sum, path) => sum + earlier.disk.read(path).length, 0)).toBeLessThanOrEqual(BAD_BYTES_MAX);
-  });
-
-  it('whose record of a start is damaged costs nothing if that of the end is whole', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ options: writeAhead, reply: () => 'hold' });
-    first.start('ask', { inputs: { text: 'canary' } }).end({ a: 1 });
-    first.kill();
-    const [path = ''] = segments();
-    disk.damage(path, (bytes) => {
-      const at = bytes.indexOf('canary');
-      bytes[at] = (bytes[at] ?? 0) ^ 1;
-      return bytes;
-    });
-    const { stats, service } = await deliverRest();
-
-    expect(stats()).toMatchObject({ recovered: 1, sent: 2, dropped: 0 });
-    expect(service.arrivals('ask').at(-1)?.isEnded).toBe(true);
-  });
-
-  it('whose record of an end is damaged costs that run, once, though that of its start is whole', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ options: writeAhead, reply: () => 'hold' });
-    first.start('ask').end({ text: 'canary' });
-    first.kill();
-    disk.damage(segments()[0] ?? '', (bytes) => {
-      const at = bytes.indexOf('canary');
-      bytes[at] = (bytes[at] ?? 0) ^ 1;
-      return bytes;
-    });
-    const { stats, drops } = await deliverRest();
-
-    expect(drops).toHaveLength(1);
-    expect(stats()).toMatchObject({ recovered: 1, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
-  });
-
-  it('that is damaged is counted by the process that sets it aside, and by no other', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.wholes(3);
-    first.exit();
-    disk.damage(segments()[0] ?? '', (bytes) => bytes.subarray(0, -1));
-    const second = await start({ reply: () => 'hold' });
-    second.start('second');
-    await settle();
-    await advance(1_000);
-    await second.close({ timeoutMs: 0 });
-    expect(second.stats()).toMatchObject({ dropped: 0 });
-    second.kill();
-
-    expect((await deliverRest()).stats()).toMatchObject({ recovered: 4, droppedByReason: { corrupt: 1 } });
-  });
 });

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { expectPromised } from './kill-expectation.ts';
-import { type Cell, cells, titleOf } from './kill-matrix.ts';
+import { type Cell, cells, DURABILITIES, titleOf } from './kill-matrix.ts';
 
 /** The whole matrix takes minutes: `npm run test:faults -- kill`. */
 const FEW = [
   'natural × memory × up',
+  ...['natural', 'process.exit', 'SIGTERM'].flatMap((ending) =>
+    DURABILITIES.map((durability) => `${ending} × ${durability} × hanging`),
+  ),
   'process.exit × memory × up',
   'SIGTERM × memory × up',
   'SIGINT twice × memory × hanging',
@@ -13,8 +16,8 @@ const FEW = [
 
 const cell = (title: string): Cell => cells.find((one) => titleOf(one) === title) as Cell;
 
-describe('what is promised of runs at the end of a program', () => {
-  it('is said for every way to end, every durability, and every trouble of the service', () => {
+describe('the promise about runs at the end of a program', () => {
+  it('exists for every ending, durability and service', () => {
     expect(cells).toHaveLength(10 * 3 * 3);
     expect(cells.filter(({ promised }) => !['now', 'later', 'told', 'none'].includes(promised))).toEqual([]);
   });

@@ -1,0 +1,254 @@
+// Files of earlier processes that are damaged, or written by another version.
+import '../support/virtual-timers.ts';
+
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addsUp } from '../support/adds-up.ts';
+import { advance, settle } from '../support/delivery.ts';
+import { root } from '../support/folders.ts';
+import { machine, type Process } from '../support/processes.ts';
+
+const BAD_BYTES_MAX = 10 * 1024 * 1024;
+
+/** Damages the file that a process leaves after `record`, and starts the process that delivers the rest. */
+async function afterDamage(
+  record: (process: Process) => void,
+  harm: (bytes: Buffer) => Buffer,
+  durability: 'spill' | 'write-ahead' = 'spill',
+) {
+  const made = machine();
+  const first = await made.start({ options: { durability }, reply: () => 'hold' });
+  record(first);
+  first.exit();
+  const [path = ''] = made.segments();
+  made.disk.damage(path, harm);
+  return { ...made, path, last: await made.deliverRest() };
+}
+
+/** Changes one byte of the text `canary`. */
+function flipCanary(bytes: Buffer): Buffer {
+  const at = bytes.indexOf('canary');
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  return bytes;
+}
+
+const RUNS = 12;
+const MAGIC_BYTES = 4;
+const HEAD_BYTES = 60;
+const ALL = Array.from({ length: RUNS }, (_, number) => number);
+
+/** Damages a file. Returns the numbers of the runs that are intact, and how many others are known to be missing. */
+type Harm = (bytes: Buffer, starts: readonly number[]) => { file: Buffer; kept: number[]; corrupt: number };
+
+const share = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+/** A damaged head ends the file. A damaged payload costs its run. */
+const flipped = fc.tuple(share, fc.nat(7)).map(
+  ([at, bit]): Harm =>
+    (bytes, starts) => {
+      const place = Math.floor(at * bytes.length);
+      bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
+      const index = starts.findLastIndex((start) => start <= place);
+      const isHead = place - (starts[index] ?? 0) < HEAD_BYTES;
+      const kept = ALL.filter((number) => number < index || (number > index && !isHead));
+      return { file: bytes, kept, corrupt: RUNS - kept.length };
+    },
+);
+
+/** A cut counts as one missing run. Zeros at the end count as none, and may be equal to the bytes that were cut off. */
+const cut = fc.tuple(share, fc.nat(5_000)).map(
+  ([at, zeros]): Harm =>
+    (bytes, starts) => {
+      const length = 1 + Math.floor(at * bytes.length);
+      const ends = [...starts.slice(1), bytes.length];
+      const whole = ends.filter((end) => end <= length).length;
+      const missing = bytes.subarray(length, ends[whole]);
+      const isPadded = missing.length <= zeros && missing.every((byte) => byte === 0);
+      const corrupt = isPadded || ends.includes(length) ? 0 : 1;
+      const file = Buffer.concat([bytes.subarray(0, length), Buffer.alloc(zeros)]);
+      return { file, kept: ALL.slice(0, isPadded ? whole + 1 : whole), corrupt };
+    },
+);
+
+/** The numbers of later frames tell how many runs were in the zeroed part. */
+const zeroed = fc.tuple(fc.nat(10), fc.integer({ min: 1, max: 11 })).map(
+  ([first, count]): Harm =>
+    (bytes, starts) => {
+      const file = bytes.fill(0, starts[first], starts[Math.min(first + count, 11)]);
+      return { file, kept: ALL.slice(0, first), corrupt: RUNS - first };
+    },
+);
+
+const replaced = fc.constant<Harm>(() => ({ file: Buffer.from('rubbish'), kept: [], corrupt: 1 }));
+
+const harms = fc.oneof(
+  { weight: 4, arbitrary: flipped },
+  { weight: 4, arbitrary: cut },
+  { weight: 2, arbitrary: zeroed },
+  replaced,
+);
+
+describe('a file', () => {
+  const golden = (name: string): Buffer => readFileSync(join(root, `test/fixtures/spool/${name}.seg`));
+  const one = ({ whole }: Process): void => void whole();
+
+  it.each(['.seg', '.a1.seg', '.a5.seg'])('of version 1 is delivered with the suffix %s', async (suffix) => {
+    const { disk, start, deliverRest, segments } = machine();
+    const first = await start({ reply: () => 'hold' });
+    first.whole();
+    first.exit();
+    const [path = ''] = segments();
+    disk.remove(path);
+    disk.plant(path.replace('.seg', suffix), golden('version-1'));
+    const last = await deliverRest();
+    const [merged] = last.service.arrivals('ask');
+
+    expect(last.stats()).toMatchObject({ recovered: 2, dropped: 0 });
+    expect(segments()).toEqual([]);
+    expect(merged?.fields).toMatchObject({ inputs: { question: 'wie groß?' }, outputs: { answer: 42 } });
+    expect(last.service.arrivals('model')[0]?.fields).toMatchObject({
+      outputs: { outputs: 1 },
+      error: 'Error: no\n    at x',
+      run_type: 'llm',
+    });
+  });
+
+  it('of version 1 whose last record is cut off is delivered up to that', async () => {
+    const { last } = await afterDamage(one, () => golden('version-1').subarray(0, -1));
+    const [start] = last.service.arrivals('ask über 😀');
+
+    expect(last.stats()).toMatchObject({ recovered: 3, droppedByReason: { corrupt: 1 } });
+    expect(start).toMatchObject({ op: 'post', isEnded: false });
+    expect(start?.fields).toMatchObject({
+      id: '0190a6ba-1c00-7000-8000-000000000001',
+      dotted_order: '20261120T072240123456Z0190a6ba-1c00-7000-8000-000000000001',
+      start_time: '2026-11-20T07:22:40.123456Z',
+      session_name: 'shop',
+      run_type: 'chain',
+      tags: ['a', 'b'],
+      extra: { metadata: { user: 'u1', n: { deep: [1, null] } }, runtime: { sdk: 'runspan' } },
+      inputs: { question: 'wie groß?' },
+    });
+    expect(start?.attachments.get('page')?.toString('hex')).toBe('89504e47ff52535000');
+  });
+
+  it('with a valid checksum and a time that could break a request is damaged', async () => {
+    const bytes = golden('version-1');
+    bytes.write('"\r\n', bytes.indexOf('2026-11-20T07:22:40'));
+    const payload = bytes.subarray(16, 16 + bytes.readUInt32BE(8));
+    bytes.writeUInt32BE(crc32(payload, crc32(bytes.subarray(0, 12))), 12);
+    const { last } = await afterDamage(one, () => bytes);
+    expect(last.service.arrivals('ask über 😀').map(({ op }) => op)).not.toContain('post');
+    expect(last.stats().droppedByReason.corrupt).toBeGreaterThan(0);
+  });
+
+  it('of a later version is left as it is, and one line reports it', async () => {
+    const later = golden('version-3');
+    const { path, disk, last, segments, deliverRest } = await afterDamage(one, () => later);
+    for (const { lines, stats } of [last, await deliverRest(), await deliverRest()]) {
+      expect(stats()).toMatchObject({ recovered: 0, sent: 1, dropped: 0 });
+      expect(lines[0]).toContain('was written by a later version of runspan and is left as it is; upgrade');
+    }
+    const [kept = ''] = segments();
+    expect(basename(kept)).toBe(basename(path));
+    expect(disk.read(kept)).toEqual(later);
+  });
+
+  it('that is damaged loses only the runs at the damage, and counts them as corrupt', async () => {
+    await fc.assert(
+      fc.asyncProperty(harms, async (harm) => {
+        let expected = { kept: ALL, corrupt: 0 };
+        const damage = (bytes: Buffer): Buffer => {
+          const starts: number[] = [];
+          for (let at = 0; at !== -1; at = bytes.indexOf(bytes.subarray(0, MAGIC_BYTES), at + 1)) starts.push(at);
+          expect(starts).toHaveLength(RUNS);
+          const { file, ...rest } = harm(bytes, starts);
+          expected = rest;
+          return file;
+        };
+        const record = ({ whole }: Process): void => {
+          for (const number of ALL) whole(`r${number}`, { inputs: { number, padding: '.'.repeat(number * 7) } });
+        };
+        const { last, segments } = await afterDamage(record, damage);
+        const { stats, service, drops } = last;
+        const { kept, corrupt } = expected;
+        const arrived = service.requests.flatMap(({ arrivals }) => arrivals.filter(({ name }) => name !== 'last'));
+
+        expect(arrived.map(({ fields }) => fields.inputs?.number)).toEqual(kept);
+        expect(stats()).toMatchObject({ recovered: kept.length + corrupt, droppedByReason: { corrupt } });
+        expect(addsUp(stats())).toBe(true);
+        expect(drops).toHaveLength(corrupt);
+        expect(segments().filter((file) => !file.includes('/bad/'))).toEqual([]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('that is damaged is set aside once its other runs are delivered, and reported in one line', async () => {
+    let bytes: Buffer = Buffer.alloc(0);
+    // A journal of names alone leaves the length of a file, and zeros where nothing was written yet.
+    const harm = (whole: Buffer): Buffer => {
+      bytes = whole.fill(0, whole.length - 40);
+      return bytes;
+    };
+    const { last, disk, segments } = await afterDamage(({ wholes }) => void wholes(3), harm);
+
+    expect(last.stats()).toMatchObject({ recovered: 3, sent: 3, droppedByReason: { corrupt: 1 } });
+    const [bad = ''] = segments();
+    expect(dirname(bad)).toMatch(/\/bad$/);
+    expect(disk.read(bad)).toEqual(bytes);
+    expect(last.lines.filter((line) => line.includes('is damaged'))).toHaveLength(1);
+  });
+
+  it('that is damaged is kept with others up to 10 MiB, the newest of them', async () => {
+    const { disk, start, deliverRest, segments } = machine();
+    for (let count = 0; count < 4; count++) {
+      const process = await start({ reply: () => 'hold' });
+      process.whole();
+      process.exit();
+    }
+    expect(segments()).toHaveLength(4);
+    for (const path of segments()) disk.damage(path, () => Buffer.alloc(Math.ceil(BAD_BYTES_MAX / 3) + 1));
+    await deliverRest();
+    const kept = segments();
+
+    expect(kept.length).toBeGreaterThan(0);
+    expect(kept.reduce((sum, path) => sum + disk.read(path).length, 0)).toBeLessThanOrEqual(BAD_BYTES_MAX);
+  });
+
+  it('whose record of a start is damaged costs nothing if that of the end is intact', async () => {
+    const record = ({ start }: Process): void => start('ask', { inputs: { text: 'canary' } }).end({ a: 1 });
+    const { last } = await afterDamage(record, flipCanary, 'write-ahead');
+
+    expect(last.stats()).toMatchObject({ recovered: 1, sent: 2, dropped: 0 });
+    expect(last.service.arrivals('ask').at(-1)?.isEnded).toBe(true);
+  });
+
+  it('whose record of an end is damaged costs that run, once, though that of its start is intact', async () => {
+    const record = ({ start }: Process): void => start('ask').end({ text: 'canary' });
+    const { last } = await afterDamage(record, flipCanary, 'write-ahead');
+
+    expect(last.drops).toHaveLength(1);
+    expect(last.stats()).toMatchObject({ recovered: 1, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
+  });
+
+  it('that is damaged is counted by the process that sets it aside, and by no other', async () => {
+    const { disk, start, deliverRest, segments } = machine();
+    const first = await start({ reply: () => 'hold' });
+    first.wholes(3);
+    first.exit();
+    disk.damage(segments()[0] ?? '', (bytes) => bytes.subarray(0, -1));
+    const second = await start({ reply: () => 'hold' });
+    second.start('second');
+    await settle();
+    await advance(1_000);
+    await second.close({ timeoutMs: 0 });
+    expect(second.stats()).toMatchObject({ dropped: 0 });
+    second.kill();
+
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 4, droppedByReason: { corrupt: 1 } });
+  });
+});
