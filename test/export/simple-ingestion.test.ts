@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
-import type { Reply, Verdict } from '../support/scripted-service.ts';
+import type { Reply, ServiceInfo } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 /** Responds to single runs alone, with the given function. */
@@ -14,7 +14,7 @@ const simple =
   (request, index) =>
     request.isMultipart ? 405 : reply(request, index);
 
-const info = (body: unknown): Verdict => ({ status: 200, body: JSON.stringify(body) });
+const info = (body: unknown): ServiceInfo => ({ status: 200, body: JSON.stringify(body) });
 
 describe('a service without multipart ingestion', () => {
   it.each([404, 405, 501, 415])(
@@ -260,7 +260,7 @@ describe('a service without multipart ingestion', () => {
 
 describe('GET /info', () => {
   /** The largest batches, in runs and in bytes, that runs are sent in once the service has answered. */
-  async function largest(answer: Verdict, runs: number, length = 0): Promise<{ runs: number; bytes: number }> {
+  async function largest(answer: ServiceInfo, runs: number, length = 0): Promise<{ runs: number; bytes: number }> {
     const { whole, flush, service, close } = await delivery({ limits: onFlush, info: answer });
     whole('first');
     await flush();
@@ -323,7 +323,7 @@ describe('GET /info', () => {
     );
   });
 
-  it.each<[string, Verdict]>([
+  it.each<[string, ServiceInfo]>([
     ['a missing page', 404],
     ['an error', { status: 500, body: '{"batch_ingest_config":{"size_limit":5}}' }],
     ['no JSON', { status: 200, body: '<html>' }],
@@ -344,7 +344,7 @@ describe('GET /info', () => {
     expect(service.infoRequests).toBe(2);
   });
 
-  it.each<[Verdict, number, number]>([
+  it.each<[ServiceInfo, number, number]>([
     // A connection that breaks is tried twice.
     [503, 30, 36],
     ['reset', 60, 72],

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
@@ -39,12 +39,12 @@ export interface ServiceResponse {
   readonly body?: string | Buffer;
 }
 
-/** `hold` never responds; `reset` breaks the connection. */
-export type Verdict = number | ServiceResponse | 'hold' | 'reset';
+/** `hold` never responds; `reset` breaks the connection; a function writes to the socket instead of a response. */
+export type Verdict = number | ServiceResponse | 'hold' | 'reset' | ((socket: Socket) => unknown);
 
 export type Reply = (request: IngestRequest, index: number) => Verdict | Promise<Verdict>;
 
-export type ServiceInfo = Verdict | (() => Verdict | Promise<Verdict>);
+export type ServiceInfo = Exclude<Verdict, (socket: Socket) => unknown> | (() => Verdict | Promise<Verdict>);
 
 export interface ScriptedService {
   readonly url: string;
@@ -127,6 +127,7 @@ function respond(response: ServerResponse, verdict: Verdict): void {
   traffic.count++;
   if (verdict === 'hold') return;
   if (verdict === 'reset') return void response.socket?.resetAndDestroy();
+  if (typeof verdict === 'function') return void (response.socket && verdict(response.socket));
   const { status, headers = {}, body = '{}' } = typeof verdict === 'number' ? { status: verdict } : verdict;
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(status === 204 ? '' : body);
 }

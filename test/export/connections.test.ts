@@ -1,0 +1,191 @@
+// An exporter before services that cannot be reached, that go away, or that are not trusted.
+
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo, LookupFunction } from 'node:net';
+import { join } from 'node:path';
+import { Agent } from 'undici';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { ConfigureOptions } from '../../src/export/configure-options.ts';
+import { exporterTo, recordSingles } from '../support/delivering.ts';
+import { root } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { accepting, scriptServer } from '../support/script-server.ts';
+import { told } from '../support/told.ts';
+import { until, virtualTime } from '../support/virtual-time.ts';
+
+/** An exporter, and the warnings that it logs. Waits take no time. */
+function exporterWith(endpoint: string, limits: ConfigureOptions['limits'] = {}, options: ConfigureOptions = {}) {
+  const lines: string[] = [];
+  const log: ConfigureOptions['log'] = (level, line) => void (level === 'warn' && lines.push(line));
+  return { lines, exporter: exporterTo(endpoint, limits, { log, ...options }, virtualTime(true)) };
+}
+
+/** Accepts every request on this port, until the test has finished or `stop` is called. */
+async function listen(port = 0) {
+  const server: Server = createServer((request, response) => request.resume().on('end', () => response.end('{}')));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const stop = async (): Promise<void> => {
+    if (!server.listening) return;
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  };
+  onTestFinished(stop);
+  return { port: (server.address() as AddressInfo).port, stop };
+}
+
+describe('a service that goes away', () => {
+  it('under load and returns receives every run', async () => {
+    told();
+    const first = await listen();
+    const { exporter } = exporterWith(`http://127.0.0.1:${first.port}`, { batchRuns: 5 });
+    recordSingles(exporter, 60);
+    await until(() => exporter.stats().sent > 0);
+    await first.stop();
+    recordSingles(exporter, 60);
+    const { requests } = exporter.stats();
+    await until(() => exporter.stats().requests.multipart > requests.multipart + 4);
+    await listen(first.port);
+
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+    expect(exporter.stats()).toMatchObject({ created: 120, sent: 120, dropped: 0 });
+  });
+
+  it('is reported in one line with advice, and another when it is back', async () => {
+    const { port, stop } = await listen();
+    await stop();
+    const { exporter, lines } = exporterWith(`http://127.0.0.1:${port}`, { batchRuns: 1 });
+    recordSingles(exporter, 8);
+    await until(() => exporter.stats().requests.multipart > 12);
+    await listen(port);
+    await exporter.close();
+
+    const service = `delivery to http://127.0.0.1:${port}`;
+    expect(lines).toEqual([
+      `${service} failed: nothing listens there; check the endpoint, and that the service runs (ECONNREFUSED); ` +
+        'the runs are kept and sent again',
+      `${service} works again`,
+    ]);
+  });
+
+  it('while the process was frozen costs no run and no line', async () => {
+    const server = await scriptServer(accepting);
+    const { exporter, lines } = exporterWith(server.url);
+    recordSingles(exporter, 1);
+    expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
+    // A request in the same turn does not know of it, as after a thaw.
+    server.dropConnections();
+    recordSingles(exporter, 1);
+    expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+
+    expect(exporter.stats()).toMatchObject({ sent: 2, dropped: 0 });
+    expect(lines).toEqual([]);
+  });
+});
+
+it.each([
+  ['ENOTFOUND', 'the name of the host is not known; check the endpoint (ENOTFOUND)'],
+  ['EAI_AGAIN', 'names of hosts cannot be looked up for now (EAI_AGAIN)'],
+])('a host name that is not found (%s) is reported, and looked up again until it is', async (code, detail) => {
+  await using server = await ingestServer();
+  let lookups = 0;
+  const lookup: LookupFunction = (hostname, _, callback) => {
+    const error = Object.assign(new Error(`getaddrinfo ${code} ${hostname}`), { code });
+    if (++lookups <= 3) callback(error, '');
+    else callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  };
+  const dispatcher = new Agent({ connect: { lookup } });
+  const endpoint = server.url.replace('127.0.0.1', 'service.test');
+  const { exporter, lines } = exporterWith(endpoint, {}, { dispatcher });
+  recordSingles(exporter, 1);
+  await exporter.close();
+  await dispatcher.close();
+
+  expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
+  expect(lines).toEqual([
+    `delivery to ${endpoint} failed: ${detail}; the runs are kept and sent again`,
+    `delivery to ${endpoint} works again`,
+  ]);
+});
+
+describe('a certificate', () => {
+  it.each([
+    ['self-signed', false, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['expired', true, 'CERT_HAS_EXPIRED'],
+    ['other-host', true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+  ])('that is %s pauses delivery, one line names the code, and no run is lost', async (name, isTrusted, code) => {
+    const pem = readFileSync(join(root, `test/fixtures/tls/for-tests-only-${name}.pem`), 'utf8');
+    const handler = vi.fn((_, response) => response.end());
+    const server = createSecureServer({ key: pem, cert: pem }, handler);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const dispatcher = new Agent({ connect: { ca: pem } });
+    const { port } = server.address() as AddressInfo;
+    const endpoint = `https://127.0.0.1:${port}`;
+    const { exporter, lines } = exporterWith(endpoint, { batchRuns: 1 }, isTrusted ? { dispatcher } : {});
+    recordSingles(exporter, 6);
+    await until(() => lines.length > 0);
+
+    expect(handler).not.toHaveBeenCalled();
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`failed: its certificate .*\\(${code}\\); .*5 minutes$`))]);
+    expect(exporter.stats()).toMatchObject({ created: 6, sent: 0, dropped: 0 });
+    await exporter.close({ timeoutMs: 0 });
+    await dispatcher.close();
+  });
+
+  it('is missing where the service does not speak TLS, which pauses delivery too', async () => {
+    await using server = await ingestServer();
+    const { exporter, lines } = exporterWith(server.url.replace('http:', 'https:'));
+    recordSingles(exporter, 1);
+    void exporter.flush();
+    await until(() => lines.length > 0);
+
+    expect(lines).toEqual([expect.stringContaining('it does not speak TLS')]);
+    expect(server.received).toEqual([]);
+    await exporter.close({ timeoutMs: 0 });
+  });
+});
+
+it('a `fetch` that the application has replaced is not called', async () => {
+  await using server = await ingestServer();
+  const fetch = vi.fn(() => Promise.reject(new Error('mine')));
+  vi.stubGlobal('fetch', fetch);
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const { exporter } = exporterWith(server.url);
+  recordSingles(exporter, 1);
+  await exporter.close();
+
+  expect(exporter.stats()).toMatchObject({ sent: 1 });
+  expect(fetch).not.toHaveBeenCalled();
+});
+
+function throws(thrown: unknown): never {
+  throw thrown;
+}
+
+it.each<[string, () => unknown]>([
+  ['throws', () => throws(new Error('mine sk-secret'))],
+  ['throws null', () => throws(null)],
+  ['rejects with undefined', () => Promise.reject()],
+  ['responds with undefined', () => Promise.resolve(undefined)],
+  ['responds with an object that is no response', () => Promise.resolve({ ok: true })],
+  ['responds with text', () => 'yes'],
+])('a dispatcher that %s is a failure, and the runs are sent again', async (_, request) => {
+  await using server = await ingestServer();
+  const agent = new Agent();
+  let requests = 0;
+  const dispatcher = { request: (options: never) => (requests++ < 5 ? request() : agent.request(options)) };
+  const { exporter, lines } = exporterWith(server.url, {}, { dispatcher: dispatcher as never });
+  recordSingles(exporter, 1);
+  await exporter.close();
+  await agent.close();
+
+  expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
+  expect(lines).toEqual([
+    `delivery to ${server.url} failed: the request failed without a reason; the runs are kept and sent again`,
+    `delivery to ${server.url} works again`,
+  ]);
+});
