@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
-import { readJsonParts } from '../support/multipart-reader.ts';
+import { runNames } from '../support/multipart-reader.ts';
 import { moduleText, runRunspan, startNode } from '../support/program.ts';
 
 const PROCESSES = 10;
@@ -63,9 +63,7 @@ describe('a crash loop while the service is away', () => {
 
     reply = { status: 202 };
     const { code } = await runRunspan(['spool', 'send'], env);
-    const arrived = new Set(
-      accepted.flatMap((request) => [...readJsonParts(request).values()].map(({ name }) => name)),
-    );
+    const arrived = new Set(accepted.flatMap(runNames));
     expect(kept.filter((name) => !arrived.has(name))).toEqual([]);
     expect(code).toBe(0);
   });

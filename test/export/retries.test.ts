@@ -102,6 +102,19 @@ describe('a batch that fails three times', () => {
     },
   );
 
+  it.each<[Verdict]>([[408], [429], [{ status: 503, headers: { 'retry-after': '1' } }]])(
+    'with %j is not halved',
+    async (verdict) => {
+      const { wholes, service, stats } = await delivery({
+        limits: { batchRuns: 4 },
+        reply: (_, index) => (index < 5 ? verdict : 202),
+      });
+      wholes(4);
+      await until(() => stats().sent === 4);
+      expect(service.batches.map((names) => names.length)).toEqual([4, 4, 4, 4, 4, 4]);
+    },
+  );
+
   it('loses no run if the service is at fault, and delivers all once it works', async () => {
     let isDown = true;
     const { wholes, flush, stats } = await delivery({ limits: { batchRuns: 8 }, reply: () => (isDown ? 500 : 202) });
@@ -212,22 +225,6 @@ describe('a run', () => {
 });
 
 describe('a service that refuses everything', () => {
-  it('is probed after 1 s again once it has accepted runs in between', async () => {
-    let status = 401;
-    const { whole, service, lines } = await delivery({ limits: single, reply: () => status });
-    whole();
-    await until(() => service.requests.length === 4);
-    expect(gaps(service)).toEqual([1_000, 5_000, 30_000]);
-    status = 202;
-    await until(() => service.requests.length === 5);
-    status = 401;
-    whole();
-    await until(() => service.requests.length === 7);
-
-    expect(gaps(service).at(-1)).toBe(1_000);
-    expect(lines[0]).toContain('status 401');
-  });
-
   it('counts requests that were under way together as one probe', async () => {
     const { wholes, service } = await delivery({ limits: { batchRuns: 1, requestsInFlight: 4 }, reply: () => 403 });
     wholes(4);

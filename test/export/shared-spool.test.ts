@@ -2,14 +2,10 @@ import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
-import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
-import { readJsonParts } from '../support/multipart-reader.ts';
+import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { runNames } from '../support/multipart-reader.ts';
 import { type Started, startNode } from '../support/program.ts';
 import { filesBelow, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
-
-/** Names of the runs in a request. */
-const namesIn = (request: Received): string[] =>
-  [...readJsonParts(request).values()].flatMap(({ name }) => (typeof name === 'string' ? [name] : []));
 
 /** Programs with one spool, before a service that answers nothing until it is told to. */
 async function programs() {
@@ -19,7 +15,7 @@ async function programs() {
   let reply: Reply = 'hold';
   const arrived: string[] = [];
   const server = await ingestServer((request) => {
-    if (reply !== 'hold') arrived.push(...namesIn(request));
+    if (reply !== 'hold') arrived.push(...runNames(request));
     return reply;
   });
   onTestFinished(() => server.close());

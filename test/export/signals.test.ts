@@ -5,36 +5,26 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
-import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
-import { readJsonParts } from '../support/multipart-reader.ts';
+import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
+import { runNames } from '../support/multipart-reader.ts';
 import { bareEnvironment, type Ended, moduleText, startNode } from '../support/program.ts';
 
 const PROGRAM = 'test/fixtures/signal-program.mjs';
-const LOST = 'runspan: the process ends with 2 runs not delivered\n';
-/** Longer than any test may take. */
-const NEVER_MS = 600_000;
 
-/** Starts the program and lets it come to the point where a signal may come. */
-async function started(
-  how: string,
-  { reply, exitFlushMs = 20_000 }: { reply?: () => Reply; exitFlushMs?: number } = {},
-) {
-  const server = await ingestServer(reply);
+/** Starts the program and waits until a signal may come. */
+async function started(how: string, exitFlushMs = 20_000) {
+  const server = await ingestServer();
   onTestFinished(server.close);
   const program = startNode([PROGRAM, how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: server.url });
   onTestFinished(() => void program.child.kill('SIGKILL'));
-  const [ready] = await program.printed(/^ready .*$/m);
-  return { ...program, server, listeners: ready.slice('ready '.length) };
+  await program.printed(/^ready$/m);
+  return { ...program, server };
 }
 
 /** How a program ends, and which runs have arrived by then. */
 async function ending({ ended, server }: { ended: Promise<Ended>; server: IngestServer }) {
   const { code, signal, stderr } = await ended;
-  return { code, signal, stderr, names: namesIn(server) };
-}
-
-function namesIn({ received }: IngestServer): unknown[] {
-  return received.flatMap((request) => [...readJsonParts(request).values()].map(({ name }) => name)).filter(Boolean);
+  return { code, signal, stderr, names: server.received.flatMap(runNames) };
 }
 
 describe('a signal that would end the program', () => {
@@ -48,27 +38,8 @@ describe('a signal that would end the program', () => {
     },
   );
 
-  it('ends it within the exit limit when the service hangs, and what was lost is told', async () => {
-    const program = await started('asked', { reply: () => 'hold', exitFlushMs: 300 });
-    program.child.kill('SIGTERM');
-
-    expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', stderr: LOST });
-  });
-
-  it.each(['SIGINT', 'SIGTERM'] as const)(
-    'ends it at once when another comes during the delivery: SIGINT, then %s',
-    async (second) => {
-      const program = await started('asked', { reply: () => 'hold', exitFlushMs: NEVER_MS });
-      program.child.kill('SIGINT');
-      await program.server.arrived(1);
-      program.child.kill(second);
-
-      expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGINT', stderr: LOST });
-    },
-  );
-
   it('is left to a listener of the application', async () => {
-    const program = await started('orderly', { exitFlushMs: 1 });
+    const program = await started('orderly', 1);
     program.child.kill('SIGTERM');
 
     expect(await ending(program)).toEqual({ code: 5, signal: null, stderr: '', names: ['work', 'work'] });
@@ -91,20 +62,6 @@ describe('a signal that would end the program', () => {
     program.child.kill('SIGTERM');
 
     expect(await ending(program)).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
-  });
-
-  it('ends it as ever when nobody asked for more', async () => {
-    const program = await started('not asked');
-    program.child.kill('SIGTERM');
-
-    expect(program.listeners).toBe('0 0 0, 0 0 0');
-    expect(await ending(program)).toEqual({ code: null, signal: 'SIGTERM', stderr: '', names: [] });
-  });
-
-  it('is no longer listened for when tracing has been shut down', async () => {
-    const { listeners } = await started('shuts down');
-
-    expect(listeners).toBe('1 1 1, 0 0 0');
   });
 
   it('is listened for once, however many exporters there are', async () => {
@@ -227,7 +184,7 @@ describe('the first process of a container', () => {
     const child = spawn('unshare', [...own, process.execPath, ...program], { cwd: root, env, timeout: 25_000 });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
 
-    expect({ code, stdout, stderr, names: namesIn(server) }).toEqual({
+    expect({ code, stdout, stderr, names: server.received.flatMap(runNames) }).toEqual({
       code: 3,
       stdout: '1\n',
       stderr: '',

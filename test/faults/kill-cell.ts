@@ -1,6 +1,6 @@
 import { temporaryFolder } from '../support/folders.ts';
 import { type IngestServer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
-import { readJsonParts } from '../support/multipart-reader.ts';
+import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, type Started, startNode } from '../support/program.ts';
 import { silenceOwners } from '../support/spool.ts';
 import type { Cell, Ending, Service } from './kill-matrix.ts';
@@ -129,8 +129,7 @@ class Endpoint {
 
   /** The names of the runs that were accepted, each once. */
   arrived(): string[] {
-    const records = this.#accepted.flatMap((request) => [...readJsonParts(request).values()]);
-    return [...new Set(records.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])))].sort();
+    return [...new Set(this.#accepted.flatMap(runNames))].sort();
   }
 
   has(names: readonly string[]): Promise<void> {

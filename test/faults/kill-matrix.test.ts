@@ -10,6 +10,7 @@ const FEW = [
   ),
   'process.exit × memory × up',
   'SIGTERM × memory × up',
+  'SIGTERM, not asked for × memory × up',
   'SIGINT twice × memory × hanging',
   'heap full × memory × up',
 ];

@@ -52,6 +52,12 @@ export function readJsonParts(request: Pick<Received, 'headers' | 'body'>): Map<
   return new Map(readParts(request).map((part) => [part.name, JSON.parse(part.body.toString('utf8'))]));
 }
 
+/** The names of the runs in a multipart body, one for each post and patch. */
+export function runNames(request: Pick<Received, 'headers' | 'body'>): string[] {
+  const parts = [...readJsonParts(request)].filter(([part]) => part.split('.').length === 2);
+  return parts.map(([, { name }]) => String(name));
+}
+
 function readHeaders(block: string): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const line of block.split('\r\n')) {
