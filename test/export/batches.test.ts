@@ -60,27 +60,6 @@ describe('a run', () => {
     expect(service.arrivals('ask').map(({ fields }) => fields.inputs)).toEqual([{ q: 1 }, { q: 2 }]);
   });
 
-  it('has its patch held while its post is under way, and others pass', async () => {
-    const posts = gate<number>();
-    const { start, whole, exporter, service, stats } = await delivery({
-      reply: (_, index) => (index === 0 ? posts : 202),
-    });
-    const run = start('slow');
-    const flushed = exporter.flush();
-    await settle();
-    run.end();
-    whole('other');
-    const others = exporter.flush();
-    await settle();
-    expect(service.batches).toEqual([['start slow'], ['whole other']]);
-    expect(stats()).toMatchObject({ queued: 1, sent: 1, open: 0 });
-    posts.open(202);
-    await finished(Promise.all([flushed, others]));
-
-    expect(service.batches.at(-1)).toEqual(['end slow']);
-    expect(stats()).toMatchObject({ queued: 0, sent: 2 });
-  });
-
   it('whose post is given up is given up with its patch, and counted once', async () => {
     const verdict = gate<number>();
     const { start, flush, exporter, service, drops, stats } = await delivery({ reply: () => verdict });
@@ -122,14 +101,6 @@ describe('a batch', () => {
     await settle();
 
     expect(service.requests).toHaveLength(batches);
-  });
-
-  it('is not filled by runs that have only started', async () => {
-    const { start, service } = await delivery({ limits: { batchRuns: 2 } });
-    for (let count = 0; count < 5; count++) start();
-    await settle();
-
-    expect(service.requests).toHaveLength(0);
   });
 
   it('leaves at once when its bytes are reached, and not one byte earlier', async () => {
@@ -209,15 +180,6 @@ describe('a batch', () => {
     await flush();
 
     expect(service.batches.flat()).toHaveLength(5);
-  });
-
-  it('of a start leaves when its run is open for long', async () => {
-    const { start, service, stats } = await delivery();
-    start('slow');
-    await advance(START_WAIT_MS);
-
-    expect(service.batches).toEqual([['start slow']]);
-    expect(stats()).toMatchObject({ open: 1, sent: 0 });
   });
 });
 

@@ -139,17 +139,6 @@ describe('an attachment', () => {
     ]);
   });
 
-  it('goes with the post if it is there at the start, else with the patch', async () => {
-    const { start, flush, service } = await delivery({ limits: onFlush });
-    const run = start('ask');
-    await flush();
-    run.attach('late', Buffer.from('late'), 'text/plain');
-    run.end();
-    await flush();
-
-    expect(service.arrivals('ask').map(({ attachments }) => [...attachments.keys()])).toEqual([[], ['late']]);
-  });
-
   it.each<[string, (path: string) => Promise<void>]>([
     ['has changed', (path) => writeFile(path, 'much longer')],
     ['has shrunk', (path) => truncate(path, 1)],

@@ -38,25 +38,6 @@ describe('with spill, ended runs go to disk', () => {
     expect(addsUp(stats())).toBe(true);
   });
 
-  it('from half of its bytes on', async () => {
-    const inputs = { text: 'x'.repeat(10_000) };
-    for (const [queueBytes, isSpilled] of [
-      [80_000, false],
-      [40_000, true],
-    ] as const) {
-      const { start, segments } = machine();
-      const { whole } = await start({
-        limits: { ...oneHangs, queueBytes, spillAfterMs: 1_000_000 },
-        reply: () => 'hold',
-      });
-      whole('under way');
-      await settle();
-      for (let count = 0; count < 3; count++) whole('r', { inputs });
-      await settle();
-      expect(segments().length > 0).toBe(isSpilled);
-    }
-  });
-
   it.each([
     [4_999, 0],
     [5_000, 1],
@@ -103,13 +84,6 @@ describe('with spill, ended runs go to disk', () => {
     expect(segments().length - length).toBeLessThanOrEqual(7);
     expect(stats().spooled).toBeGreaterThan(40);
     expect(disk.bytes).toBeGreaterThan(0);
-  });
-
-  it('and not while they are open', async () => {
-    const { start, stats } = await machine().start({ limits: { queueRuns: 10 }, reply: () => 'hold' });
-    for (let count = 0; count < 8; count++) start();
-    await settle();
-    expect(stats()).toMatchObject({ open: 8, spooled: 0 });
   });
 
   it('up to the limit of bytes, and the rest stays in memory up to its own', async () => {
@@ -217,23 +191,6 @@ describe('with write-ahead', () => {
       expect(process.service.arrivals('late').at(-1)?.fields.outputs).toEqual({ a: 'canary' });
     },
   );
-
-  it('the stack of an error is on disk when the call returns', async () => {
-    const { disk, start } = machine();
-    const process = await start({ options: writeAhead, reply: () => 'hold' });
-    const error = Object.defineProperty(new Error('boom'), 'stack', { value: 'Error: boom\n    at canary' });
-    process.start('ask').fail(error);
-    expect(disk.text).toContain('at canary');
-  });
-
-  it('nothing is lost that a disk refuses and the service takes', async () => {
-    const { disk, start } = machine();
-    disk.bytesMax = 0;
-    const { wholes, flush, stats } = await start({ options: writeAhead });
-    wholes(3);
-    expect(await flush()).toEqual({ ok: true, pending: 0 });
-    expect(stats()).toMatchObject({ sent: 3, dropped: 0 });
-  });
 });
 
 describe('an exporter that closes', () => {
@@ -314,18 +271,6 @@ describe('a process that ends with little room on its disk', () => {
     const { service } = await deliverRest();
     const names = new Set(service.batches.flat());
     expect([...Array(spooled).keys()].filter((at) => !names.has(`whole ${at + 1}`))).toEqual([]);
-  });
-
-  it('keeps small runs although a large one does not fit', async () => {
-    const { disk, start, deliverRest } = machine();
-    disk.bytesMax = 50_000;
-    const process = await start({ reply: () => 'hold' });
-    process.wholes(3);
-    process.whole('large', { inputs: { text: 'x'.repeat(100_000) } });
-    process.wholes(3);
-    process.exit();
-    expect(process.drops).toEqual(['closed large']);
-    expect((await deliverRest()).stats()).toMatchObject({ recovered: 6, sent: 7 });
   });
 });
 

@@ -61,16 +61,14 @@ describe('flush', () => {
     expect(virtualClock.nowMs).toBe(30_000);
   });
 
-  it.each<[string, unknown, string]>([
-    ['a number by itself', 5_000, 'the number 5000'],
-    ['null', null, 'null'],
-    ['text', { timeoutMs: '5s' }, '`timeoutMs` "5s"'],
-    ['a symbol', { timeoutMs: Symbol('s') }, '`timeoutMs` Symbol(s)'],
-    ['a large number', { timeoutMs: 10n }, '`timeoutMs` 10'],
-    ['an object without a value', { timeoutMs: Object.create(null) }, '`timeoutMs` an object'],
-    ['less than nothing', { timeoutMs: -1 }, '`timeoutMs` the number -1'],
-    ['no number', { timeoutMs: Number.NaN }, '`timeoutMs` the number NaN'],
-  ])('takes %s for no limit, and reports it once', async (_, limit, shown) => {
+  it.each<[unknown, string]>([
+    [5_000, 'the number 5000'],
+    [null, 'null'],
+    [{ timeoutMs: '5s' }, '`timeoutMs` "5s"'],
+    [{ timeoutMs: Object.create(null) }, '`timeoutMs` an object'],
+    [{ timeoutMs: -1 }, '`timeoutMs` the number -1'],
+    [{ timeoutMs: Number.NaN }, '`timeoutMs` the number NaN'],
+  ])('has no other limit with %j, and reports it once', async (limit, shown) => {
     const { whole, flush, close, lines } = await delivery();
     whole();
     expect(await flush(limit as never)).toEqual(DONE);
@@ -172,17 +170,6 @@ describe('close', () => {
     expect(stats().created).toBe(3);
     expect(stats().sent + stats().dropped).toBe(3);
     expect(addsUp(stats())).toBe(true);
-  });
-
-  it('counts what comes later as dropped', async () => {
-    const { start, whole, flush, close, stats } = await delivery();
-    const open = start('open');
-    await flush();
-    await close();
-    open.end();
-    whole('late');
-
-    expect(stats()).toMatchObject({ created: 2, open: 0, dropped: 2, droppedByReason: { closed: 2 } });
   });
 
   it('leaves no timer behind, while batches linger and requests hang', async () => {

@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
+import { advance, delivery, settle, until } from '../support/delivery.ts';
 import { published } from '../support/published.ts';
 import type { ScriptedService, Verdict } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
@@ -27,21 +27,6 @@ describe('a service that fails', () => {
     await until(() => service.requests.length > expected.length);
 
     expect(gaps(service).slice(0, expected.length)).toEqual(expected);
-  });
-
-  it('gets only what it has not settled again', async () => {
-    const { wholes, flush, service } = await delivery({
-      limits: onFlush,
-      reply: ({ names }) => {
-        if (names.length > 1) return 413;
-        return names[0] === 'whole 2' && service.arrivals('2').length < 4 ? 429 : 202;
-      },
-    });
-    wholes(2);
-    await flush();
-
-    expect(service.arrivals('1')).toHaveLength(2);
-    expect(service.batches.slice(-2)).toEqual([['whole 2'], ['whole 2']]);
   });
 
   it('keeps no other request waiting', async () => {
@@ -114,17 +99,6 @@ describe('a batch that fails three times', () => {
       expect(service.batches.map((names) => names.length)).toEqual([4, 4, 4, 4, 4, 4]);
     },
   );
-
-  it('loses no run if the service is at fault, and delivers all once it works', async () => {
-    let isDown = true;
-    const { wholes, flush, stats } = await delivery({ limits: { batchRuns: 8 }, reply: () => (isDown ? 500 : 202) });
-    wholes(40);
-    await advance(120_000);
-    isDown = false;
-
-    expect(await flush()).toEqual({ ok: true, pending: 0 });
-    expect(stats()).toMatchObject({ sent: 40, dropped: 0 });
-  });
 
   it('is given up with the age of its runs', async () => {
     const { wholes, drops, stats } = await delivery({ limits: { ageMs: 20_000 }, reply: () => 500 });

@@ -5,16 +5,6 @@ import { resolveSettings } from '../../src/export/settings.ts';
 import { advance, delivery, finished, settle } from '../support/delivery.ts';
 
 describe('startDelayMs', () => {
-  it('sends a run that ends in time as one record', async () => {
-    const { start, service } = await delivery({ limits: { startDelayMs: 2_000 } });
-    const run = start('r');
-    await advance(1_700);
-    run.end();
-    await advance(300);
-
-    expect(service.batches).toEqual([['whole r']]);
-  });
-
   it.each([
     [1_999, []],
     [2_000, [['start r']]],
@@ -71,16 +61,6 @@ describe('startDelayMs', () => {
     await settle();
 
     expect(service.batches.length).toBeGreaterThan(0);
-  });
-
-  it('sends a start after the linger if it is 0', async () => {
-    const { start, service } = await delivery({ limits: { startDelayMs: 0, lingerMs: 250 } });
-    start('1');
-    await advance(200);
-    start('2');
-    await advance(50);
-
-    expect(service.batches).toEqual([['start 1', 'start 2']]);
   });
 
   it.each([
