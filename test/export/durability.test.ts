@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
 import { temporaryFolder } from '../support/folders.ts';
@@ -191,6 +192,29 @@ describe('with write-ahead', () => {
       expect(process.service.arrivals('late').at(-1)?.fields.outputs).toEqual({ a: 'canary' });
     },
   );
+});
+
+it('with `syncEveryMs` written files are synced after that time, once, and an error is reported in one line', async () => {
+  const synced: number[] = [];
+  let problem: Error | null = null;
+  const fdatasync = (_: number, done: (problem: Error | null) => void): void => {
+    synced.push(virtualClock.nowMs);
+    done(problem);
+  };
+  const { start } = machine(
+    (fs) => new Proxy(fs, { get: (target, name: keyof SpoolFs) => (name === 'fdatasync' ? fdatasync : target[name]) }),
+  );
+  const process = await start({ options: { ...writeAhead, syncEveryMs: 500 }, limits: { lingerMs: 1_000_000 } });
+  process.whole();
+  await advance(499);
+  expect(synced).toEqual([]);
+  await advance(2_000);
+  expect(synced).toEqual([500]);
+  problem = Object.assign(new Error('planted'), { code: 'EIO' });
+  process.whole();
+  await advance(500);
+  expect(synced).toHaveLength(2);
+  expect(process.lines).toEqual([expect.stringContaining('(EIO)')]);
 });
 
 describe('an exporter that closes', () => {
