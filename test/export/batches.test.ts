@@ -3,9 +3,8 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { advance, delivery, finished, onFlush, settle } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
-import type { Verdict } from '../support/scripted-service.ts';
 
 /** Longer than any wait for the end of a run that has started. */
 const START_WAIT_MS = 2_500;
@@ -181,44 +180,4 @@ describe('a batch', () => {
 
     expect(service.batches.flat()).toHaveLength(5);
   });
-});
-
-it('every post is accepted before its patch is sent, whatever the order of starts, ends, flushes and failures', async () => {
-  const step = fc.oneof(
-    fc.constant('start' as const),
-    fc.constant('flush' as const),
-    fc.integer({ min: 0, max: 9 }),
-    fc.constantFrom(1, 300, 3_000).map((ms) => ({ ms })),
-  );
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { minLength: 5, maxLength: 40 }),
-      fc.array(fc.constantFrom<Verdict>(202, 503, 'reset', 400), { maxLength: 8 }),
-      async (steps, verdicts) => {
-        const accepted = new Set<string>();
-        const early: string[] = [];
-        const { start, close, exporter, service, stats } = await delivery({ limits: { batchRuns: 3 } });
-        service.reply = ({ arrivals }, index) => {
-          for (const { op, id, name } of arrivals) if (op === 'patch' && !accepted.has(id)) early.push(name);
-          const verdict = verdicts[index] ?? 202;
-          if (verdict === 202) for (const { id } of arrivals) accepted.add(id);
-          return verdict;
-        };
-        const open = [start('0')];
-        for (const action of steps) {
-          if (action === 'start') open.push(start(String(open.length)));
-          else if (action === 'flush') void exporter.flush({ timeoutMs: 100 });
-          else if (typeof action === 'number') open.splice(action % Math.max(1, open.length), 1)[0]?.end();
-          else await advance(action.ms);
-        }
-        for (const run of open) run.end();
-        await close();
-        await until(() => stats().inFlight === 0);
-        expect(early).toEqual([]);
-        const { created, sent, dropped } = stats();
-        expect(sent + dropped).toBe(created);
-      },
-    ),
-    { numRuns: 30 },
-  );
 });

@@ -14,7 +14,9 @@ import fs, {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
 import type { SpoolFs } from '../../src/export/spool/fs.ts';
+import { callsOf, FS_FAULTS, failAt } from '../faults/faulty-fs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, type Delivery, delivery, type Setup, settle, until } from '../support/delivery.ts';
@@ -29,78 +31,19 @@ const HEARTBEAT_MS = 5_000;
 
 const writeAhead = { durability: 'write-ahead' } as const;
 
-/** A file system whose calls fail where `isFailing` says so. A write fails half-way; a short one reports what it wrote. */
-function failing(fault: string, isFailing: (call: number, name: string) => boolean): (fs: SpoolFs) => SpoolFs {
-  let calls = 0;
-  return (fs) =>
-    new Proxy(fs, {
-      get: (target, name: keyof SpoolFs) => {
-        const call = target[name] as unknown as (...args: unknown[]) => unknown;
-        return (...args: unknown[]) => {
-          const isShort = fault === 'short write';
-          if (!isFailing(++calls, name) || (isShort && name !== 'writeSync')) return call(...args);
-          if (name === 'closeSync') call(...args);
-          if (name === 'writeSync') {
-            const bytes = args[1] as Uint8Array;
-            const written = call(args[0], bytes.subarray(0, bytes.length >> 1));
-            if (isShort) return written;
-          }
-          return fail(fault, 'planted');
-        };
-      },
-    });
-}
-
-/**
- * A process that is killed, one that ends while the service is away, and one that delivers. The disk fails for `isFailing`
- * until the second one is about to end. Returns the names of kept runs that do not arrive.
- */
-async function missing(fault: string, isFailing: (call: number, name: string) => boolean): Promise<string[]> {
-  let isSound = false;
-  const { start, deliverRest } = machine(failing(fault, (call, name) => !isSound && isFailing(call, name)));
-  const first = await start({ options: writeAhead, reply: () => 'hold' });
-  first.whole('first');
-  // What could not be written is in memory alone, as a line says.
-  const names = first.lines.length === 0 ? ['first'] : [];
-  first.kill();
-  const second = await start({ options: writeAhead, reply: () => 503, limits: { spillAfterMs: 1_000 } });
-  const record = (...more: string[]): void => {
-    names.push(...more);
-    for (const name of more) second.whole(name);
-  };
-  record('a', 'b', 'c');
-  await advance(5_000);
-  record('d', 'e');
-  await advance(65_000);
-  isSound = true;
-  await advance(65_000);
-  expect(addsUp(second.stats())).toBe(true);
-  second.exit();
-  const { service } = await deliverRest();
-  // A run whose start and end are in different files arrives in two parts.
-  const arrived = new Set(service.batches.slice(-20).flat());
-  return names.filter((name) => !arrived.has(`whole ${name}`) && !arrived.has(`end ${name}`));
-}
-
 describe('a disk on which a call fails', () => {
-  it.each(['ENOSPC', 'EACCES', 'EROFS', 'EMFILE', 'EIO', 'short write', 'ENOENT'])(
-    '(%s), once or from then on, costs no run of a process that goes on, and throws nothing',
-    async (fault) => {
-      let calls = 0;
-      await missing('none', (call) => {
-        calls = call;
-        return false;
-      });
-      expect(calls).toBeGreaterThan(20);
-      // The campaign of the disk goes through all calls; here are some.
-      const random = randomFrom(fault.length);
-      for (let round = 0; round < 4; round++) {
-        const nth = 1 + Math.floor(random() * calls);
-        expect([nth, await missing(fault, (call) => call === nth)]).toEqual([nth, []]);
-        expect([nth, await missing(fault, (call) => call >= nth)]).toEqual([nth, []]);
+  // `npm run test:faults -- fs` fails every call.
+  it.each(FS_FAULTS)('(%s) loses no run that is promised, and throws nothing', async (fault) => {
+    onTestFinished(() => diagnostics.setLog('silent'));
+    const random = randomFrom(fault.length);
+    for (const durability of ['spill', 'write-ahead'] as const) {
+      const calls = await callsOf(durability);
+      const indexes = [...calls.keys()].filter((index) => fault !== 'short write' || calls[index] === 'writeSync');
+      for (let round = 0; round < 6; round++) {
+        await failAt(durability, indexes[Math.floor(random() * indexes.length)] as number, fault);
       }
-    },
-  );
+    }
+  });
 });
 
 describe('a disk that is full', () => {
@@ -182,10 +125,12 @@ it.each([
   virtualClock.clear();
   const wallMs = () => Date.now() + 120_000 + virtualClock.nowMs;
   let isFull = true;
-  const full = failing('ENOSPC', (_, name) => {
-    if (name === 'unlinkSync' && needRoom.includes('mkdirSync')) isFull = false;
-    return isFull && needRoom.includes(name);
-  })(fs as SpoolFs);
+  const full = new Proxy(fs as SpoolFs, {
+    get: (target, name: keyof SpoolFs) => {
+      if (name === 'unlinkSync' && needRoom.includes('mkdirSync')) isFull = false;
+      return isFull && needRoom.includes(name) ? () => fail('ENOSPC', 'planted') : target[name];
+    },
+  });
   const next = await delivery({
     options: { ...writeAhead, spoolDir: folder.dir },
     endpoint: first.service.url,

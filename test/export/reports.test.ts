@@ -3,8 +3,7 @@ import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
-import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
-import { gate } from '../support/gate.ts';
+import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
 import { published } from '../support/published.ts';
 import type { Verdict } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
@@ -220,17 +219,4 @@ it('each request is published on its channel, with what was sent and how it went
     { ...common(4), kind: 'simple', runs: 1, status: 202, error: undefined },
     { ...common(5), kind: 'simple', runs: 1, status: 202, error: undefined },
   ]);
-});
-
-it('an exporter that sends nothing reports nothing', async () => {
-  const answer = gate<number>();
-  const { whole, exporter, lines, stats } = await delivery({ reply: () => answer });
-  whole();
-  const flushed = exporter.flush();
-  await advance(1_000);
-  expect(lines).toEqual([]);
-  answer.open(202);
-  await finished(flushed);
-  expect(lines).toEqual([]);
-  expect(stats()).toMatchObject({ sent: 1, lastError: undefined });
 });
