@@ -1,7 +1,6 @@
 import { copyFileSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sendSpool } from '../../src/cli/spool-send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
@@ -94,55 +93,30 @@ describe('runs that wait on disk for another key', () => {
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it.each<[string, { status?: number; isAway?: boolean; isKilled?: boolean }]>([
-    ['whose key is rejected', { status: 401 }],
-    ['to an endpoint where nothing listens', { isAway: true }],
-    ['that is killed', { isKilled: true }],
-  ])('stay with their destination after a `spool send --from` %s', async (_, { status, isAway, isKilled }) => {
-    const { dir, server, ids, work, arrived } = await rotated({
-      reply: ({ headers }) => {
-        if (headers['x-api-key'] === 'key-before') return { status: 202 };
-        return status === undefined ? 'hold' : { status };
-      },
-    });
-    const [from = ''] = readdirSync(join(dir, 'v1'));
-    const url = isAway ? 'http://127.0.0.1:1' : server.url;
-    if (isKilled) {
-      const argv = ['spool', 'send', '--dir', dir, '--endpoint', url, '--from', from];
+  it.each(['is rejected', 'gets no response before it is killed'])(
+    'stay with their destination after a `spool send --from` that %s',
+    async (failure) => {
+      const isKilled = failure !== 'is rejected';
+      const { dir, server, ids, work, arrived } = await rotated({
+        reply: ({ headers }) => {
+          if (headers['x-api-key'] === 'key-before') return { status: 202 };
+          return isKilled ? 'hold' : { status: 401 };
+        },
+      });
+      const [from = ''] = readdirSync(join(dir, 'v1'));
+      const argv = ['spool', 'send', '--dir', dir, '--endpoint', server.url, '--from', from];
       const command = startRunspan(argv, { RUNSPAN_API_KEY: 'key-mistyped' });
       await server.arrived(1);
-      command.child.kill('SIGKILL');
-      await command.ended;
-      silenceOwners(dir, 30_000);
-    } else {
-      environmentOf({ RUNSPAN_API_KEY: 'key-mistyped' });
-      const options = { includesBad: false, isConfirmed: false, isAll: false };
-      const invocation = {
-        kind: 'spool',
-        action: 'send',
-        dir,
-        endpoint: new URL(url),
-        from: [from],
-        ...options,
-      } as const;
-      let text = '';
-      expect(
-        await sendSpool(
-          invocation,
-          (more) => {
-            text += more;
-          },
-          500,
-        ),
-      ).toBe(1);
-      expect(text).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
-    }
+      if (isKilled) command.child.kill('SIGKILL');
+      const { stdout } = await command.ended;
+      if (isKilled) silenceOwners(dir, 30_000);
+      else expect(stdout).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
 
-    environmentOf();
-    expect(await work({ apiKey: 'key-before' })).toMatchObject({ recovered: 4, sent: 5, dropped: 0 });
-    expect(arrived()).toEqual(expect.arrayContaining(ids.map((id) => [id, 'key-before'])));
-    expect(segmentsBelow(dir)).toEqual([]);
-  });
+      expect(await work({ apiKey: 'key-before' })).toMatchObject({ recovered: 4, sent: 5, dropped: 0 });
+      expect(arrived()).toEqual(expect.arrayContaining(ids.map((id) => [id, 'key-before'])));
+      expect(segmentsBelow(dir)).toEqual([]);
+    },
+  );
 
   it('are given up after limits.spoolAgeMs, each counted and reported', async () => {
     const { dir, lines, ids, work } = await rotated({ ageMs: HOUR_MS + 1 });
