@@ -14,13 +14,13 @@ import { root } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { accepting, scriptServer } from '../support/script-server.ts';
 import { told } from '../support/told.ts';
-import { until, virtualTime } from '../support/virtual-time.ts';
+import { quickTime, until } from '../support/virtual-time.ts';
 
 /** An exporter, and the warnings that it logs. Waits take no time. */
 function exporterWith(endpoint: string, limits: ConfigureOptions['limits'] = {}, options: ConfigureOptions = {}) {
   const lines: string[] = [];
   const log: ConfigureOptions['log'] = (level, line) => void (level === 'warn' && lines.push(line));
-  return { lines, exporter: exporterTo(endpoint, limits, { log, ...options }, virtualTime(true)) };
+  return { lines, exporter: exporterTo(endpoint, limits, { log, ...options }, quickTime()) };
 }
 
 /** Accepts every request on this port, until the test has finished or `stop` is called. */

@@ -101,24 +101,6 @@ describe('the end of a program is what it is without us', () => {
   });
 });
 
-describe('shutdown', () => {
-  it('is one, however often it is called', async () => {
-    await using server = await ingestServer();
-
-    expect(await exitProgram('shutdown twice', server.url)).toEqual({
-      code: 0,
-      signal: null,
-      stdout: `${JSON.stringify([
-        { ok: true, pending: 0 },
-        { ok: true, pending: 0 },
-        { ok: true, pending: 0 },
-      ])}\n`,
-      stderr: '',
-    });
-    expect(server.received).toHaveLength(1);
-  });
-});
-
 describe('a process with tracing', () => {
   const service = async (reply?: () => Reply): Promise<IngestServer> => {
     const server = await ingestServer(reply);

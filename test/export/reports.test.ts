@@ -108,18 +108,6 @@ describe('the stats', () => {
     expect(stats().backlog.oldestMs).toBe(7);
   });
 
-  it('count requests by kind, retries included', async () => {
-    const script: Verdict[] = [503, 404, 202, 202, 'reset'];
-    const { whole, flush, stats } = await delivery({ limits: onFlush, reply: (_, at) => script[at] ?? 202 });
-    whole();
-    await flush();
-    await advance(5_000);
-    whole();
-    await flush();
-
-    expect(stats().requests).toEqual({ multipart: 3, simple: 2 });
-  });
-
   it('have the percentiles of the latest 500 requests, by nearest rank', async () => {
     let tookMs = 0;
     let next = 0;

@@ -15,7 +15,10 @@ const single = { batchRuns: 1, requestsInFlight: 1 };
 const gaps = ({ requests }: ScriptedService): number[] =>
   requests.slice(1).map(({ atMs }, at) => atMs - (requests[at]?.atMs ?? 0));
 
-const busy = (retryAfter: string): Verdict => ({ status: 429, headers: { 'retry-after': retryAfter } });
+const busy = (retryAfter: string): Verdict => ({
+  status: 429,
+  headers: { 'retry-after': retryAfter, date: 'Fri, 20 Nov 2026 09:00:00 GMT' },
+});
 
 describe('a service that fails', () => {
   it.each([
@@ -116,6 +119,7 @@ describe('Retry-After', () => {
     ['0', 1_000],
     ['7', 7_000],
     ['99999', 300_000],
+    ['Fri, 20 Nov 2026 09:02:00 GMT', 120_000],
   ])('%s pauses the endpoint for %i ms, for all runs, and up to a tenth longer by chance', async (after, ms) => {
     for (const random of [0, 0.5, 1]) {
       let isBusy = true;

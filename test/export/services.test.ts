@@ -93,26 +93,6 @@ describe('a service that responds once', () => {
   });
 });
 
-it.each([
-  ['120', 503, 19],
-  ['Fri, 20 Nov 2026 09:02:00 GMT', 429, 16],
-])('a service that asks to wait by %s and %i is left alone until then, by all runs', async (after, status) => {
-  const headers = { 'retry-after': after, date: 'Fri, 20 Nov 2026 09:00:00 GMT' };
-  const { wholes, service, stats } = await delivery({
-    limits: { batchRuns: 1, ageMs: 60_000 },
-    time: { random: () => 0 },
-    reply: ({ atMs }) => (atMs < 120_000 ? { status, headers } : 202),
-  });
-  wholes(10);
-  await advance(119_999);
-  const { length } = service.requests;
-  expect(length).toBeLessThanOrEqual(4);
-  expect(service.requests.every(({ atMs }) => atMs === 0)).toBe(true);
-  await advance(1);
-  await until(() => stats().sent === 10);
-  expect(stats()).toMatchObject({ dropped: 0, requests: { multipart: 10 + length } });
-});
-
 describe('a service that rejects the key', () => {
   it.each([
     ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],

@@ -9,7 +9,7 @@ type Exporter = ReturnType<typeof exporterFor>;
 
 const quick: Partial<Limits> = { lingerMs: 5, startDelayMs: 0, retryDelayMs: 5, retryDelayMaxMs: 20 };
 
-/** An exporter as it is put together for an application, with short waits, or with those of a test's own time. */
+/** Returns an exporter as an application has it, with short waits, or with the given time. */
 export function exporterTo(
   endpoint: string,
   limits: Partial<Limits> = {},
@@ -20,20 +20,7 @@ export function exporterTo(
   return exporterFor(settings as Settings, new Ledger(), () => {}, time);
 }
 
-/** Records `count` traces of a root and a child, each with payloads, and answers with their ids. */
-export function record(exporter: Exporter, count: number): string[] {
-  return Array.from({ length: count }, (_, n) => {
-    const root = makeRun({ name: 'root', inputs: `{"n":${n}}` });
-    const child = makeRun({ name: 'child', inputs: `{"n":${n}}` }, root);
-    exporter.start(root);
-    exporter.start(child);
-    exporter.end(ended(child, { outputs: '{"ok":true}' }));
-    exporter.end(ended(root, { outputs: '{"ok":true}' }));
-    return [root.id, child.id];
-  }).flat();
-}
-
-/** Records runs by themselves, and answers with their ids. */
+/** Records runs and returns their ids. */
 export function recordSingles(exporter: Exporter, count: number): string[] {
   return Array.from({ length: count }, () => {
     const run = makeRun({ inputs: '{"q":1}' });

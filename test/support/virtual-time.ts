@@ -1,50 +1,20 @@
-/** A clock that stands still until a test moves it on. */
-export interface VirtualTime {
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** The waits that have begun, in milliseconds. */
-  readonly waits: readonly number[];
-  /** How many wait now. */
-  readonly sleepers: number;
-  advance(ms: number): void;
-}
+import type { ExporterTime } from '../../src/export/create-exporter.ts';
 
-/** With `isQuick` every wait passes at once, and the clock moves on by it. */
-export function virtualTime(isQuick = false, random = 0): VirtualTime {
-  const sleepers = new Map<() => void, number>();
-  const waits: number[] = [];
+/** A clock of which every wait passes at once. */
+export function quickTime(): ExporterTime {
   let nowMs = 0;
-  const advance = (ms: number): void => {
-    nowMs += ms;
-    for (const [wake, untilMs] of sleepers) if (untilMs <= nowMs) wake();
-  };
   return {
     monotonicMs: () => nowMs,
-    random: () => random,
+    random: () => 0,
     delay: (ms, signal) =>
       new Promise((resolve, reject) => {
-        waits.push(ms);
-        const abort = (): void => {
-          sleepers.delete(wake);
-          reject(signal.reason);
-        };
-        const wake = (): void => {
-          sleepers.delete(wake);
-          signal.removeEventListener('abort', abort);
+        if (signal.aborted) return reject(signal.reason);
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        setImmediate(() => {
+          nowMs += ms;
           resolve();
-        };
-        if (signal.aborted) return abort();
-        if (ms <= 0) return resolve();
-        sleepers.set(wake, nowMs + ms);
-        signal.addEventListener('abort', abort, { once: true });
-        if (isQuick) setImmediate(() => advance(ms));
+        });
       }),
-    waits,
-    get sleepers() {
-      return sleepers.size;
-    },
-    advance,
   };
 }
 
