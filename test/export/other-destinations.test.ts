@@ -1,6 +1,7 @@
 import { copyFileSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { sendSpool } from '../../src/cli/spool-send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
@@ -104,14 +105,31 @@ describe('runs that wait on disk for another key', () => {
         },
       });
       const [from = ''] = readdirSync(join(dir, 'v1'));
-      const argv = ['spool', 'send', '--dir', dir, '--endpoint', server.url, '--from', from];
-      const command = startRunspan(argv, { RUNSPAN_API_KEY: 'key-mistyped' });
-      await server.arrived(1);
-      if (isKilled) command.child.kill('SIGKILL');
-      const { stdout } = await command.ended;
-      if (isKilled) silenceOwners(dir, 30_000);
-      else expect(stdout).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
+      if (isKilled) {
+        const argv = ['spool', 'send', '--dir', dir, '--endpoint', server.url, '--from', from];
+        const command = startRunspan(argv, { RUNSPAN_API_KEY: 'key-mistyped' });
+        await server.arrived(1);
+        command.child.kill('SIGKILL');
+        await command.ended;
+        silenceOwners(dir, 30_000);
+      } else {
+        environmentOf({ RUNSPAN_API_KEY: 'key-mistyped' });
+        const flags = { includesBad: false, isConfirmed: false, isAll: false };
+        const endpoint = new URL(server.url);
+        let text = '';
+        const print = (more: string): void => {
+          text += more;
+        };
+        const code = await sendSpool(
+          { kind: 'spool', action: 'send', dir, endpoint, from: [from], ...flags },
+          print,
+          500,
+        );
+        expect(code).toBe(1);
+        expect(text).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
+      }
 
+      environmentOf();
       expect(await work({ apiKey: 'key-before' })).toMatchObject({ recovered: 4, sent: 5, dropped: 0 });
       expect(arrived()).toEqual(expect.arrayContaining(ids.map((id) => [id, 'key-before'])));
       expect(segmentsBelow(dir)).toEqual([]);

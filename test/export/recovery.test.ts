@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ConfigureOptions } from '../../src/export/configure-options.ts';
 import { addsUp } from '../support/adds-up.ts';
-import { advance, settle, until } from '../support/delivery.ts';
+import { advance, finished, settle, until } from '../support/delivery.ts';
 import { type Machine, machine } from '../support/processes.ts';
 
 const writeAhead = { durability: 'write-ahead' } as const;
@@ -198,6 +198,19 @@ describe('a process that was killed', () => {
     expect(posted(last).slice(-3)).toEqual(['whole kept 1', 'whole kept 2', 'whole kept 3']);
     expect(arrived).toContain('whole first');
   });
+});
+
+it('a process that ends by itself delivers what is queued, then what is on disk, while there is time', async () => {
+  for (const isAway of [false, true]) {
+    const earlier = machine();
+    await left(earlier, 8, 4);
+    const { exporter, whole, stats } = await earlier.start({ reply: () => (isAway ? 'hold' : 202) });
+    whole('last');
+    const { ok } = await finished(exporter.finish({ timeoutMs: 2_000 }));
+    expect(ok).toBe(!isAway);
+    expect(stats()).toMatchObject({ sent: isAway ? 0 : 10, dropped: 0 });
+    expect(addsUp(stats())).toBe(true);
+  }
 });
 
 it('what a wrong key keeps from delivery stays on disk from start to start, and arrives with the right one', async () => {
