@@ -47,8 +47,8 @@ export interface Ticket {
 }
 
 /**
- * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes, because V8 allocates the objects of a
- * literal in the old generation if many of them survive. There they keep their payloads until the next full collection.
+ * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes, because V8 may allocate the objects
+ * of a literal in the old generation if many of them survive. There they keep payloads until the next full collection.
  */
 export class Delivery {
   readonly run: EncodedRun;
