@@ -32,14 +32,12 @@ class KnownKey {
   /** Whether the value under the key decides if the object is plain. */
   readonly isSpecial: boolean;
   /** The keys that followed this key in the two latest kinds of objects. */
-  next: KnownKey | undefined;
-  other: KnownKey | undefined;
+  next: KnownKey | undefined = undefined;
+  other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {
     this.key = key;
     this.isSpecial = isSpecial;
-    this.next = undefined;
-    this.other = undefined;
   }
 }
 

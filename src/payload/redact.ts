@@ -88,8 +88,7 @@ export class Redaction {
   readonly names: SecretNames | undefined;
   /** @internal Finds payloads in which nothing is masked. Undefined if each payload must be searched value by value. */
   readonly plain: PlainCheck | undefined;
-  /** @internal The redaction for chunks of model output. */
-  readonly ofChunks: Redaction;
+  readonly #ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;
   readonly #keys: PlainCheck;
   readonly #finders: readonly RegExp[];
@@ -109,7 +108,13 @@ export class Redaction {
     const isByNames = parts !== undefined && paths === undefined && patterns.length === 0 && !this.wantsTrail;
     this.#keys = new PlainCheck(names, this.#texts);
     this.plain = isByNames ? this.#keys : undefined;
-    this.ofChunks = parts === undefined || names === chunkNames ? this : new Redaction({ ...parts, names: chunkNames });
+    this.#ofChunks =
+      parts === undefined || names === chunkNames ? this : new Redaction({ ...parts, names: chunkNames });
+  }
+
+  /** @internal The redaction for chunks of model output. */
+  get ofChunks(): Redaction {
+    return this.#ofChunks;
   }
 
   /** @internal Whether a key, its value or the items of its value may be masked because of the key's name. */

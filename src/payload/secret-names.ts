@@ -54,10 +54,6 @@ const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'
 /** Additional names for URL parameters. Their values are hidden unless they look like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-function isUrlName(name: string): boolean {
-  return name.length === 3 && URL_NAMES.has(name.toLowerCase());
-}
-
 /** Maximum number of characters examined, from the end of the key. */
 const KEY_CHARACTERS_MAX = 128;
 
@@ -136,13 +132,13 @@ export class SecretNames {
 
   /** Whether the value of a URL parameter of this name may be a secret. */
   mayHideInUrl(name: string): boolean {
-    return this.kindOf(name) !== undefined || isUrlName(name);
+    return this.kindOf(name) !== undefined || (name.length === 3 && URL_NAMES.has(name.toLowerCase()));
   }
 
   /** Whether the value of a URL parameter is a secret. */
   hidesInUrl(name: string, value: string): boolean {
     const kind = this.kindOf(name);
-    if (kind === undefined) return isUrlName(name) && value.length > 5 && !isPiece(value);
+    if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
     if (value === '' || value === 'true' || value === 'false') return false;
     return kind === 'always' || kind === 'text' || !/^\d{1,5}$/.test(value);
   }
