@@ -20,6 +20,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...elsewhere, ...programs, ...isolated, ...virtualTime],
           isolate: false,
+          setupFiles: ['test/support/tracing-off.ts'],
         },
       },
       {
