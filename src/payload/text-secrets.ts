@@ -171,14 +171,14 @@ export class TextSecrets {
 
   /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
   #maskJson(text: string, trail: Trail): string | undefined {
-    let value: unknown;
     try {
-      value = JSON.parse(text.trimStart());
+      const value: unknown = JSON.parse(text.trimStart());
+      const shown = this.#copy(value, [...trail]);
+      return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
     } catch {
+      // The text is not valid JSON, or nested more deeply than the stack allows.
       return this.#urls.masked(this.#maskQuoted(text, trail), trail);
     }
-    const shown = this.#copy(value, [...trail]);
-    return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
   }
 
   /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
@@ -204,8 +204,7 @@ export class TextSecrets {
   }
 
   /**
-   * Masks strings and numbers that follow quoted names. Used for text that is not valid JSON, for example because it
-   * was cut.
+   * Masks strings and numbers that follow quoted names. Used for text that cannot be parsed, for example because it was cut.
    */
   #maskQuoted(text: string, trail: Trail): string {
     let shown = '';

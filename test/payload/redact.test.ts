@@ -26,6 +26,11 @@ function jsonOf(field: 'inputs' | 'outputs', value: unknown, rules: PayloadRules
 }
 
 describe('names of secrets', () => {
+  test('hide their values in JSON text that is nested more deeply than the stack allows', () => {
+    const around = (inner: string): string => `${'['.repeat(100_000)}{"password":${inner}}${']'.repeat(100_000)}`;
+    expect(shown({ text: around('"h1dden"'), other: 1 })).toEqual({ text: around('"[Redacted]"'), other: 1 });
+  });
+
   test('hide their values, at any depth and in whatever holds them', () => {
     const value = {
       headers: new Headers({ authorization: 'Bearer x', accept: '*/*' }),
