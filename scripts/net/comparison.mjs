@@ -46,6 +46,16 @@ function haveSameShape(old, now, isOrdered) {
   return !isOrdered || JSON.stringify(Object.keys(old)) === JSON.stringify(Object.keys(now));
 }
 
+/** JSON text in JSON text was parsed to a level of 4 and a depth of 200. The rest was masked unparsed, or cut. */
+export const NESTED_JSON = {
+  of: /./,
+  old: /(\\|%5C){16}|\[{60}|Truncated: too deep/,
+  reason: 'JSON text in text is searched at every level and depth',
+};
+
+/** The end of bytes was left out before, so that other text had more room. */
+export const BYTES = { of: /\/base(64|N)$/, reason: 'bytes are cut like other text' };
+
 /** Differences by their kind, each with its smallest example, beside the table of those that are intended. */
 export class Findings {
   #intended;

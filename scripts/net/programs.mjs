@@ -1,5 +1,5 @@
 // Compares what generated programs deliver with two builds.
-import { differences, Findings, workerOutput } from './comparison.mjs';
+import { BYTES, differences, Findings, NESTED_JSON, workerOutput } from './comparison.mjs';
 
 /**
  * Differences that are meant, by their kind as it is printed: `<scenario>: <field>/…`, with N for numbers. A start is sent only
@@ -26,6 +26,20 @@ const INTENDED = [
     old: /^nothing$|revoked/,
     now: /^nothing$|revoked/,
     reason: 'an argument that cannot be read costs only itself',
+  },
+  NESTED_JSON,
+  BYTES,
+  { of: /^exact: requests/, now: /[\w+/]{16}\[Truncated: \d+ characters\][\w+/]{16}/, reason: BYTES.reason },
+  { of: /\/baggage$/, old: /%5C%5C%5C|Truncated/, reason: NESTED_JSON.reason },
+  {
+    of: /^413 for large runs: known\//,
+    reason: 'a run with JSON text in text may have another size, and need not lose its payloads',
+  },
+  {
+    of: /^exact: /,
+    old: /Truncated: \d+ characters/,
+    now: /Truncated: \d+ characters/,
+    reason: 'text next to masked JSON text is cut elsewhere',
   },
 ];
 
