@@ -18,8 +18,8 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // V8 parses "-5" and "1.5" as dates. An HTTP date begins with the name of a day.
-  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
+  // V8 parses "-5" and "1.5" as dates. An HTTP date begins with the name of a day, and without GMT it would be local time.
+  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun).*GMT$/.test(text)) return undefined;
   const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;
   const serverNow = Date.parse(serverDate ?? '');
