@@ -21,7 +21,8 @@ const callback = fc.oneof(
   }),
   maker.map((make) => () => Promise.reject(make())),
   fc.constant((given: unknown) => {
-    if (Array.isArray(given)) given.splice(0, given.length, 'replaced');
+    // Replacing the elements of a hostile array of 2^32 - 1 elements would take minutes.
+    if (Array.isArray(given) && given.length < 1_000) given.splice(0, given.length, 'replaced');
     return {};
   }),
 );
