@@ -332,7 +332,8 @@ describe.concurrent('the runs of runspan dev', () => {
     const preload = join(file, '..', '..', 'preload.cjs');
     writeFileSync(
       preload,
-      `process.getBuiltinModule = undefined;
+      `const { getBuiltinModule } = process;
+      process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule(name));
       require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
     );
     const options = { ...env, NODE_OPTIONS: `--no-deprecation --require ${preload}` };
