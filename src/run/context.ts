@@ -5,58 +5,58 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * The position in the run tree that nested runs start from. It is stored under a global symbol, in a plain frozen shape, so
- * that two copies of the package in one process build one tree. A copy reads the ids of another copy's context and ignores
- * its `owner`.
+ * The position in the run tree where nested runs start. The context is a plain frozen object, stored under a global
+ * symbol, so that all copies of the package in a process build one tree. A copy ignores the `owner` of a context that
+ * another copy created.
  */
 export interface RunContext {
-  /** Undefined if there is no run, only an exporter. A run that starts here is the first of a trace. */
+  /** Undefined if the context only sets an exporter. A run that starts in this context then starts a new trace. */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
   readonly project: Project | undefined;
-  /** Tags and metadata that nested runs inherit. The values of the metadata are JSON text. */
+  /** Tags and metadata that nested runs inherit. Metadata values are JSON text. */
   readonly tags: readonly string[] | undefined;
   readonly metadata: ReadonlyMap<string, string> | undefined;
-  /** The sink refused the run. Nested runs are refused too. */
+  /** Whether the sink refused the run. The sink then refuses nested runs too. */
   readonly refused: boolean;
   /** False if sampling left out the trace. */
   readonly sampled: boolean;
-  /** The sink of nested runs, if it is not that of the run. */
+  /** The sink of nested runs, if it differs from the sink of this run. */
   readonly exporter: RunSink | undefined;
-  /** The OpenTelemetry span that was active when this context was entered. */
+  /** The OpenTelemetry span that was active when this context became current. */
   readonly span: object | undefined;
-  /** The run id of the framework step that was active when this context was entered. */
+  /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** A `RunOwner`, if this copy of the package created the context. */
+  /** The `RunOwner` that records the run. Ignored if the owner belongs to another copy of the package. */
   readonly owner: object | undefined;
 }
 
 /** Identifies this copy of the package. */
 export const PACKAGE_COPY: object = Object.freeze({});
 
-/** The object that records a run: a `Run`, a span or a run of another process. */
+/** The object that records a run, for example a `Run`, an OpenTelemetry span or a run of another process. */
 export interface RunOwner {
-  /** `PACKAGE_COPY` of the copy that created the owner. */
+  /** The `PACKAGE_COPY` of the package copy that created this owner. */
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
-  /** The model call that the run records, while the run is open. */
+  /** The model call that the run records. Undefined if the run has ended or is not a model call. */
   readonly modelCall: ModelCall | undefined;
 }
 
-/** Identifies a model call by the facts that are known when it starts. */
+/** Identifies a model call by facts that are known when the call starts. */
 export interface ModelCall {
   readonly runType: RunType;
   /** The requested model. */
   readonly model: string;
-  /** The instrumentation scope, if a span records the call. */
+  /** The instrumentation scope of the span that records the call. Undefined if no span records the call. */
   readonly scope?: string | undefined;
 }
 
 /** Whether a run is sent, was refused by its sink, or was left out by sampling. */
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** Returns the context of a run. `from` has the tags and the metadata that nested runs inherit. */
+/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -80,7 +80,7 @@ export function contextOf(
   });
 }
 
-/** Returns the context of a run of another process, for nested runs that go to `sink`. */
+/** Returns the context of a run of another process. Nested runs go to `sink`. */
 export function remoteContext(
   fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
@@ -89,7 +89,7 @@ export function remoteContext(
   return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
-/** Returns the same position in the tree, with another sink for nested runs. */
+/** Returns a copy of `context` whose nested runs go to `exporter`. */
 export function contextTo(exporter: RunSink, context: RunContext | undefined): RunContext {
   return Object.freeze({ ...(context ?? rootContext), exporter });
 }
@@ -115,7 +115,7 @@ function ownerOf(context: RunContext): RunOwner | undefined {
   return owner?.packageCopy === PACKAGE_COPY ? (owner as RunOwner) : undefined;
 }
 
-/** Returns the sink of a run below `parent`: the sink of the parent, unless another copy of the package created it. */
+/** Returns the sink of `parent`, or the current sink if `parent` is undefined or belongs to another package copy. */
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   if (parent === undefined) return currentSink();
   if (parent.exporter !== undefined) return parent.exporter;
@@ -123,7 +123,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Tags and metadata that a run inherits: none if its sink is not that of the parent, because its readers may differ. */
+/** Returns the tags and metadata that a run inherits. Returns none if `sink` differs from the sink of the parent. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
@@ -134,11 +134,10 @@ export function inheritedFrom(
 }
 
 /**
- * Returns the model call of the parent run if that run is open and has the same sink. A nested call of the same type
- * and model is assumed to be the same call, recorded by a second instrumentation. This happens if a wrapped client
- * calls a patched method, or if a patched function calls a wrapped model. The outer record is kept, because it has the
- * application's request and result. Siblings are never compared, because two overlapping calls of one model look alike
- * but are separate calls.
+ * Returns the model call of the parent run if the parent run is open and has the same sink. A nested call of the same
+ * type and model is assumed to be the same call, recorded by a second instrumentation. For example, a wrapped client
+ * may call a patched method. The outer record is kept, because it has the application's request and result. Sibling
+ * runs are never compared, because concurrent calls of one model look alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
@@ -151,7 +150,7 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Nested spans of one instrumentation are different calls: `embedMany` of the AI SDK has a span for each request. */
+/** Whether two records describe one model call. Nested spans of one instrumentation scope describe different calls. */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;
@@ -159,11 +158,11 @@ export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefi
 
 /** Gives access to OpenTelemetry spans. Implemented by `otel/`. */
 export interface SpanSource {
-  /** Returns the active span, whichever library started it. */
+  /** Returns the active span of any library. */
   activeSpan(): object | undefined;
-  /** Returns the context of the run that records the span, if there is one. */
+  /** Returns the context of the run that records the span, or undefined if no run records the span. */
   contextOf(span: object): RunContext | undefined;
-  /** Uses the run of this context in place of a span that has just started. */
+  /** Records the run of `context` instead of a span that has just started. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -174,7 +173,7 @@ const storage: AsyncLocalStorage<RunContext> = holder[KEY];
 
 let spans: SpanSource | undefined;
 
-/** Called by `otel/` when its first processor is created. */
+/** Called when the first span processor of `otel/` is created. */
 export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
@@ -186,37 +185,37 @@ export function replaceSpan(span: object, context: RunContext): void {
 
 let activeStep: (() => RunContext | undefined) | undefined;
 
-/** Sets the function that returns the context of the active framework step, for example a tool. Called by an integration. */
+/** Sets the function that returns the context of the active framework step. Called by integrations. */
 export function setStepSource(source: typeof activeStep): void {
   activeStep = source;
 }
 
-/** Returns the active OpenTelemetry span, if `otel/` is in use. */
+/** Returns the active OpenTelemetry span, or undefined if `otel/` is not in use. */
 export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** Returns the context last entered by a run or a framework step, regardless of spans. */
+/** Returns the innermost context of a run or a framework step, ignoring spans. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
 }
 
-/** Returns the inner one of the two. A step that was already active when the run was entered is outside of the run. */
+/** Returns the inner context. A step that was active before the run became current is outside the run. */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
 /**
- * Returns the innermost context, of a run or of a span. A span that was already active when the run was entered is outside
- * of the run; any other active span is inside.
+ * Returns the innermost context of a run or a span. A span that was active before the run became current is outside the
+ * run. Any other active span is inside the run.
  */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
   return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
 }
 
-/** Like `currentContext`, for a span that is about to start below `parentSpan`. */
+/** Like `currentContext`, but uses `parentSpan` as the active span. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,
@@ -225,12 +224,12 @@ export function innermostContext(
   return spans?.contextOf(parentSpan) ?? entered;
 }
 
-/** Calls `fn` with `context` as the current context, also for everything that `fn` starts. */
+/** Calls `fn` with `context` as the current context. Asynchronous work that `fn` starts has the same context. */
 export function enterContext<Result>(context: RunContext, fn: () => Result): Result {
   return storage.run(asEntered(context), fn);
 }
 
-/** Like `enterContext`, for a call that passes `this` and arguments. */
+/** Like `enterContext`, but calls `fn` with `self` as `this` and with the arguments `args`. */
 export function applyIn<Self, Args extends unknown[], Result>(
   context: RunContext,
   fn: (this: Self, ...args: Args) => Result,
@@ -247,12 +246,12 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** The context without tracing. A run that has its own exporter is left out by sampling. */
+/** The context with tracing off. `sampled` is false, so runs with their own exporter are not recorded either. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**
- * Calls a callback that only serves tracing, with tracing off for the callback and everything that it starts. A run of the
- * callback would be sampled, redacted or dropped, which would call the callback again without end.
+ * Calls a tracing callback, for example `sampler`, with tracing off in the callback and in all work that the callback
+ * starts. If the callback were traced, its run would call the callback again, endlessly.
  */
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(untracedContext, () => fn(...args));

@@ -6,7 +6,7 @@ import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
-/** A project, identified by its name or its id. Only one of the two is sent. */
+/** The name of a project, or an object with the project id. A request contains either the name or the id. */
 export type Project = string | { readonly id: string };
 
 /** Returns the name or the id of a project. */
@@ -14,13 +14,13 @@ export function projectText(project: Project): string {
   return typeof project === 'string' ? project : project.id;
 }
 
-/** The fields that a run starts with. */
+/** The fields that are known when a run starts. */
 interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' | 'runType' | 'tags' | 'metadata'>> {
   readonly startUs: number;
   readonly parent: ParentRun | undefined;
 }
 
-/** The fields of the parent that decide the position of a run. */
+/** The parent fields that determine the position of a run in the trace. */
 interface ParentRun {
   readonly id: string | undefined;
   readonly traceId: string | undefined;
@@ -29,28 +29,29 @@ interface ParentRun {
 }
 
 /**
- * The record of a run, from the start of the run to its delivery. Payloads are JSON text, encoded when they were passed, so
- * later changes of the values have no effect and the record retains nothing of the application. `Run` sets the fields of the
- * end, and the sink may clear payloads that it has delivered.
+ * The record of a run, from the start to the delivery of the run. Payloads are encoded as JSON text when the
+ * application passes the values. Later changes of the values therefore have no effect, and the record retains no
+ * application objects. `Run` sets the end fields, and the sink may clear delivered payloads.
  *
- * A new field needs its line here, in `mainJson` and in `parseMainJson`. The exporter, the spool and `recordRuns` use these.
+ * To add a field, extend this class, `mainJson` and `parseMainJson`. The exporter, the spool and `recordRuns` use all
+ * three.
  */
 export class EncodedRun {
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  /** ISO 8601, UTC, microseconds, like `endTime`. */
+  /** ISO 8601 timestamp in UTC with microseconds. `endTime` has the same format. */
   readonly startTime: string;
   readonly project: Project;
-  /** The sink refused the parent, so it must refuse this run too: a trace is sent whole or not at all. */
+  /** Whether the sink refused the parent. The sink then refuses this run too, because a trace is never sent in part. */
   readonly refused: boolean;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
-  /** The values are JSON text. Nested runs may share the map. */
+  /** Metadata values are JSON text. Nested runs may share the map. */
   metadata: ReadonlyMap<string, string> | undefined;
-  /** JSON text of `extra.runtime`, for the first run of a trace in this process. */
+  /** JSON text of `extra.runtime`. Only the first run of a trace has this field. */
   runtime: string | undefined;
   inputs: string | undefined = undefined;
   outputs: string | undefined = undefined;
@@ -59,7 +60,7 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** State of the sink, so that the sink needs no map from runs to their state. */
+  /** State that the sink keeps for this run, stored here instead of in a map. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -78,7 +79,7 @@ export class EncodedRun {
   }
 }
 
-/** JSON text of `extra.runtime`: the platform of the application. Contains no environment variables. */
+/** JSON text of `extra.runtime`, which describes the SDK and the platform. Contains no environment variables. */
 const runtimeJson: string = JSON.stringify({
   sdk: 'runspan',
   sdk_version: version,
@@ -87,7 +88,7 @@ const runtimeJson: string = JSON.stringify({
   platform: `${process.platform}-${process.arch}`,
 });
 
-/** Clears everything that a delivered run contains, because the application may retain the run for long. */
+/** Clears the content of a delivered run to free memory, because the application may still reference the run. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
@@ -98,8 +99,8 @@ export function releaseRun(run: EncodedRun): void {
 }
 
 /**
- * Replaces the end time and the error of a run, for example to mark it as incomplete. An empty error clears the error of a run
- * that was sent as incomplete.
+ * Changes the end that is sent for a run, for example to mark the run as incomplete. `endTime` replaces the end time.
+ * `error` is sent if the run has no error. An empty `error` clears the error of an earlier incomplete record.
  */
 export interface EndOverride {
   readonly endTime?: string;
@@ -107,8 +108,8 @@ export interface EndOverride {
 }
 
 /**
- * Returns the JSON text of a run without its payloads: the main part of multipart ingestion. If `ended` is false, the fields
- * of the end are left out, even if the run has ended in the meantime.
+ * Returns the JSON text of a run without payloads, for the main part of a multipart request. If `ended` is false, the
+ * end time and the error are left out, even if the run has ended in the meantime.
  */
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const endTime = override?.endTime ?? run.endTime;
@@ -125,7 +126,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/** Returns the JSON text of a run with its payloads. A run that succeeded without outputs has empty outputs. */
+/** Returns the JSON text of a run with payloads. A successful run without outputs gets empty outputs. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -134,7 +135,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Whether a payload is not empty. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
+/** Whether a payload has content. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
@@ -148,8 +149,8 @@ function extraJson(run: EncodedRun): string {
 }
 
 /**
- * Parses the JSON text of `mainJson`. Returns undefined if a field is invalid that requests contain unescaped, or that
- * delivery depends on. Throws if the text is not JSON.
+ * Parses the result of `mainJson`. Returns undefined if a field is missing or invalid. Throws if the text is not a JSON
+ * object or if `extra` is malformed.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
   const main: WireFields = objectOf(JSON.parse(json));
@@ -209,13 +210,13 @@ function areTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** Names are few, and repeat with each run. */
+/** Limits of the name cache. Applications repeat a small number of names in many runs. */
 const NAME_CHARACTERS_MAX = 64;
 const NAMES_MAX = 1_000;
 
 const names = new Map<string, string>();
 
-/** Like `jsonText`, for the name of a run or a key. The result is cached. */
+/** Like `jsonText`, but caches the result. Used for run names and keys. */
 function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;

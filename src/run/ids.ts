@@ -5,8 +5,8 @@ import { safeText, shown } from '../base/text.ts';
 import { canonicalId } from './time.ts';
 
 /**
- * Creates the UUIDv7 of a run that starts at this time. The ids of a process increase strictly, unless the clock moves
- * back by more than `BACKWARD_MAX_MS`:
+ * Creates a UUIDv7 for a run with this start time. Ids increase strictly within a process, unless the clock moves back
+ * by more than `BACKWARD_MAX_MS`. The layout is:
  *
  *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
  *
@@ -31,15 +31,14 @@ const COUNTER_END = 2 ** 24;
 let counterMs = 0;
 let counter = 0;
 
-/** `000` to `fff`. */
+/** All numbers with three hexadecimal digits, from `000` to `fff`. */
 const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
 
-// One call for many ids: a call to the system costs more than the rest of an id.
+// Random bytes are requested for many ids together, because the system call is the slowest step of creating an id.
 const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
 
-/** Returns random hexadecimal digits. */
 export function randomHex(digits: number): string {
   if (randomAt + digits > randomText.length) {
     randomText = nodeModule('node:crypto').randomBytes(RANDOM_BYTES).toString('hex');
@@ -50,8 +49,8 @@ export function randomHex(digits: number): string {
 }
 
 /**
- * Derives the run id of an OpenTelemetry span from its start and its ids. Another export of the span, or another
- * processor, gives the same id. The UUIDv7 contains the span id:
+ * Derives a run id from the start time, trace id and span id of an OpenTelemetry span. Exporting the span again, or
+ * with another processor, gives the same run id. The UUIDv7 contains the span id:
  *
  *     tttttttt-tttt-7sss-VXXs-ssssssssssss    t  start, milliseconds     s  span id, 64 bits
  *                                             V  variant and 2 bits, XX 8 bits of the trace id
@@ -67,7 +66,7 @@ const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let prefixMs = Number.NaN;
 let prefix = '';
 
-/** Returns `tttttttt-tttt-7`, which is created once per millisecond. */
+/** Returns the first digits of an id, `tttttttt-tttt-7`. The result is cached for the current millisecond. */
 function timePrefix(ms: number): string {
   if (ms === prefixMs) return prefix;
   const time = ms.toString(16).padStart(12, '0');
@@ -76,14 +75,15 @@ function timePrefix(ms: number): string {
   return prefix;
 }
 
-/** The namespace of `runIdFrom`: the UUIDv5 of `runspan` in the namespace of domain names. */
+/** The UUIDv5 namespace of `runIdFrom`, derived from the name `runspan` in the DNS namespace. */
 const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex');
 
 /**
- * Derives a run id from an id of yours, for example of an order or a message, so that you can find the run without storing
- * its id. Pass the result as `id` when the run starts, and again when you send feedback. The result is a UUIDv5 (RFC 9562,
- * 5.5); the same text gives the same id in every process. A value that is not text, for example a missing id, is logged
- * once and gives a new id each time, because runs with the same id replace each other.
+ * Derives a run id from your own id, for example an order id, so that you can find the run without storing the run id.
+ * Pass the result as `id` when the run starts, and again when you send feedback. The result is a UUIDv5 (RFC 9562,
+ * 5.5). The same key gives the same id in every process. If the key is neither text nor a number, for example
+ * undefined, a warning is logged once and every call returns a new id, because runs with the same id replace each
+ * other.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {
@@ -99,14 +99,14 @@ export function runIdFrom(key: string): string {
   return canonicalId(hash.toString('hex', 0, 16));
 }
 
-/** Numbers are converted to text: an order number may be a number in a database and text in a URL. */
+/** Whether the key is text or a number. The number 7 and the text `7` give the same run id. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text is a UUID in lower case with hyphens, the only spelling that is sent. */
+/** Whether the text is a UUID in lower case with hyphens. Requests contain only UUIDs with this spelling. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }

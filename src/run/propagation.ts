@@ -10,14 +10,14 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum length of a dotted order in a header: a depth of about 138 runs. */
+/** Maximum number of characters of a dotted order in a header, enough for about 138 nested runs. */
 const ORDER_MAX = 8_192;
 
-/** Limits of the fields in headers. A longer name or tag is cut or ignored, and further tags are ignored. */
+/** Limits of fields in headers. A longer project name is cut. A longer tag is ignored, and so are further tags. */
 const TEXT_MAX = 1_000;
 const TAGS_MAX = 100;
 
-/** The headers that are read and the prefixes of their baggage keys. The first valid header wins. */
+/** The trace headers that are read, with the prefixes of their baggage keys. The first valid header is used. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
@@ -34,8 +34,8 @@ export type HeaderField = 'project' | 'tags' | 'metadata';
 /** Options of `fromHeaders`. */
 export interface FromHeadersOptions {
   /**
-   * The fields that nested runs inherit from the headers. List fields only if you trust all callers: anyone can send such
-   * headers and thereby choose the project in which your runs are recorded. @default []
+   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because any
+   * caller can send such headers and choose the project in which your runs are recorded. @default []
    */
   accept?: readonly HeaderField[];
 }
@@ -48,7 +48,7 @@ export const acceptCheck: Check = [
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
 ];
 
-/** A run of another process, worker or message that headers describe. Pass it to `withRun`. */
+/** A run of another process, worker or message, read from headers. Pass the run to `withRun`. */
 export class RemoteRun {
   readonly id: string;
   readonly traceId: string;
@@ -63,7 +63,7 @@ export class RemoteRun {
     this.#inherited = inherited;
   }
 
-  /** @internal Returns the context of nested runs that go to this sink. */
+  /** @internal Returns the context for nested runs that go to `sink`. */
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
@@ -85,11 +85,11 @@ interface InheritedFields {
 }
 
 /**
- * Returns the caller's run described by the headers. With `withRun(fromHeaders(request.headers), handler)`, runs in the handler
- * become its children, in the same trace. The ids are read from `runspan-trace`, or else from `langsmith-trace`, and the
- * sampling decision from W3C `baggage`. The project, tags and metadata in the baggage are ignored unless listed in `accept`.
- * Headers never set the endpoint or the key, and invalid headers are ignored. Returns undefined if the headers describe no
- * run. Never throws.
+ * Returns the caller's run, read from request headers. With `withRun(fromHeaders(request.headers), handler)`, runs in
+ * the handler become children of the caller's run in the same trace. The ids are read from `runspan-trace`, or from
+ * `langsmith-trace` if `runspan-trace` is missing or invalid. The sampling decision is read from W3C `baggage`. The
+ * project, tags and metadata in the baggage are ignored unless listed in `accept`. Headers never set the endpoint or
+ * the key. Returns undefined if no header describes a run. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
@@ -104,7 +104,7 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       return new RemoteRun(order, [first.id, last.id], inherited);
     }
   } catch {
-    // Headers that cannot be read describe no run.
+    // A getter of the headers threw.
   }
   return undefined;
 }
@@ -138,8 +138,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * The application and a propagator may both have set the header. The value then has two orders, and the second continues the
- * first. Any other list is invalid.
+ * The application and a propagator may both have set the header. The header then contains two dotted orders, and the
+ * second order starts with the first. Any other list is invalid.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -148,11 +148,11 @@ function innermostOrder(value: string | undefined): string | undefined {
 }
 
 /**
- * Returns headers that describe a run to another process, worker or message: `runspan-trace`, and W3C `baggage` with the
- * project, the tags, the metadata and the sampling decision. The run defaults to the current one. `headers` are the present
- * headers of the request; the result contains them, including their own baggage. Without a run or with tracing off, nothing is
- * added, nor for a run so deep that its order has more than 8 192 characters. Metadata beyond the 8 192 bytes of baggage is
- * left out.
+ * Returns `headers` with the headers that pass a run to another process, worker or message. `run` defaults to the
+ * current run. `runspan-trace` contains the ids. W3C `baggage` contains the project, tags, metadata and sampling
+ * decision of the run, after the existing members. No header is added if there is no run, if tracing is off, or if the
+ * dotted order has more than 8 192 characters. Fields and metadata entries that exceed 8 192 bytes of baggage are left
+ * out.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
@@ -168,7 +168,7 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
   return result;
 }
 
-/** Returns the dotted order of a run, or undefined if it is longer than `charactersMax`, which is logged once. */
+/** Returns the dotted order of a run. If the order is too long, logs a warning once and returns undefined. */
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
   const order = context?.dottedOrder;
   if (order === undefined || order.length <= charactersMax) return order;
@@ -183,13 +183,13 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   return undefined;
 }
 
-/** The fields of a run in a baggage header. */
+/** The run fields that a baggage header contains. */
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
-/** Returns the present members without ours, and the fields of the run that fit. */
+/** Returns a baggage header with existing members of other libraries and with all fields of the run that fit. */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Every member but the last is followed by a comma.
+  // Each member is counted with a comma, but the last member has no comma.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -207,7 +207,7 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
-/** Returns the JSON text of the metadata that fits after encoding. */
+/** Returns the JSON text of the metadata entries whose encoded text fits into `bytesMax`. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -221,7 +221,7 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   return `{${entries.join(',')}}`;
 }
 
-/** Returns the value of a header, or undefined if it is missing or not text. */
+/** Returns the value of a header, or undefined if the header is missing or not text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
   const value: unknown =
     typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, keyOf(headers, name) ?? name);
@@ -235,7 +235,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** Returns the spelling of a header name in these headers. */
+/** Returns the key of a header in `headers`, ignoring case. `name` is in lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -257,23 +257,23 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
   return plain;
 }
 
-/** Bytes and members of a baggage header that every intermediary must propagate (W3C Baggage, 3.3.2). */
+/** Maximum bytes and members of a baggage header that every intermediary must propagate (W3C Baggage, 3.3.2). */
 export const BAGGAGE_BYTES_MAX = 8_192;
 const MEMBERS_MAX = 64;
 
-/** One `key=value;property` of a baggage header, unmodified. */
+/** A member of a baggage header. `text` is the unmodified `key=value;property`. */
 export interface BaggageMember {
   readonly key: string;
   readonly text: string;
 }
 
 /**
- * Parses the members of a W3C `baggage` header. Values stay encoded. Invalid members, and members beyond the limits of the
- * specification, are left out: https://www.w3.org/TR/baggage/
+ * Parses the members of a W3C `baggage` header without decoding values. Ignores invalid members and members beyond the
+ * limits of the specification: https://www.w3.org/TR/baggage/
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  // A cut member would be a different member.
+  // The header is cut at a comma, because a truncated member would have a different value.
   const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
   for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();
@@ -283,7 +283,7 @@ export function parseBaggage(header: string): BaggageMember[] {
   return members;
 }
 
-/** Returns the decoded value of a member, or undefined if it is missing or wrongly encoded. */
+/** Returns the decoded value of a member, or undefined if the member is missing or wrongly encoded. */
 export function baggageValue(members: readonly BaggageMember[], key: string): string | undefined {
   const text = members.find((member) => member.key === key)?.text;
   if (text === undefined) return undefined;
@@ -295,7 +295,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** Encodes a member. A lone surrogate becomes U+FFFD. */
+/** Creates a member with an encoded value. Lone surrogates become U+FFFD. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

@@ -1,4 +1,4 @@
-/** The type of a run. Viewers know the listed types; any other text is sent unchanged. */
+/** The type of a run. Viewers support the listed types. Any other text is sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
 /** An event within a run, for example the first token of a stream. */
@@ -9,7 +9,7 @@ export interface RunEvent {
   kwargs?: Record<string, unknown>;
 }
 
-/** Token counts and costs of a model call. Counts include cached and reasoning tokens; the details split them. */
+/** Token counts and costs of a model call. Counts include cached and reasoning tokens, which the details split. */
 export interface UsageMetadata {
   input_tokens?: number;
   output_tokens?: number;
@@ -21,14 +21,14 @@ export interface UsageMetadata {
   total_cost?: number;
 }
 
-/** Bytes that are sent beside the payloads of a run. */
+/** Binary data that is sent separately from the payloads of a run. */
 export interface Attachment {
   name: string;
   bytes: Uint8Array;
   mimeType: string;
 }
 
-/** A run with the field names of the wire. The receiver and `recordRuns()` return runs in this form. */
+/** A run with the field names of the wire format. The receiver and `recordRuns()` return such runs. */
 export interface RunRecord {
   id: string;
   trace_id: string;
@@ -36,19 +36,19 @@ export interface RunRecord {
   parent_run_id?: string;
   name: string;
   run_type: RunType;
-  /** ISO 8601, UTC, microseconds. */
+  /** ISO 8601 timestamp in UTC with microseconds. */
   start_time: string;
   /** Absent while the run is open. */
   end_time?: string;
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   events?: RunEvent[];
-  /** `Name: message` on the first line, then stack and causes. Absent if the run succeeded. */
+  /** Error text, with `Name: message` on the first line, then stack and causes. Absent if the run succeeded. */
   error?: string;
   tags?: string[];
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };
   /** The name of the project. */
   session_name?: string;
-  /** The id of the project, as an alternative to its name. */
+  /** The id of the project. Sent instead of `session_name`. */
   session_id?: string;
 }

@@ -7,22 +7,22 @@ import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * An object whose keys are recorded, of any type: an `interface` has no index signature. Excludes promises, because the
- * caller probably forgot to await them, and collections.
+ * An object whose properties are recorded. The second type accepts an `interface`, which has no index signature.
+ * Promises and collections are type errors, because the caller of a promise probably forgot `await`.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
   | (object & { readonly then?: never; readonly [Symbol.iterator]?: never });
 
-/** Maximum number of tags of one run, including inherited ones. Tags name groups of runs. */
+/** Maximum number of tags of one run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** The location of tags, for redaction paths. */
+/** The path of a tag, used to match redaction paths. */
 const TAG = ['tags', undefined] as const;
 
 /**
- * Returns the redacted tags with `added`, each tag once, because a recursive function would repeat its own. Tags beyond
- * `TAGS_MAX` are left out, which is logged once. Does not change `present`, which nested runs share.
+ * Returns `present` with the redacted tags of `added`, without duplicates. If the run has more than `TAGS_MAX` tags,
+ * logs a warning once and leaves out further tags. Does not change `present`, which nested runs share.
  */
 export function withTags(
   present: readonly string[] | undefined,
@@ -35,7 +35,7 @@ export function withTags(
 }
 
 function joined(present: readonly string[], added: readonly string[]): readonly string[] {
-  // Copied only if a tag is new: a loop may add tags to a run without end.
+  // The list is copied only if a tag is new, because a loop may add the same tags many times.
   let tags: string[] | undefined;
   for (const tag of added) {
     const known = tags ?? present;
@@ -53,13 +53,13 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
   return tags ?? present;
 }
 
-/** Maximum number of metadata keys of one run, including inherited ones. */
+/** Maximum number of metadata keys of one run, including inherited keys. */
 const KEYS_MAX = 10_000;
 
-/** Keys that tracing itself sets. They are recorded even beyond `KEYS_MAX`. */
+/** Metadata keys that runspan sets. These keys are recorded even if the run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
-/** Returns the metadata with `added`. Does not change `present`, which nested runs share. */
+/** Returns a copy of `present` with the entries of `added`. Nested runs share `present`. */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
   added: Fields,
@@ -71,8 +71,8 @@ export function withMetadata(
 }
 
 /**
- * Adds to a map that no other run shares. New keys beyond `KEYS_MAX` are left out, which is logged once; present keys may
- * get another value.
+ * Adds entries to a metadata map that only one run uses. If the map already has `KEYS_MAX` keys, logs a warning once
+ * and leaves out new keys. Values of existing keys are still replaced.
  */
 export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
@@ -92,11 +92,11 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 /** Maximum number of events of one run. The text of the events is limited to the size of one payload. */
 const EVENTS_MAX = 10_000;
 
-/** The events of one run, within limits. */
+/** The events of one run. Events beyond the limits are only counted. */
 export class EventList {
   readonly #events: string[] = [];
   #characters = 0;
-  /** Number of events beyond the limits. */
+  /** Number of events that were left out because of a limit. */
   dropped = 0;
 
   add(name: string, timeUs: number, data: Fields | undefined, rules: PayloadRules): void {
@@ -118,9 +118,9 @@ export class EventList {
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total, and splits the token details so that each token is counted under exactly one price. `cache_creation`
- * keeps only the tokens whose cache duration is unknown. In a priced service tier, `cache_read` and `reasoning` get the
- * name of the tier as a prefix, and a detail named after the tier counts the remaining input or output tokens.
+ * Adds the total token count, and splits the token details so that each token is counted under exactly one price.
+ * `cache_creation` keeps only tokens whose cache duration is unknown. In a priced service tier, `cache_read` and
+ * `reasoning` get the tier name as a prefix, and a detail with the tier name counts all other tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;

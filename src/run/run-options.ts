@@ -8,13 +8,13 @@ import type { RunType, UsageMetadata } from './record.ts';
 import { type Fields, TAGS_MAX } from './run-fields.ts';
 import type { CapturePolicy, RunSink } from './sink.ts';
 
-/** Payloads that a run does not record, even if its exporter captures them. */
+/** Options that hide payloads of a run, even if the exporter records payloads. */
 export interface Hiding {
   hideInputs?: true;
   hideOutputs?: true;
 }
 
-/** Returns the capture policy of a run whose own options may hide payloads. */
+/** Returns the capture policy of a run whose options may hide payloads. */
 export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
   if (hideInputs === undefined && hideOutputs === undefined) return capture;
   return {
@@ -24,18 +24,18 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
   };
 }
 
-/** Options of a run. All but the name are optional. */
+/** Options of a run. Only `name` is required. */
 export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** At most 1 000, including inherited tags. A longer list is left out. */
+  /** At most 1 000 tags, including inherited tags. A longer list is ignored. */
   tags?: readonly string[];
-  /** At most 10 000 keys, including inherited ones. Further keys are left out. */
+  /** At most 10 000 keys, including inherited keys. Further keys are left out. */
   metadata?: Fields;
   /**
-   * The name of the project that the run is recorded in. Nested runs inherit it. @default the parent's project, else
-   * the exporter's
+   * The name of the project that the run is recorded in. Nested runs inherit the project. @default the project of the
+   * parent, or of the exporter for the first run of a trace
    */
   project?: string;
   /** The id of the project. Takes precedence over `project`. */
@@ -49,7 +49,7 @@ export interface RunOptions {
   inputs?: Fields;
   /** Starts a new trace, even if there is a current run. @default false */
   root?: boolean;
-  /** The exporter of the run and its nested runs. @default the parent's exporter, else the configured one */
+  /** The exporter of the run and of nested runs. @default the exporter of the parent, else the configured exporter */
   exporter?: RunSink;
 }
 
@@ -57,7 +57,7 @@ const text: Check = ['text', (value) => typeof value === 'string' && value !== '
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
-/** The checks of the options that all ways of starting a run have in common. `inputs` has a different type in each. */
+/** Checks of the options that all functions that start runs accept. `inputs` has a different type in each function. */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
@@ -80,9 +80,9 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 /** Fields that `Run.set` may change while the run is open. */
 export interface RunChanges {
   name?: string;
-  /** Added to the present tags, up to 1 000 in total. Further tags are left out. */
+  /** Tags to add, up to 1 000 tags of the run in total. Further tags are left out. */
   tags?: readonly string[];
-  /** Added to the present metadata, key by key, up to 10 000 keys in total. Further keys are left out. */
+  /** Metadata to add or replace, up to 10 000 keys of the run in total. Further keys are left out. */
   metadata?: Fields;
   inputs?: Fields;
   outputs?: unknown;
@@ -100,8 +100,8 @@ export const changeChecks: Checks<RunChanges> = {
 };
 
 /**
- * Returns the valid options. Logs every other option once per place and ignores it, because a mistake in tracing must not
- * stop the application. Functions that may throw use `checkedOptions`.
+ * Returns the valid options. Ignores each invalid option and logs the option once per place, because a mistake in a
+ * tracing option must not stop the application. Functions that may throw use `checkedOptions`.
  */
 export function usableOptions<Options extends object>(
   place: string,
@@ -114,7 +114,7 @@ export function usableOptions<Options extends object>(
     validOptions(given, checks, ({ name, value, check }) => {
       if (name === undefined) {
         const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
-        // Another failure at the same place must not suppress this line.
+        // The key differs from `place`, so that another warning with the key `place` does not suppress this warning.
         diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
         return;
       }
@@ -135,11 +135,11 @@ export function usableOptions<Options extends object>(
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Describes for the log line how the option affects what is recorded; empty if it has no effect. */
+  /** The part of the log line that describes the effect of the option. Empty if the option has no effect. */
   readonly effect: string;
   /** The runspan option to use instead. */
   readonly instead: string;
-  /** The options of ours that take effect instead. */
+  /** The runspan options that are applied instead. */
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
@@ -148,8 +148,8 @@ const OUTPUTS: Hiding = { hideOutputs: true };
 const BOTH: Hiding = { ...INPUTS, ...OUTPUTS };
 
 /**
- * Options of other libraries: the payloads that they hide, and the corresponding runspan options. The names are in lower
- * case, without `_` and without a final `s`.
+ * Options of other libraries, with the payloads that each option hides and the corresponding runspan options. Option
+ * names are in lower case, without `_` and without a final `s`.
  */
 const FOREIGN: Readonly<Record<string, readonly [hiding: Hiding | undefined, ...instead: string[]]>> = {
   runtype: [undefined, 'runType'],
@@ -180,9 +180,9 @@ const FOREIGN: Readonly<Record<string, readonly [hiding: Hiding | undefined, ...
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
- * Recognizes an option of another library where runspan options are expected. An option that hides payloads in the other
- * library also hides them here, unless its value is falsy. `tracingEnabled: false` leaves the calls of a function untraced,
- * and hides payloads elsewhere.
+ * Recognizes an option of another library. If the option hides payloads in the other library, runspan hides the same
+ * payloads. For a traced function, `tracingEnabled: false` turns off tracing of the calls. Elsewhere, `tracingEnabled:
+ * false` hides inputs and outputs.
  */
 export function foreignOption(
   name: string,
@@ -199,11 +199,11 @@ export function foreignOption(
   return { effect: `, so no ${payloadsOf(hiding).join(' or ')} are recorded`, instead, hiding };
 }
 
-/** Returns the runspan option that hides the same payloads. */
+/** Returns the name of the runspan option that hides the payloads in `hiding`. */
 function optionFor(hiding: Hiding, spelling: string, isKnown: (name: string) => boolean): string {
   if (spelling === 'tracingenabled') return 'enabled` of `traceable';
   const [payload, ...others] = payloadsOf(hiding);
-  // Only `traceable` has options that choose its payloads.
+  // Only `traceable` has the options `inputs` and `outputs`, which select the recorded payloads.
   if (isKnown('aggregate') && payload !== undefined && others.length === 0) return payload;
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
@@ -212,7 +212,7 @@ function payloadsOf(hiding: Hiding): string[] {
   return Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
 }
 
-/** Whether the value of an option asks for hiding. An option whose getter throws does. */
+/** Whether the value of an option requests hiding. True if the getter of the option throws. */
 function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
     const value = (given as Record<string, unknown>)[name];
@@ -223,11 +223,11 @@ function asksForHiding(given: object, name: string, isSwitch: boolean): boolean 
 }
 
 function areTags(value: unknown): boolean {
-  // The check of a longer list would block the application.
+  // Checking every tag of a longer list could block the event loop.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 
-/** Whether the value is a sink. A value that cannot be read is not. */
+/** Whether the value is a sink. False if a getter of the value throws. */
 export function isSink(value: unknown): boolean {
   try {
     const { start, end, capture } = (value ?? {}) as Partial<RunSink>;

@@ -35,15 +35,15 @@ import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * A traced operation, from its start to its end. `startRun` and `currentRun` return runs; wrapped functions create their
- * own. No method throws, and an ended run does not change. While tracing is off, runs exist but record nothing.
+ * A traced operation, from start to end. `startRun` and `currentRun` return runs. Wrapped functions create runs
+ * themselves. No method throws, and an ended run does not change. While tracing is off, runs record nothing.
  */
 export class Run {
-  /** UUIDv7, or the id from the options. */
+  /** The id from the options, or a new UUIDv7. */
   readonly id: string;
   /** The id of the first run of the trace. */
   readonly traceId: string;
-  /** The position in the trace: start and id of every run from the first run down to this one. */
+  /** The position in the trace, as text with the start time and the id of every run from the first run to this run. */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
   readonly runType: RunType;
@@ -51,9 +51,9 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal The context of nested runs. */
   readonly context: RunContext;
-  /** @internal Whether further data of the run will be sent. */
+  /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
-  /** @internal The model call that the run records, until it ends. */
+  /** @internal The model call that the run records. Undefined after the run has ended. */
   modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
@@ -63,7 +63,7 @@ export class Run {
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
 
-  /** @internal The options are valid, and `inputs` are encoded. */
+  /** @internal `options` must be valid, and `inputs` must be encoded. */
   constructor(
     options: Omit<RunOptions, 'inputs'> & Hiding,
     parent: RunContext | undefined,
@@ -121,14 +121,14 @@ export class Run {
     return PACKAGE_COPY;
   }
 
-  /** Starts a nested run. It does not become the current run; `withRun` does that. */
+  /** Starts a nested run. Use `withRun` to make the nested run the current run. */
   child(options: RunOptions): Run {
     return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? this.context : currentContext());
   }
 
   /**
-   * Records an event with the current time. `data` is copied. A run keeps 10 000 events with the text of at most one payload;
-   * further events are counted in `extra.metadata.dropped_events`.
+   * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
+   * `limits.payloadBytes` characters of text. `extra.metadata.dropped_events` is the number of further events.
    */
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
@@ -145,12 +145,12 @@ export class Run {
   }
 
   /**
-   * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is read
-   * when it is sent, so `fs.openAsBlob(path)` attaches a file without holding it in memory.
+   * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is
+   * read when the run is sent, so `fs.openAsBlob(path)` attaches a file without loading the file into memory.
    *
-   * A name is unique in its run, has at most 256 characters and no dot. `mimeType` defaults to the type of the `Blob`, else to
-   * `application/octet-stream`. A run has at most 100 attachments of `limits.attachmentBytes` in all. An attachment that
-   * exceeds a limit, or is neither bytes nor a `Blob`, is left out with one log line.
+   * `name` must be unique in the run, has at most 256 characters and contains no dot. `mimeType` defaults to the type
+   * of the `Blob`, or to `application/octet-stream`. A run has at most 100 attachments with `limits.attachmentBytes`
+   * bytes in total. An invalid attachment, or an attachment beyond a limit, is left out with one log line.
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
@@ -159,8 +159,8 @@ export class Run {
   }
 
   /**
-   * Ends the run. A plain object becomes its outputs, `undefined` keeps the outputs given by `set`, and any other value
-   * becomes `{ outputs: value }`. Only the first end counts.
+   * Ends the run. A plain object is recorded as the outputs, and any other value is recorded as `{ outputs: value }`.
+   * If `outputs` is undefined, the outputs from `set` are kept. Later calls have no effect.
    */
   end(outputs?: unknown): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
@@ -168,19 +168,19 @@ export class Run {
     this.finish();
   }
 
-  /** Ends the run with an error, which may be any thrown value. Keeps the outputs given by `set`. */
+  /** Ends the run with an error, which may be any thrown value. Keeps the outputs from `set`. */
   fail(error: unknown): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error) ? 'cancelled' : undefined;
     this.#stop(reason, errorText(error, this.#capture.payload.redaction));
   }
 
-  /** @internal Ends the run with the chunks so far, because the caller stopped reading. */
+  /** @internal Ends the run as cancelled, because the caller stopped reading the result. */
   cancel(): void {
     this.#stop('cancelled', undefined);
   }
 
-  /** @internal Ends the run of a result whose end cannot be observed. */
+  /** @internal Ends the run as interrupted, because the end of the result cannot be observed. */
   interrupt(reason: string): void {
     this.#stop('interrupted', `Interrupted: ${reason}`);
   }
@@ -190,13 +190,13 @@ export class Run {
     if (Run.#isAttached(this, 'end')) this.end();
   }
 
-  /** @internal A payload that contains a run records only the fields that identify it. */
+  /** @internal Returns the fields that identify the run. A payload that contains a `Run` records only these fields. */
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
   }
 
-  /** @internal Returns a list for the chunks of the result, or undefined if chunks are not recorded. */
+  /** @internal Returns a list for the chunks of the result, or undefined if the run does not record chunks. */
   chunkList(): ChunkList | undefined {
     if (this.#capture.hideOutputs || this.#areOutputsSet) return undefined;
     const { payload, attachmentBytes } = this.#capture;
@@ -212,14 +212,14 @@ export class Run {
     if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
   }
 
-  /** @internal Like `keepResult`, for a result that is the JSON text of an object. */
+  /** @internal Like `keepResult`, but takes the outputs as JSON text. */
   keepOutputs(outputs: string): void {
     if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
     this.#attachments?.forget('outputs');
     this.#record.outputs = outputs;
   }
 
-  /** Whether a method was called on a run. A detached method, as in `promise.catch(run.fail)`, and a proxy have none. */
+  /** Whether `self` is a run. False for a proxy and for a detached method, for example in `promise.catch(run.fail)`. */
   static #isAttached(self: unknown, method: string): boolean {
     if (typeof self === 'object' && self !== null && #record in self) return true;
     diagnostics.warnOnce(
@@ -265,14 +265,14 @@ export class Run {
     }
     record.endTime = isoTimestamp(this.#nowUs());
     this.isOpen = false;
-    // The application may keep the run for long.
+    // Frees memory, because the application may still reference the run.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
     this.sink?.end(record);
   }
 
-  /** Start plus monotonic duration, so that a change of the wall clock does not affect durations. */
+  /** Returns the start time plus the monotonic duration, so a change of the wall clock does not affect durations. */
   #nowUs(): number {
     return this.#startUs + Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
   }
@@ -283,7 +283,7 @@ export class Run {
     if (this.isOpen) this.#record.outputs = json;
   }
 
-  /** Encodes a payload that replaces the previous one and its attachments. */
+  /** Encodes a payload, and removes the attachments of the previous payload in the same field. */
   #encode(field: 'inputs' | 'outputs', value: unknown): string {
     this.#attachments?.forget(field);
     const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
@@ -296,7 +296,7 @@ export class Run {
     return this.#attachments;
   }
 
-  /** Nested runs share the metadata of the context, so the first addition copies it. */
+  /** Adds metadata. The first addition copies the map, which nested runs share. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {
@@ -309,7 +309,7 @@ export class Run {
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
-/** Starts a run below `parent`, in the sink of the parent unless the options name another. Log lines name `place`. */
+/** Starts a run below `parent`. The default sink is the sink of the parent. Log lines name `place`. */
 export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
   const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
   options.name ??= 'run';

@@ -9,16 +9,16 @@ import { projectIn, type RunOptions } from './run-options.ts';
 import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
- * Called when the first run of a trace starts, to decide whether the trace is recorded. Returns true, false or the
- * fraction of such traces to record, from 0 to 1. The function must be synchronous. If it returns `undefined` or
- * throws, `sampleRate` applies. Any other result is logged once, and `sampleRate` applies as well.
+ * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true, false, or the
+ * fraction of such traces to record, from 0 to 1. The function must be synchronous. If the function returns `undefined`
+ * or throws, `sampleRate` applies. Any other result is logged once, and `sampleRate` applies too.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
 /** Whether sampling records a run that is about to start. */
 export interface SamplingResult {
   readonly isKept: boolean;
-  /** The id of the run, if the decision needed one. */
+  /** The run id that was generated for the decision. Undefined if no decision was needed. */
   readonly id: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** Applies the sampling of the sink to the first run of a trace. Nested runs get the result of the first run. */
+/** Applies the sampling of the sink to the first run of a trace. Nested runs have the same result as the first run. */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,
@@ -41,12 +41,12 @@ export function sample(
   return { isKept: isSampled({ traceId, name, runType, project }), id: traceId };
 }
 
-/** Combines the rate and the sampler. Returns undefined if every trace is recorded. */
+/** Returns a function that applies the sampler and the rate, or undefined if every trace is recorded. */
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;
   return (start) => {
-    // A sampler may start a trace itself. It is not called for that trace.
+    // The sampler is not called for a trace that starts within the sampler.
     if (isSampling) return isWithin(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));
@@ -69,9 +69,9 @@ function isWithin(traceId: string, rate: number): boolean {
 }
 
 /**
- * Maps a trace id to a number from 0 to 1, the same in every process and every version: 32-bit FNV-1a of the id in lower
- * case with the finaliser of MurmurHash3, divided by 2^32. Services with the same rate record the same traces, and a service
- * with a higher rate records all traces of one with a lower rate.
+ * Maps a lower-case trace id to a number from 0 to 1, which is the same in every process and version. Services with the
+ * same rate record the same traces. A service with a higher rate also records all traces of services with a lower rate.
+ * The number is the 32-bit FNV-1a hash with the finaliser of MurmurHash3, divided by 2^32.
  */
 export function shareOf(traceId: string): number {
   let hash = 0x811c9dc5;

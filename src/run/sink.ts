@@ -6,7 +6,7 @@ import { shown } from '../base/text.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 
-/** The parts of a run that a sink records. */
+/** Settings that decide which parts of a run a sink records. */
 export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
@@ -16,11 +16,11 @@ export interface CapturePolicy {
   readonly attachmentBytes: number;
   /** Called when the first run of a trace starts. Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
-  /** Time after which a stream that is not read counts as abandoned. */
+  /** Milliseconds after which a stream that nobody reads counts as abandoned. */
   readonly streamIdleMs: number;
 }
 
-/** The facts about a trace when its first run is about to start. */
+/** Describes a trace whose first run is about to start. */
 export interface TraceStart {
   readonly traceId: string;
   /** The name and type of the first run, and the name or id of its project. */
@@ -29,7 +29,7 @@ export interface TraceStart {
   readonly project: string;
 }
 
-/** Decides whether a trace is recorded. All runs of a trace are recorded, or none. */
+/** Whether a trace is recorded. The decision applies to all runs of the trace. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
 /** Time limit of `flush` and `close`, in milliseconds. */
@@ -44,17 +44,17 @@ export interface FlushResult {
 }
 
 /**
- * The destination of runs. `configure`, `createExporter` and `recordRuns` return one; pass it as `exporter`. No method
- * throws.
+ * The destination of runs. `configure`, `createExporter` and `recordRuns` return sinks. Pass a sink as the option
+ * `exporter`. No method throws.
  */
 export interface RunSink {
   /** @internal */
   readonly capture: CapturePolicy;
-  /** @internal Tracing is off: the sink refuses every run. */
+  /** @internal True if tracing is off and the sink refuses every run. */
   readonly isOff?: true;
-  /** @internal Called once when a run starts. Returns false to refuse the run; the sink counts it, and its end is not reported. */
+  /** @internal Called once when a run starts. Returns false to refuse the run, whose end is then not reported. */
   start(run: EncodedRun): boolean;
-  /** @internal Called once when an accepted run has ended. The record has the fields of the end. */
+  /** @internal Called once when an accepted run has ended and its record is complete. */
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for a run of a trace that sampling left out. */
   skip(): void;
@@ -64,7 +64,7 @@ export interface RunSink {
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
-/** The sink while tracing is off. */
+/** The sink that is used while tracing is off. */
 export const noopSink: RunSink = {
   capture: {
     project: 'default',
@@ -86,7 +86,7 @@ export const noopSink: RunSink = {
 let createSink: (() => RunSink | undefined) | undefined;
 let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
-/** Sinks that replace the installed sink, the latest last. */
+/** Sinks set by `overrideSink`. The last sink is used instead of the installed sink. */
 const overrides: RunSink[] = [];
 
 /** Registers the function that creates the sink at the first run. Called when the composition root is loaded. */
@@ -99,10 +99,7 @@ export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/**
- * Prepares delivery ahead of the first request. The SDK wrappers call this function, and programs usually call the
- * wrappers at startup.
- */
+/** Prepares delivery before the first request. Called when a program wraps an SDK client, usually at startup. */
 export function preloadDelivery(): void {
   preload();
 }
@@ -133,14 +130,14 @@ const FLUSH_CHECKS: Checks<FlushLimit> = {
 };
 
 /**
- * Returns the milliseconds of a `FlushLimit`, at most the longest delay of a timer, or the default. Logs an invalid limit
- * and an unknown option once. `caller` names the called function in these lines.
+ * Returns `timeoutMs` of a `FlushLimit`, or `defaultMs` if `timeoutMs` is missing or invalid. The result is at most
+ * `DELAY_MAX_MS`. Logs an invalid limit and an unknown option once. `caller` names the called function in log lines.
  */
 export function flushLimitMs(caller: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
   const report = ({ name, value, check }: OptionMistake): void => {
     if (name !== undefined && check === undefined) {
-      // Any other key may be data of the application, which is not logged.
+      // A key in another format may contain application data, which must not be logged.
       const option = /^[a-z]{1,40}$/i.test(name) ? `\`${name}\`` : 'something else';
       diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${option}; left out.`);
       return;

@@ -6,16 +6,16 @@ import { isSink, type RunOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Starts a run below the current one, or a new trace with `root`. The run does not become the current run; `withRun` does
- * that. It stays open until you call `end` or `fail`, or leave its `using` block.
+ * Starts a run below the current run, or a new trace if `root` is true. Use `withRun` to make the new run the current
+ * run. The run stays open until you call `end` or `fail`, or leave the `using` block of the run.
  */
 export function startRun(options: RunOptions): Run {
   return startRunBelow('startRun', options, currentContext());
 }
 
 /**
- * Calls `fn` with `run` as the current run, also for everything that `fn` starts, and returns its result. `run` may be a run
- * of another process that `fromHeaders` returned. Without a run, calls `fn` directly.
+ * Calls `fn` with `run` as the current run, also in asynchronous work that `fn` starts, and returns the result of `fn`.
+ * `run` may be the result of `fromHeaders`. If `run` is undefined, the current run does not change.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
@@ -29,8 +29,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` so that runs that start in it, at any depth and at any later time, go to `exporter`, unless a run names its own
- * exporter. Runs that have already started are not affected.
+ * Calls `fn` with `exporter` as the destination of all runs that start in `fn` or in asynchronous work of `fn`. Runs
+ * with an `exporter` option of their own and runs that have already started are not affected.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
@@ -41,7 +41,7 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   return fn();
 }
 
-/** Returns the innermost run that this code runs in, or undefined outside any run. */
+/** Returns the current run, or undefined outside any run. */
 export function currentRun(): Run | undefined {
   const owner = enteredContext()?.owner;
   return owner instanceof Run ? owner : undefined;

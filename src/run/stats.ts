@@ -1,9 +1,9 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 
-/** The reason why a run was dropped. The words are part of the public interface. */
+/** The reason why a run was dropped. The names are part of the public interface. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/** A dropped run, as passed to `onDrop`. Fields that a damaged file of an earlier process no longer contains are empty. */
+/** A dropped run, which `onDrop` receives. A field is empty if a damaged file no longer contains the field. */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
@@ -13,7 +13,7 @@ export interface DroppedRun {
 }
 
 /**
- * The number of runs at each stage. Each run is counted once:
+ * Number of runs at each stage. Each run is counted at exactly one stage:
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
@@ -21,64 +21,64 @@ export interface DroppedRun {
  */
 export interface Stats {
   created: number;
-  /** Recovered from the files of an earlier process, including runs that could not be read. */
+  /** Runs recovered from the files of an earlier process, including unreadable runs. */
   recovered: number;
-  /** Started, not ended. */
+  /** Runs that have started but not ended. */
   open: number;
-  /** Ended, with a part that waits to be sent. */
+  /** Ended runs with data that waits to be sent. */
   queued: number;
-  /** Ended, with all remaining parts in flight. */
+  /** Ended runs whose remaining data is being sent. */
   inFlight: number;
-  /** Ended, stored on disk. */
+  /** Ended runs that are stored on disk. */
   spooled: number;
-  /** The service has accepted its end. */
+  /** Runs whose end the service has accepted. */
   sent: number;
-  /** A part of the run was dropped. */
+  /** Runs that were dropped completely or in part. */
   dropped: number;
-  /** `dropped` by reason. */
+  /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Left out by sampling. Not a loss, and not part of the sum. */
+  /** Runs left out by sampling. These runs are not part of the sum. */
   sampledOut: number;
-  /** Requests sent, retries included, by endpoint kind. */
+  /** Number of requests sent, including retries, by kind. */
   requests: { multipart: number; simple: number };
-  /** Records in memory that wait or are in flight. */
+  /** Records in memory that wait to be sent or are being sent. */
   backlog: Backlog;
-  /** Duration of requests. Undefined before the first request has ended. */
+  /** Durations of requests. Undefined until the first request has ended. */
   latency: Latency | undefined;
-  /** The last failed request, if any. It stays when delivery works again. */
+  /** The last failed request, also after delivery works again. Undefined if no request has failed. */
   lastError: DeliveryError | undefined;
 }
 
 export interface Backlog {
-  /** Bytes, limited by `limits.queueBytes`. The sum over all exporters. */
+  /** Total bytes of all exporters. `limits.queueBytes` limits each exporter. */
   bytes: number;
   /**
-   * Age of the oldest record in milliseconds, including pauses that the service requested; 0 without records. The maximum over
-   * all exporters.
+   * Age in milliseconds of the oldest record of all exporters, including pauses that the service requested. The age is
+   * 0 if there are no records.
    */
   oldestMs: number;
 }
 
 /**
  * Milliseconds from sending a request to the end of its response or its failure, over the latest 500 requests of each
- * exporter. Percentiles are of nearest rank: with fewer than 100 requests, `p99Ms` is the maximum.
+ * exporter. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
  */
 export interface Latency {
   p50Ms: number;
   p99Ms: number;
 }
 
-/** A request that was refused or got no response. The latest over all exporters. */
+/** The latest request of all exporters that was refused or got no response. */
 export interface DeliveryError {
   /** ISO 8601, UTC. */
   at: string;
-  /** The status, or the error of the connection. Contains no key, payload or URL credentials. */
+  /** The response status or the connection error. Contains no key, payload or URL credentials. */
   message: string;
 }
 
 let read: (() => Stats) | undefined;
 
-/** Registers the function that sums over the exporters of the process. Called when the composition root is loaded. */
+/** Registers the function that returns the stats of all exporters. Called when the composition root is loaded. */
 export function registerStats(reader: () => Stats): void {
   read = reader;
 }
@@ -89,8 +89,8 @@ export function currentStats(): Stats | undefined {
 }
 
 /**
- * Messages on channels of `node:diagnostics_channel`, by channel name. A channel without subscribers costs nothing. Subscribers
- * are called synchronously. Their errors are uncaught exceptions, as on every channel.
+ * Messages on channels of `node:diagnostics_channel`, by channel name. A channel without subscribers costs nothing.
+ * Subscribers are called synchronously. An error that a subscriber throws is an uncaught exception.
  */
 export interface ChannelMessages {
   /** A request with runs has ended, with or without a response. */
@@ -106,17 +106,17 @@ export interface ChannelMessages {
 export interface RequestMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** `multipart` contains a batch, `simple` the start or the end of one run. */
+  /** A `multipart` request contains a batch. A `simple` request contains the start or the end of one run. */
   readonly kind: 'multipart' | 'simple';
-  /** The status of the response. Undefined without a response. */
+  /** The response status. Undefined if no response arrived. */
   readonly status: number | undefined;
-  /** The failure. Undefined if the service accepted the request. */
+  /** The reason of the failure. Undefined if the service accepted the request. */
   readonly error: string | undefined;
   /** Milliseconds from sending the request to the end of the response or the failure. */
   readonly durationMs: number;
-  /** Number of records. */
+  /** Number of run records in the request. */
   readonly runs: number;
-  /** Size of the body in bytes, as sent. */
+  /** Number of body bytes that were sent. */
   readonly bytes: number;
 }
 
@@ -136,11 +136,11 @@ export interface OutageMessage {
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** Milliseconds since the outage was published. */
+  /** Milliseconds between the outage message and this message. */
   readonly durationMs: number;
 }
 
-// Referenced here, because an unreferenced channel is collected together with its subscribers.
+// These references keep the channels and their subscribers from being garbage-collected.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),
@@ -150,9 +150,9 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 
 let isPublishing = false;
 
-/** Publishes the message. `messageOf` is not called without subscribers. */
+/** Publishes a message. `messageOf` is called only if the channel has subscribers. */
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // A subscriber that traces could cause further messages without end.
+  // A subscriber that traces could otherwise cause an endless loop of messages.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {

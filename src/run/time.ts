@@ -1,14 +1,14 @@
-// Read once, so that a `Date` that the application replaces does not affect timestamps.
+// The original `Date`, so that timestamps stay correct if the application replaces `Date`.
 const DateOfPlatform = Date;
 
-/** `2026-11-20T07:22:40.123456Z` */
+/** Formats a timestamp, for example `2026-11-20T07:22:40.123456Z`. */
 export function isoTimestamp(us: number): string {
   format(us);
   return isoPrefix + fraction;
 }
 
 /**
- * The position of a run in its trace, sortable as text (interface, "POST /runs/multipart", rule 6):
+ * Returns the position of a run in its trace. Texts sort by position (interface, "POST /runs/multipart", rule 6):
  *
  *     20261120T072240123456Z<root id> . 20261120T072240123460Z<child id> . …
  *     └ start, UTC, microseconds ┘
@@ -18,16 +18,16 @@ export function dottedOrder(parent: string | undefined, startUs: number, id: str
   return parent === undefined ? segment : `${parent}.${segment}`;
 }
 
-/** The time format of a dotted order: `20261120T072240123456Z`. */
+/** Formats a timestamp for a dotted order, for example `20261120T072240123456Z`. */
 export function compactTimestamp(us: number): string {
   format(us);
   return compactPrefix + fraction;
 }
 
-/** `000` to `999`. */
+/** All numbers with three digits, from `000` to `999`. */
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-// The parts of the latest timestamp. A busy process formats thousands of timestamps in one second.
+// Cached parts of the latest timestamp. A busy process formats thousands of timestamps in one second.
 let formattedUs = Number.NaN;
 let second = Number.NaN;
 let isoPrefix = '';
@@ -52,8 +52,8 @@ function format(us: number): void {
 const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;
 
 /**
- * Parses an ISO 8601 timestamp to microseconds since 1970. Returns undefined if it is invalid. A time without a zone is
- * UTC, and digits after the sixth are cut.
+ * Parses an ISO 8601 timestamp to microseconds since 1970. Returns undefined if the timestamp is invalid. A time
+ * without a zone is UTC. Fractional digits after the sixth are ignored.
  */
 export function parseIsoTimestamp(text: string): number | undefined {
   const match = ISO.exec(text);
@@ -64,14 +64,14 @@ export function parseIsoTimestamp(text: string): number | undefined {
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** V8 parses 30 February as 2 March. */
+/** Whether the date exists. V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
   return new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
-/** One level of a dotted order. */
+/** The part of a dotted order that describes one run. */
 export interface OrderSegment {
-  /** Start of the run, microseconds since 1970. */
+  /** Start time of the run in microseconds since 1970. */
   readonly startUs: number;
   /** The run id, in lower case with hyphens. */
   readonly id: string;
@@ -80,7 +80,7 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/** Returns the segments from the root down, or undefined if the text is not a dotted order. */
+/** Returns the segments, starting with the root run, or undefined if the text is not a dotted order. */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {
@@ -94,7 +94,7 @@ export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   return segments;
 }
 
-/** Formats a UUID in lower case with hyphens. The wire also allows UUIDs without hyphens. */
+/** Formats a UUID in lower case with hyphens. The wire format also allows UUIDs without hyphens. */
 export function canonicalId(id: string): string {
   const hex = id.replaceAll('-', '').toLowerCase();
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
