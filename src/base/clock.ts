@@ -1,23 +1,23 @@
-// Read once, so that fake timers installed by a test of the application do not stop the clock.
+// The original functions, so that fake timers in tests of an application do not stop the clock.
 /** Milliseconds since 1970 by the wall clock. */
 export const wallNowMs: () => number = Date.now;
 /** Milliseconds since an arbitrary moment, independent of the wall clock. */
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
-/** Deviation between the timestamps and the wall clock that is corrected. */
+/** Maximum deviation of timestamps from the wall clock in microseconds. A larger deviation is corrected. */
 const DEVIATION_MAX_US = 20_000;
 
-/** If the wall clock moves back by more, the timestamps follow it instead of staying at their latest value. */
+/** Maximum jump back of the wall clock in microseconds that timestamps ignore. Timestamps follow a longer jump. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**
- * Timestamps in whole microseconds since 1970. They increase strictly, so runs sort by creation, unless the wall clock
- * moves back by more than 5 s. Durations come from the monotonic clock.
+ * Creates timestamps in whole microseconds since 1970. Timestamps increase strictly, so runs sort by creation, unless
+ * the wall clock moves back by more than 5 s. Durations come from the monotonic clock.
  */
 export class Clock {
   readonly #wallMs: () => number;
   readonly #monotonicMs: () => number;
-  /** Difference between the wall clock and the monotonic clock. */
+  /** Wall clock minus monotonic clock, in microseconds. */
   #anchorUs: number;
   #lastUs = 0;
 
@@ -32,7 +32,7 @@ export class Clock {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp for a value just read from `monotonicUs`. */
+  /** Returns a new timestamp, given the current result of `monotonicUs`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     // The wall clock has a resolution of 1 ms, so a deviation of up to 1 ms is normal.
@@ -48,5 +48,5 @@ export class Clock {
   }
 }
 
-/** The clock of the process. It gives live runs their timestamps and ids. */
+/** The clock of the process, which sets the timestamps and ids of live runs. */
 export const clock: Clock = new Clock();

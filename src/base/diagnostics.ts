@@ -5,17 +5,17 @@ import { visible } from './text.ts';
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * Where diagnostics go: a level for lines on standard error, or a function that is called with each line instead. Errors
- * that the function throws are ignored.
+ * The destination of log lines. A level selects the lines that are written to standard error. A function is called with
+ * each line instead. Errors that the function throws are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Maximum number of places that `warnOnce` remembers. Later places are not logged, so a loop cannot flood the log. */
+/** Maximum number of places that `warnOnce` remembers. Further places log nothing, so a loop cannot flood the log. */
 const PLACES_MAX = 1_000;
 
-/** Maximum number of concealed values. The oldest are removed first. Shorter values are common words and are not concealed. */
+/** Maximum number of concealed values. The oldest value is removed first. Short values are not concealed. */
 const CONCEALED_MAX = 1_000;
 const CONCEALED_CHARACTERS_MIN = 6;
 
@@ -25,9 +25,9 @@ let log: Log = 'warn';
 let isLogSet = false;
 let calling = (call: () => void): void => call();
 
-/** The only module that prints. Each message is one line and contains neither payloads nor keys. */
+/** Writes all log lines. Each log line contains neither payloads nor keys. */
 export const diagnostics = {
-  /** Takes effect for all exporters of the process. */
+  /** Sets the destination of log lines for all exporters of the process. */
   setLog(to: Log): void {
     log = to;
     isLogSet = true;
@@ -42,7 +42,7 @@ export const diagnostics = {
     return isLogSet;
   },
 
-  /** Redacts these values, for example API keys, in all later lines. */
+  /** Redacts these values, for example API keys, in all later log lines. */
   conceal(values: readonly string[]): void {
     for (const value of values) {
       if (value.length < CONCEALED_CHARACTERS_MIN) continue;
@@ -56,21 +56,21 @@ export const diagnostics = {
   warn: (message: string): void => print('warn', message),
   debug: (message: string): void => print('debug', message),
 
-  /** Logs a warning the first time that it is called for `place`. */
+  /** Logs a warning only the first time for each `place`. */
   warnOnce(place: string, message: string): void {
     if (places.has(place) || places.size >= PLACES_MAX) return;
     places.add(place);
     print('warn', message);
   },
 
-  /** Forgets the places of `warnOnce`, for tests. */
+  /** Resets `warnOnce`. Only used by tests. */
   forgetPlaces: (): void => places.clear(),
 };
 
 let isPrinting = false;
 
 function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
-  // A traced log function would call us again without end.
+  // A traced log function could otherwise cause an endless loop of log lines.
   if (isPrinting || (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log))) return;
   isPrinting = true;
   try {
@@ -84,13 +84,13 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
       if (types.isPromise(result)) result.catch(() => {});
     });
   } catch {
-    // The log itself failed, so the failure cannot be reported.
+    // The log function failed, so the failure cannot be reported.
   } finally {
     isPrinting = false;
   }
 }
 
-/** Messages of other libraries may contain header values, and URLs with a user and a password. */
+/** Redacts concealed values and URL credentials, which messages of other libraries may contain. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

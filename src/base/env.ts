@@ -36,7 +36,7 @@ export type EnvironmentName =
   | 'https_proxy'
   | 'no_proxy';
 
-/** Environment variables of LangSmith's client. It reads `LANGSMITH_<name>` first and then `LANGCHAIN_<name>`. */
+/** Names of LangSmith's environment variables. `LANGSMITH_<name>` takes precedence over `LANGCHAIN_<name>`. */
 export type LangsmithName =
   | 'ENDPOINT'
   | 'API_KEY'
@@ -50,31 +50,31 @@ export type LangsmithName =
 
 export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
 
-/** Returns the value of `LANGSMITH_<name>`, or of `LANGCHAIN_<name>` if the first is not set. */
+/** Returns the value of `LANGSMITH_<name>`, or of `LANGCHAIN_<name>` if `LANGSMITH_<name>` is not set. */
 export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
 /**
- * Whether the endpoint, key and workspace are read from LangSmith's variables: its tracing is on, and no `RUNSPAN_`
- * variable sets any of them.
+ * Whether the endpoint, key and workspace are read from LangSmith's variables. True if LangSmith tracing is on and no
+ * `RUNSPAN_` variable sets the endpoint, key or workspace.
  */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
   return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
-/** Returns a trimmed variable, or undefined if it is unset or empty. Only this file reads `process.env`. */
+/** Returns the trimmed value, or undefined if the variable is unset or empty. Only this file reads `process.env`. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }
 
-/** Returns the unmodified value of a variable that is named on the command line. */
+/** Returns the unmodified value of a variable whose name was given on the command line. */
 export function variable(name: string): string | undefined {
   return process.env[name];
 }
 
-/** Returns the names of all variables with this prefix, including those that nothing reads. */
+/** Returns the names of all variables with this prefix, including variables that runspan does not read. */
 export function variablesWith(prefix: string): string[] {
   return Object.keys(process.env).filter((name) => name.startsWith(prefix));
 }

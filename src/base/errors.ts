@@ -1,4 +1,4 @@
-/** All error codes with their conditions. A test compares the table with `docs/errors.md`. */
+/** All error codes and their conditions. A test compares the table with `docs/errors.md`. */
 export const errorCodes = {
   RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value out of its bounds.',
   RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run of this name, or more than one.',
@@ -33,8 +33,8 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 
 /**
- * The base class of all errors of the package. Tracing never throws; the receiver, the clients and the test kit do. `code` is
- * stable across versions, the message is not. `cause` is the underlying error, if there is one.
+ * The base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. `code` is
+ * stable across versions, but `message` is not. `cause` is the underlying error, if there is one.
  */
 export class RunspanError extends Error {
   override readonly name: string = 'RunspanError';

@@ -3,8 +3,8 @@ import { types } from './node.ts';
 import { messageOf } from './text.ts';
 
 /**
- * Calls a function so that its errors do not reach the application: our own code, or a callback that only serves tracing.
- * Logs an error once per place and returns undefined.
+ * Calls `work` and returns the result. If `work` throws, logs the error once per place and returns undefined. Errors of
+ * tracing and of tracing callbacks therefore do not reach the application.
  */
 export function guard<Result>(place: string, work: () => Result): Result | undefined {
   try {
@@ -15,14 +15,14 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   }
 }
 
-/** Logs an error that must not reach the application, once per place. For code that would pay for a closure per call. */
+/** Logs a tracing error once per place. Replaces `guard` in code where a closure for each call would be too slow. */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }
 
 /**
- * Marks a rejection as handled. A callback may return a promise where a value is expected. Nobody awaits that promise, so
- * its rejection would end the process.
+ * Marks the rejection of a promise as handled. A callback may return a promise although a value is expected. An
+ * unhandled rejection of this promise would end the process.
  */
 export function ignoreRejection(result: unknown): void {
   if (types.isPromise(result)) result.catch(() => {});

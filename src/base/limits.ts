@@ -1,62 +1,63 @@
 /** All configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Wait after the first queued run before a batch is sent, so that the start and the end of a run are sent together. */
+  /** Milliseconds from queueing a run to sending its batch, so that a batch can collect more runs. */
   lingerMs: number;
   /**
-   * Time for which the start of a run waits for its end, so that both are sent as one record. A run that is open for longer is
-   * sent, and its end follows. 0 sends a start after `lingerMs`. `flush` sends all starts. `RUNSPAN_START_DELAY_MS`
+   * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. Later, the
+   * start is sent without the end. With 0, a start is sent after `lingerMs`. `flush` sends all starts.
+   * `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
-  /** Maximum runs per request. The `/info` of the service overrides it. */
+  /** Maximum number of runs per request. The `/info` response of the service overrides this limit. */
   batchRuns: number;
-  /** Maximum body bytes per request. The `/info` of the service overrides it. A larger run is sent alone. */
+  /** Maximum body bytes per request, unless the `/info` response sets another limit. A larger run is sent alone. */
   batchBytes: number;
-  /** Maximum concurrent requests. Further batches wait in the queue. */
+  /** Maximum number of concurrent requests. Further batches wait in the queue. */
   requestsInFlight: number;
-  /** Maximum runs that are recorded but not delivered. At the limit, new traces are refused and counted as `queue_full`. */
+  /** Maximum number of undelivered runs. At the limit, new traces are refused and counted as `queue_full`. */
   queueRuns: number;
-  /** Like `queueRuns`, in bytes of content and of request bodies. Text counts one byte per character. */
+  /** Like `queueRuns`, but limits the bytes of runs and request bodies. Text counts one byte per character. */
   queueBytes: number;
-  /** Maximum nesting of one payload. Deeper values are replaced by a marker. */
+  /** Maximum nesting depth of one payload. Deeper values are replaced by a marker. */
   payloadDepth: number;
-  /** Maximum items of one array or keys of one object. The rest is replaced by a marker. */
+  /** Maximum number of items in an array or keys in an object. Further items and keys are replaced by a marker. */
   payloadWidth: number;
-  /** Maximum values in one payload. The rest is replaced by a marker. */
+  /** Maximum number of values in one payload. Further values are replaced by a marker. */
   payloadNodes: number;
   /** Maximum characters of text in one payload. Long text is cut in the middle, with a marker. */
   payloadBytes: number;
-  /** Maximum bytes of all attachments of one run. An attachment beyond the limit is left out, which is logged. */
+  /** Maximum total bytes of the attachments of one run. An attachment beyond the limit is left out and logged. */
   attachmentBytes: number;
   /**
-   * Maximum number of runs that have not ended. Beyond it, the oldest is sent as incomplete; its end is sent later,
-   * when `end` is called.
+   * Maximum number of open runs. Beyond the limit, the oldest open run is sent as incomplete. When the application
+   * calls `end` for this run, the end is sent too.
    */
   openRuns: number;
-  /** Age at which an open run is sent as incomplete. Its end is sent later, when `end` is called. */
+  /** Age in milliseconds at which an open run is sent as incomplete. `end` sends the end later. */
   openRunAgeMs: number;
-  /** Time after which the run of a stream, generator or lazy thenable that is no longer read ends as interrupted. */
+  /** Milliseconds after which the run of an unread stream, generator or lazy thenable ends as interrupted. */
   streamIdleMs: number;
-  /** Time limit for establishing a connection. */
+  /** Maximum milliseconds to establish a connection. */
   connectTimeoutMs: number;
-  /** Time limit of a request, from connecting to the last byte of the response. */
+  /** Maximum milliseconds of a request, from connecting to the last byte of the response. */
   requestTimeoutMs: number;
-  /** First back-off after a failure. It doubles with each further failure, with full jitter. */
+  /** Back-off in milliseconds after the first failure. Each further failure doubles the back-off, with full jitter. */
   retryDelayMs: number;
-  /** Maximum back-off. */
+  /** Maximum back-off in milliseconds. */
   retryDelayMaxMs: number;
-  /** Age at which an undelivered run is dropped as `expired`. Pauses that the service requested are not counted. */
+  /** Age in milliseconds at which an undelivered run is dropped. Pauses that the service requested are not counted. */
   ageMs: number;
-  /** Length of an outage after which waiting runs are written to disk, if `durability` allows it. */
+  /** Milliseconds of an outage after which waiting runs are written to disk, if `durability` allows storage on disk. */
   spillAfterMs: number;
-  /** Maximum bytes on disk per process. Beyond it, runs stay in memory. */
+  /** Maximum bytes on disk per process. Beyond the limit, runs stay in memory. */
   spoolBytes: number;
-  /** Age at which a run on disk is dropped as `expired`. */
+  /** Age in milliseconds at which a run on disk is dropped. */
   spoolAgeMs: number;
-  /** Simple ingestion: maximum concurrent runs. */
+  /** Maximum number of concurrent runs in simple ingestion. */
   simpleInFlight: number;
-  /** Simple ingestion: maximum requests per second. */
+  /** Maximum requests per second in simple ingestion. */
   simpleRequestsPerSecond: number;
-  /** Maximum time that delivery keeps the process alive when it ends naturally. */
+  /** Maximum milliseconds that delivery delays the natural end of the process. */
   exitFlushMs: number;
 }
 
@@ -91,5 +92,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** The longest delay of a timer. `setTimeout` fires at once for a longer one. */
+/** The longest delay of a timer in milliseconds. `setTimeout` fires immediately if the delay is longer. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

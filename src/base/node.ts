@@ -1,8 +1,8 @@
 /**
- * Loads a module of Node at its first use. An `import` would load it together with this package and read each of its exports,
- * which takes milliseconds of the start of every program.
+ * Loads a built-in Node module when the module is first used. An `import` would load the module and read all its
+ * exports at startup, which takes milliseconds.
  */
 export const nodeModule: typeof process.getBuiltinModule = process.getBuiltinModule;
 
-/** `util.types`. */
+/** The functions of `util.types`. */
 export const types: typeof import('node:util').types = nodeModule('node:util').types;

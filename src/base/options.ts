@@ -2,12 +2,12 @@ import { RunspanError } from './errors.ts';
 import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
-/** The expected value in words, and its test. An error about a secret does not show the value. */
+/** The check of an option. `expected` describes valid values. Errors about a `secret` do not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 
-/** An option that is unknown, invalid or unreadable. Without a `name`, the options themselves are not an object. */
+/** An option that is unknown, invalid or unreadable. `name` is undefined if the options are not an object. */
 export interface OptionMistake {
   readonly name?: string;
   readonly value: unknown;
@@ -16,8 +16,8 @@ export interface OptionMistake {
 }
 
 /**
- * Copies the own properties of `given` that pass their check. Calls `onMistake` for every other property. Options that
- * are undefined are left out.
+ * Copies the own properties of `given` that pass their check. Calls `onMistake` for every other property. Known options
+ * that are undefined are left out.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -61,7 +61,7 @@ export function checkedOptions<Options extends object>(
 }
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
-  // Callers may pass a key instead of the options, so text is not shown.
+  // The caller may have passed an API key instead of the options, so text is not shown.
   if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
   if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
   const [expected, , kind] = check;
@@ -69,7 +69,7 @@ function expectation(what: string, { name, value, check }: OptionMistake, known:
   return `\`${name}\` to be ${expected}, got ${got}`;
 }
 
-/** Whether a value is an object, but no array. */
+/** Whether a value is an object and not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -79,7 +79,7 @@ export const WHOLE_FROM_1: Check = [
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 
-/** Checks a port, a status or the like. */
+/** Returns a check for whole numbers in a range, for example for ports. */
 export function wholeFrom(least: number, most: number): Check {
   return [
     `a whole number from ${least} to ${most}`,
@@ -88,8 +88,8 @@ export function wholeFrom(least: number, most: number): Check {
 }
 
 /**
- * Whether a host name, without the port, can only mean this machine: 127/8, ::1 with or without brackets, and localhost.
- * Other names are not resolved.
+ * Whether a host name without a port always refers to this machine. True for `localhost`, 127.0.0.0/8, and `::1` with
+ * or without brackets. Other names are not resolved.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();

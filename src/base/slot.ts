@@ -1,12 +1,12 @@
-/** Keeps a value with each of many objects, like a `WeakMap`. */
+/** Stores one value per object, like a `WeakMap`. */
 export interface Slot<Value> {
   get(object: object): Value | undefined;
   set(object: object, value: Value): void;
 }
 
 /**
- * Creates a slot: a private field on the objects themselves, which other code neither sees nor copies. For each object, a
- * `WeakMap` costs several times as much, mostly in the garbage collector.
+ * Creates a slot that stores values in a private field of the objects. Other code cannot see or copy the field. A
+ * `WeakMap` is several times slower per object, mostly because of garbage collection.
  */
 export function makeSlot<Value>(): Slot<Value> {
   return class Field extends Identity {

@@ -1,8 +1,8 @@
 import { types } from './node.ts';
 
 /**
- * Converts any value to text for a message. Never throws: `Object.create(null)`, a revoked proxy or a `toString` that throws
- * give a placeholder. An array gives its length, because the text of nested arrays is unbounded.
+ * Converts any value to text for a message. Never throws. Returns a placeholder if the conversion fails, for example
+ * for a revoked proxy. For an array, returns only the length, because the text of nested arrays is unbounded.
  */
 export function safeText(value: unknown): string {
   try {
@@ -21,9 +21,9 @@ const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya S
 const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
- * Matches control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and format
- * characters (Unicode category Cf), which hide or reorder text. Does not match a joiner within an emoji or within a word of
- * one of `JOINED_SCRIPTS`.
+ * Matches control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and
+ * format characters (Unicode category Cf), which hide or reorder text. Does not match joiners within an emoji or within
+ * a word in one of the `JOINED_SCRIPTS`.
  */
 function unsafePattern(): RegExp {
   compiledPattern ??= new RegExp(
@@ -48,7 +48,7 @@ export function visible(text: string): string {
   );
 }
 
-/** Like `visible`, but for JSON text. It uses JSON escapes, so the parsed value is unchanged. */
+/** Like `visible`, but for JSON text. Uses JSON escapes, so the parsed value does not change. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
     // JSON escapes line breaks within strings, so a raw line break is whitespace between values.
@@ -67,8 +67,8 @@ function unitEscapeOf(unit: string): string {
 }
 
 /**
- * Returns the message of a thrown value on one line of at most 300 characters, or its code, or its text. Of an AggregateError,
- * for example of a host with two addresses, returns the message of the first error.
+ * Returns the message, the code or the text of a thrown value, on one line with at most 300 characters. For an
+ * AggregateError, for example of a host with two addresses, returns the message of the first error.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -83,7 +83,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value in a message: quoted and truncated text, or only the kind of any other value, so no payload is shown. */
+/** Describes a value in a message. Text is truncated. An object is shown only by its kind, without payloads. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -93,18 +93,18 @@ export function shown(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
 
-/** Returns the kind of a value: `typeof`, or `null` or `a list`. */
+/** Returns `null`, `a list` for an array, or the `typeof` of any other value. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
 }
 
-/** Truncates text to `lengthMax` characters, with an ellipsis. */
+/** Truncates text to `lengthMax` characters. Truncated text ends with an ellipsis. */
 export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
-/** `Array.isArray` throws for a revoked proxy. */
+/** Whether a value is an array. Unlike `Array.isArray`, returns false for a revoked proxy. */
 function isList(value: object): boolean {
   try {
     return Array.isArray(value);

@@ -1,15 +1,14 @@
 import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
 
-// Read once, so that fake timers installed by a test of the application do not stop delivery.
+// The original functions, so that fake timers in tests of an application do not stop delivery.
 const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = globalThis.clearTimeout;
 
 /**
- * A resource without async context. A new resource inherits the current context, and the library may be imported within
- * a request. Node has no function that exits all contexts at once, so the context is removed from the resource itself.
- * Depending on the Node version, the context is stored there in one property per AsyncLocalStorage or in a single
- * property shared by all of them.
+ * An async resource without context. A new resource captures the current context, for example of a request that imports
+ * the library. Node has no function that leaves all contexts, so the context is removed from the resource. Depending on
+ * the Node version, the resource has one property per AsyncLocalStorage or one property for all contexts.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -17,24 +16,24 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Whichever call the application makes first starts the background work. In
- * the context of that call, the work would retain the data of its request and be traced as part of it.
+ * Calls a function outside any async context. Background work often starts during a call of the application. In the
+ * async context of that call, the work would be traced and would retain data of the request.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);
 }
 
-/** `setTimeout`, outside any async context. The timer keeps the process alive until `unref` is called on it. */
+/** Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, ms);
 }
 
-/** `setImmediate`, outside any async context. It keeps the process alive until `unref` is called on it. */
+/** Like `setImmediate`, but outside any async context. Keeps the process alive until `unref` is called. */
 export function setSoon(callback: () => void): NodeJS.Immediate {
   return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
 }
 
-/** Waits, without keeping the process alive unless `holdsProcess`. Rejects with the signal's reason if it is aborted. */
+/** Resolves after `ms`, or rejects when `signal` is aborted. Keeps the process alive only if `holdsProcess` is true. */
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -58,12 +57,12 @@ interface ContextManager {
   with<Result>(context: object, fn: () => Result): Result;
 }
 
-// All copies of OpenTelemetry's API 1.x share this registry, and its SDK keeps the flag of suppressTracing() under this key.
-// Reading both here needs no OpenTelemetry package.
+// All copies of the OpenTelemetry API 1.x share this registry. The OpenTelemetry SDK stores the flag of
+// `suppressTracing()` under this key. Reading the registry and the flag requires no OpenTelemetry package.
 const API = Symbol.for('opentelemetry.js.api.1');
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
-/** Calls `fn` so that no OpenTelemetry instrumentation traces its requests. Our own HTTP never becomes a span. */
+/** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library never become spans. */
 export function withoutTracing<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [API]?: { context?: ContextManager } })[API]?.context;
   if (manager === undefined) return fn();
