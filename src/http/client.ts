@@ -6,7 +6,7 @@ import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
-/** Maximum number of bytes that are read of a response body. */
+/** Maximum number of bytes that are read from a response body. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
@@ -14,21 +14,21 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /** The option whose function is running. If the request times out meanwhile, its error names this option. */
+  /** The option whose function is running. If the request times out in the meantime, the error names this option. */
   waitsFor: string | undefined;
 }
 
-/** Maximum time spent reading an unneeded response body, so that the connection can be reused. */
+/** Maximum milliseconds to read an unneeded response body, so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-/** The paths of requests are appended to the path of `endpoint`. */
+/** Options of an HTTP client. Request paths are appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
-   * Headers sent with every request, and only to this endpoint, because redirects are not followed. A function is called for
-   * each request and counts toward its deadline. If the function throws, the request fails with that error.
+   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
+   * called for each request within the deadline. If the function throws, the request fails with that error.
    */
   readonly headers: Headers | HeadersFunction;
-  /** Sends the requests instead of our own connection pool. Proxy settings then have no effect. */
+  /** Sends the requests instead of the connection pool of the client. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -38,12 +38,12 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
-  /** Replaces `body`. Only for `open`, which sends a request once. */
+  /** Replaces `body`. Only for `open`, because `send` may repeat a request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Whether only the status is needed. The body is then read for at most one second, and the answer has no text. */
+  /** Whether only the status is needed. The body is then read for at most one second, and `text` is empty. */
   readonly needsStatusOnly?: boolean;
-  /** Timeout of this request in milliseconds, if it must be shorter than the default. */
+  /** Timeout of this request in milliseconds, if the request needs a shorter timeout than the default. */
   readonly timeoutMs?: number;
 }
 
@@ -66,13 +66,13 @@ export interface HttpAnswer {
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
-  /** Must be read to its end or destroyed. Fails if the connection breaks, or with the reason of the request's signal. */
+  /** Must be read to the end or destroyed. Fails if the connection breaks or if the signal of the request aborts. */
   readonly body: Readable;
 }
 
 /**
- * Sends requests with a deadline to one endpoint. Requests are not traced. `undici` is loaded by the first request. A request
- * rejects if no response arrives; any status counts as a response.
+ * Sends requests with a deadline to one endpoint. Requests are not traced. The first request loads `undici`. A request
+ * resolves with any response status, and rejects if no response arrives.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -105,8 +105,8 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request once and resolves with the response head. The deadline applies to the head. The body has no size limit and no
-   * deadline; its reader must enforce them.
+   * Sends a request once and resolves when the response headers arrive. The deadline applies to the headers only. The
+   * caller must limit the size of the body and the time to read the body.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -117,12 +117,12 @@ export class HttpClient {
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
-      // A body that is destroyed early emits an error. A reader still receives it.
+      // Prevents an uncaught error if the body is destroyed early. A reader still receives the error.
       body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici destroys only streams that it has started to read.
+      // undici destroys a stream only if undici has started to read the stream.
       request.stream?.stream.destroy();
       throw thrown;
     }
@@ -159,14 +159,14 @@ export class HttpClient {
     try {
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     } catch (error) {
-      // No response has arrived, and the retry uses another connection, so no delay is needed before it.
+      // The service closed an idle connection. The retry uses another connection, so no delay is needed.
       if (!isReusedConnectionError(error)) throw error;
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     }
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
     const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
-    // The rejected key has been replaced in the meantime, so try again with the new one.
+    // The rejected key has been replaced in the meantime, so the request is repeated with the new key.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
@@ -180,7 +180,7 @@ export class HttpClient {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // undici would connect before it checks the signal.
+    // undici would connect before checking the signal.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
@@ -190,7 +190,7 @@ export class HttpClient {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // A dispatcher of the application that follows redirects would send the key to another origin.
+      // If a dispatcher of the application followed redirects, another origin would receive the key.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));
@@ -234,7 +234,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
       bytes += chunk.length;
       if (bytes < ANSWER_BYTES_MAX) return;
       take();
-      // This closes the connection, which would otherwise receive the rest of the response.
+      // Closes the connection, because the rest of the response is not needed.
       body.destroy();
     });
     body.once('end', take);
@@ -251,14 +251,14 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
       clearTimer(timer);
       resolve('');
     });
-    // With `resume`, undici would defer the end of the body by `setImmediate`, which a test of the application may fake.
+    // With `resume`, undici would end the body in `setImmediate`, which a test of the application may fake.
     body.on('data', () => {});
   });
 }
 
 /**
- * A request in flight. It aborts at its deadline, with its signal, and when the client is destroyed. undici accepts an
- * emitter as the signal; its listeners cost less than those of an AbortSignal.
+ * A request in flight. Aborts when the deadline passes, the signal aborts or the client is destroyed. undici accepts an
+ * EventEmitter as the signal. Listeners of an EventEmitter cost less than listeners of an AbortSignal.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

@@ -39,17 +39,17 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // undici's own timeout for a proxy that hangs is five minutes.
+    // The default timeout of undici for a proxy that does not respond is five minutes.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Errors of connections that had received a response before. */
+/** Connection errors that occurred after the connection had received data. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether a request failed because the service closed a kept-alive connection just as it was reused. This may happen at any
- * time and says nothing about the service.
+ * Whether a request failed because the service closed a kept-alive connection at the moment of its reuse. Such a
+ * failure may happen at any time, even if the service works.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -61,8 +61,8 @@ export function isReusedConnectionError(error: unknown): boolean {
 /**
  * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
  *
- * undici reconnects for as long as a request has not been written. If a proxy accepts connections and closes them at once,
- * that is a tight loop. After a connection to the proxy that received nothing, the next attempt therefore fails.
+ * undici reconnects until a request has been written. If a proxy closes each connection immediately, undici reconnects
+ * in a tight loop. If a proxy connection receives no data, the next connection attempt therefore fails.
  */
 function watched(
   connect: buildConnector.connector,
@@ -77,8 +77,8 @@ function watched(
       queueMicrotask(() => callback(error, null));
       return;
     }
-    // The declaration omits the return value: a socket (undici lib/core/connect.js), or for a tunnel a promise, with the
-    // socket following once the proxy has answered.
+    // `connect` returns a socket, or a promise if a proxy must open a tunnel first. The type declaration omits the
+    // return value (undici lib/core/connect.js).
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
       if (connected) watch(connected, holdsProcess);
@@ -101,7 +101,7 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici refs a kept-alive socket for each request. A service that hangs would then keep a finished program alive.
+    // undici calls `ref` for each request on a kept-alive socket. A service that hangs would keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {
@@ -122,7 +122,7 @@ export interface Proxies {
   readonly except: string;
 }
 
-/** Why no proxy is used for an endpoint. */
+/** The reason why an endpoint is reached without a proxy. */
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
@@ -136,7 +136,7 @@ export function environmentProxies(): Proxies | undefined {
   return { http, https, except: env('no_proxy') ?? env('NO_PROXY') ?? '' };
 }
 
-/** Returns the proxy for an endpoint, or the reason why none is used. */
+/** Returns the proxy for an endpoint, or the reason why the endpoint is reached without a proxy. */
 export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProxy | NoProxy {
   const { http, https } = proxies ?? {};
   const named = endpoint.protocol === 'https:' ? (https ?? http) : http;
@@ -145,7 +145,7 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
   return isException(endpoint, proxies.except) ? 'an exception' : named;
 }
 
-/** Follows undici (lib/dispatcher/env-http-proxy-agent.js): a host name includes its subdomains, and `*` means all hosts. */
+/** Whether `except` matches the URL. A host name matches its subdomains, and `*` matches all hosts, like in undici. */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;
   const portAsked = port || (protocol === 'https:' ? '443' : '80');

@@ -1,30 +1,30 @@
-/** No response arrived. The message contains none of the data that was sent. */
+/** Thrown if no response arrives. The message contains no request data. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
 
-/** No response arrived before the deadline of the request. */
+/** Thrown if no response arrives before the deadline of the request. */
 export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
 
-/** The request cannot be sent until the configuration changes. The message contains none of the data to be sent. */
+/** Thrown if a request cannot be sent until the configuration changes. The message contains no request data. */
 export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }
 
 export interface Failure {
-  /** `problem` and `advice` in one text for messages. Contains no payload, address or credentials. */
+  /** `problem` and `advice`, joined for messages. Contains no payload, address or credentials. */
   readonly detail: string;
   readonly problem: string;
   readonly advice: string | undefined;
-  /** The code of the first enclosed error that has one, for example `ECONNREFUSED`. */
+  /** The error code, for example `ECONNREFUSED`, of the error or of a nested error. */
   readonly code: string | undefined;
   /** Whether the request fails until the configuration changes, for example because of a certificate. */
   readonly isLasting: boolean;
-  /** Whether the request may have reached the service, so that its content may be the cause. */
+  /** Whether the request may have reached the service, so that the request content may be the cause. */
   readonly mayHaveArrived: boolean;
-  /** Whether no data was sent, because there was no connection. */
+  /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;
 }
 
@@ -43,16 +43,16 @@ const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]
 
 const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
 
-/** Errors before the connection is established. Other TLS errors may also end an established connection. */
+/** Matches codes of errors before the connection is established. Other TLS errors may also occur later. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
-/** Errors after the request may have been sent. */
+/** Matches codes of errors that may occur after the request has been sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
 const DEPTH_MAX = 5;
 
-/** Describes the error of a request. Never quotes an error message, unless it is one of ours. */
+/** Describes the error of a request. Quotes only messages of errors that this module defines. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -106,7 +106,7 @@ function failureOfProxy(code: string | undefined): Failure {
   return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
-/** undici reports the status of the proxy only in the message (lib/dispatcher/proxy-agent.js). */
+/** Describes a refusal by the proxy. undici reports the proxy status only in the error message. */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
@@ -114,7 +114,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/** Errors of undici's parser have no code, and their message may quote the response. A status below 100 is an assertion error. */
+/** Describes an error of undici's parser without quoting the response. A status below 100 fails an assertion. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
@@ -122,7 +122,7 @@ function parserFailure(thrown: unknown): Failure | undefined {
   return failure('the answer is no HTTP', { mayHaveArrived: true });
 }
 
-/** Searches `cause` and the `errors` of an AggregateError, which a host with several addresses fails with. */
+/** Returns the first error code of a thrown value, its `cause` or its `errors`, up to `depthMax` levels deep. */
 function codeOf(thrown: unknown, depthMax: number): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
   const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };

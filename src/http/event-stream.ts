@@ -7,7 +7,7 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The last id that was received, with this event or an earlier one. Empty if there is none. */
+  /** The last id that was received with this event or an earlier event. Empty if no id was received. */
   readonly id: string;
   /** Whether the id was sent with this event. */
   readonly hasOwnId: boolean;
@@ -17,7 +17,7 @@ export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
   /** A comment line, often sent as a heartbeat. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** The delay that the server requests before the client reconnects. */
+  /** The delay in milliseconds that the server requests before the client reconnects. */
   | { readonly kind: 'retry'; readonly ms: number };
 
 export class EventTooLongError extends Error {
@@ -30,22 +30,22 @@ export class EventTooLongError extends Error {
  * Incomplete data at the end of the stream is not an event.
  */
 export class EventStream {
-  // Node 24 would also remove a second byte order mark if the first has a chunk of its own.
+  // Without `ignoreBOM`, Node 24 would remove a second byte order mark if the first chunk contains only the first.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;
-  /** The incomplete line, and the number of characters of the complete lines of the current event. */
+  /** The incomplete line. `#characters` counts the characters of complete lines of the current event. */
   #line = '';
   #characters = 0;
   #hasBegun = false;
   #isFirstText = true;
   #endedByCr = false;
-  /** The id of the last event, and of the next event. */
+  /** The id of the last event. `#nextId` is the id of the next event. */
   #lastId: string;
   #nextId: string;
   #items: EventStreamItem[] = [];
 
-  /** `lastId` is the last id of the connection that this stream continues. */
+  /** `lastId` is the last id that the previous connection received. */
   constructor(lastId = '', charactersMax: number = EVENT_CHARACTERS_MAX) {
     this.#lastId = lastId;
     this.#nextId = lastId;
@@ -56,7 +56,7 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark from its first chunk. `feed` has removed it already.
+    // The parser removes a byte order mark only from its first chunk. `feed` has already removed the mark.
     this.#parser.feed('');
   }
 
@@ -69,11 +69,11 @@ export class EventStream {
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
-    // The chunk holds only a part of a character.
+    // The chunk contains only a part of a character.
     if (text === '') return this.#items;
     if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
     this.#isFirstText = false;
-    // CR LF is one line break, also if the two are in different chunks.
+    // CR LF is one line break, even if CR and LF are in different chunks.
     if (this.#endedByCr && text.startsWith('\n')) text = text.slice(1);
     this.#endedByCr = text.endsWith('\r');
     const lines = text.split(/\r\n?|\n/);
@@ -90,7 +90,7 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // The parser reports an id only with its own event, and only if the event has data.
+    // The parser reports an id only with the event that contains the id, and only if the event has data.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

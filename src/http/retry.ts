@@ -1,24 +1,24 @@
-/** Bounds of the delay that a `Retry-After` header can request. */
+/** Minimum and maximum delay that a `Retry-After` header can request. */
 const RETRY_AFTER_MIN_MS = 1_000;
 const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/** Whether the same request may succeed later. 501 and 505 are final; unknown 5xx codes are not. */
+/** Whether the same request may succeed later. 501 and 505 are final. Unknown statuses from 520 are not final. */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
 
 /**
- * Parses a `Retry-After` header: whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns the delay in milliseconds, between
- * 1 second and 5 minutes, or undefined if the header is absent or malformed. A date is compared with the `Date` header of the
- * response, if there is one, because the clocks may differ.
+ * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns the delay in
+ * milliseconds, between 1 second and 5 minutes, or undefined if the header is absent or malformed. A date is compared
+ * with the `Date` header of the response if present, because the clocks may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d+$/.test(text)) return clamped(Number(text) * 1_000);
-  // V8 parses "-5" and "1.5" as dates. An HTTP date begins with the name of a day, and without GMT it would be local time.
+  // V8 parses "-5" and "1.5" as dates. An HTTP date starts with the name of a day and ends with GMT.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun).*GMT$/.test(text)) return undefined;
   const until = Date.parse(text);
   if (Number.isNaN(until)) return undefined;
@@ -35,7 +35,7 @@ function clamped(ms: number): number {
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(RETRY_AFTER_MIN_MS, ms));
 }
 
-/** Delays before consecutive probes of a service that refuses every request. The last delay repeats. */
+/** Delays in milliseconds before consecutive probes of a service that refuses every request. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
 /** Returns the delay in milliseconds before the next probe, given the number of consecutive refusals. */
