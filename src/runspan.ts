@@ -1,6 +1,6 @@
 /**
- * The composition root: the one place that knows both the call path and delivery. It gives `run/sink` its factory, and
- * keeps count of the exporters of the process.
+ * The composition root, the only module that imports both the call path and delivery. Registers the sink factory with
+ * `run/sink`, and keeps the exporters of the process.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
@@ -24,39 +24,39 @@ import {
 import { registerStats } from './run/stats.ts';
 
 /**
- * Takes runs and delivers them in the background, with a queue and a ledger of its own. Pass it as `exporter` to
- * `traceable`, `startRun` or a span processor; runs below go where their parent goes.
+ * Delivers runs in the background, with a separate queue and separate counters. Pass an exporter as the option
+ * `exporter` to `traceable`, `startRun` or a span processor. Nested runs use the exporter of their parent.
  */
 export interface Exporter extends RunSink {
-  /** Its own ledger, and how its delivery is doing. */
+  /** Returns the counters and the delivery state of this exporter. */
   stats(): Stats;
   /**
-   * Resolves when the queue is less than three quarters full: at once if it is already, and when the exporter closes. A batch
-   * job that awaits it before each trace waits instead of losing runs as `queue_full`. Keeps the process alive meanwhile.
+   * Resolves when the queue is less than three quarters full, or when the exporter closes. A batch job that awaits
+   * `ready()` before each trace waits instead of losing runs as `queue_full`. Keeps the process alive while waiting.
    */
   ready(): Promise<void>;
 }
 
-/** Stands where tracing is off. */
+/** The exporter that is returned if tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** Those that have not closed. */
+/** The exporters that have not closed. */
 const exporters = new Set<RunExporter>();
 
-/** The ledgers of all that may still count: a closed exporter counts the runs that reach it as dropped. */
+/** The ledgers of exporters that still exist. A closed exporter counts later runs as dropped. */
 const ledgers = new Set<Ledger>();
-/** The sum of those that are gone. */
+/** The sum of the ledgers of exporters that were garbage-collected. */
 const settled = new Ledger();
 const gone = new FinalizationRegistry<Ledger>((ledger) => {
   ledgers.delete(ledger);
   settled.absorb(ledger);
 });
 
-/** Those of them that were configured for the process: a key that is configured takes the place of theirs. */
+/** The open exporters of `configure`. When `configure` sets a new key, these exporters use the new key too. */
 const successive = new Set<RunExporter>();
 
-// A line that is told by a function that is traced, or a console that is, would be followed by others about its run. Where
-// there is no exporter there is nothing to trace, and no context is entered.
+// A traced log function or console would otherwise cause an endless loop of log lines. Without exporters, no run is
+// recorded, so the log function is called directly.
 diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
 
 let configured: RunExporter | undefined;
@@ -69,9 +69,9 @@ registerPreload(preloadIfConfigured);
 registerStats(stats);
 
 /**
- * Sets up tracing for the process, in place of what the environment alone would give. Called again, later runs go to a
- * new exporter, and the old one finishes what it has and closes. What is wrong in the options is told in one line each
- * and left out; without a usable endpoint tracing is off. Never throws.
+ * Sets up tracing for the process. Options take precedence over environment variables. If called again, later runs go
+ * to a new exporter, and the previous exporter delivers its runs and closes. Each invalid option is logged once and
+ * ignored. Without a valid endpoint, tracing is off. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
   configured?.retire();
@@ -81,42 +81,42 @@ export function configure(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Makes an exporter that is not installed for the process: for one tenant's key, or a second service. Options are those
- * of `configure`. Close it when you are done with it.
+ * Creates an exporter that is not installed for the process, for example for the key of one tenant or for a second
+ * service. Accepts the options of `configure`. Call `close` when the exporter is no longer needed.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
   return build(options, false) ?? offExporter;
 }
 
 /**
- * Waits until everything recorded before the call is delivered or given up, by every exporter; runs that are still open
- * are not waited for. Never rejects: `ok` is false when the limit came first, and `pending` says how many runs were left.
+ * Waits until all exporters have delivered or dropped the runs recorded before the call, except open runs. Never
+ * rejects. If the time limit passes first, `ok` is false and `pending` is the number of undelivered runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.flush(limit)));
 }
 
-/** Flushes, then closes every exporter; later runs are counted as dropped (`closed`). Never rejects. */
+/** Flushes and then closes all exporters. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.close(limit)));
 }
 
 /**
- * Wraps the handler of a serverless function, so that its runs are delivered before the platform freezes the instance. The
- * wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise settles after
- * the flush. A web `Response` with a body is returned at once, and its reader receives the end after the flush. If the platform
- * has `waitUntil`, it receives the flush, and nothing is delayed.
+ * Wraps the handler of a serverless function, so that its runs are delivered before the platform freezes the instance.
+ * The wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise
+ * settles after the flush. A web `Response` with a body is returned immediately, and the body ends after the flush. If
+ * the platform has `waitUntil`, the flush is passed to `waitUntil` and nothing is delayed.
  *
- * The flush takes at most `timeoutMs`, by default 2 seconds, and on AWS Lambda at most the remaining time of the call less a
- * quarter of a second. A result that is not a promise cannot be delayed: its flush continues after the call.
+ * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the time
+ * limit of the call. If the handler returns no promise, the flush continues after the call.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush);
 }
 
 /**
- * The delivery ledger of all exporters that the process has had, summed, and how delivery is doing. It sorts the durations
- * of up to 500 requests of each, tens of microseconds: ask now and then, and not in every call.
+ * Returns the counters of all exporters of the process as one sum, and the delivery state. Sorts the durations of up to
+ * 500 requests per exporter, which takes tens of microseconds, so avoid a call per request.
  */
 export function stats(): Stats {
   return totalStats(
@@ -126,7 +126,7 @@ export function stats(): Stats {
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
-  // Options may be read through getters of the application.
+  // A getter of the options may throw.
   const settings = guard('configure', () => resolveSettings(options, isForProcess));
   if (settings === undefined) {
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');
