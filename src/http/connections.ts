@@ -162,6 +162,9 @@ function proxyOf(...names: EnvironmentName[]): NamedProxy | undefined {
   const text = env(variable) ?? '';
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
-  diagnostics.warnOnce(`proxy ${variable}`, `configuration: ${variable} is no http or https address; it is left out.`);
+  diagnostics.warnOnce(
+    `proxy ${variable}`,
+    `configuration: ${variable} is not an http or https address; the proxy is not used.`,
+  );
   return undefined;
 }

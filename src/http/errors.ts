@@ -30,13 +30,13 @@ export interface Failure {
 
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
   ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
-  ENOTFOUND: ['the name of the host is not known', 'check the endpoint'],
-  EAI_AGAIN: ['names of hosts cannot be looked up for now'],
+  ENOTFOUND: ['the host name is not known', 'check the endpoint'],
+  EAI_AGAIN: ['host names cannot be resolved at the moment'],
   CERT_HAS_EXPIRED: ['its certificate has expired'],
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'trust it by NODE_EXTRA_CA_CERTS'],
-  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['its certificate is not trusted', 'trust its authority by NODE_EXTRA_CA_CERTS'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'trust the certificate with NODE_EXTRA_CA_CERTS'],
+  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
   ERR_TLS_CERT_ALTNAME_INVALID: ['its certificate is for another host', 'check the endpoint'],
   ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS', 'check whether the endpoint begins with http or https'],
 };
@@ -86,7 +86,7 @@ export function isBreak(thrown: unknown): boolean {
 }
 
 function failureOfCode(code: string | undefined): Failure {
-  if (code === undefined) return failure('the request failed without a reason');
+  if (code === undefined) return failure('the request failed for an unknown reason');
   const isLasting = TLS_ERROR.test(code);
   const [problem, advice] = KNOWN[code] ?? [isLasting ? 'no secure connection can be made' : 'the request failed'];
   return failure(problem, {
@@ -119,7 +119,7 @@ function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
   if (thrown.name !== 'HTTPParserError' && !isAssertion) return undefined;
-  return failure('the answer is no HTTP', { mayHaveArrived: true });
+  return failure('the response is not HTTP', { mayHaveArrived: true });
 }
 
 /** Returns the first error code of a thrown value, its `cause` or its `errors`, up to `depthMax` levels deep. */

@@ -89,7 +89,7 @@ export function runIdFrom(key: string): string {
   if (!isText(key)) {
     diagnostics.warnOnce(
       'runIdFrom',
-      `runIdFrom(key): expected \`key\` to be text, got ${shown(key)}; the run gets a new id, which nobody can find by a key.`,
+      `runIdFrom(key): expected \`key\` to be text, got ${shown(key)}; the run gets a new id, which no key can find.`,
     );
     return newRunId(clock.nowUs());
   }

@@ -172,7 +172,7 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
   const order = context?.dottedOrder;
   if (order === undefined || order.length <= charactersMax) return order;
-  diagnostics.warnOnce(place, `${place}: a run is too deep in its trace to be told in a header; none is added`);
+  diagnostics.warnOnce(place, `${place}: a run is nested too deeply for a header; no header is added`);
   return undefined;
 }
 
@@ -228,7 +228,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   if (types.isPromise(headers) || types.isPromise(value)) {
     diagnostics.warnOnce(
       'fromHeaders promise',
-      'fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
+      'fromHeaders(headers): expected headers, got a promise; no run is read. Await the promise first.',
     );
   }
   ignoreRejection(value);

@@ -65,9 +65,12 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   metadata: object,
   project: text,
   projectId: text,
-  id: ['a UUID, or what runIdFrom(text) gives', (value) => typeof value === 'string' && isRunId(value.toLowerCase())],
+  id: [
+    'a UUID, or the result of runIdFrom(text)',
+    (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
+  ],
   root: flag,
-  exporter: ['what createExporter() gives', isSink],
+  exporter: ['the result of createExporter()', isSink],
 };
 
 /** Returns the project given in the options, or undefined if there is none. */

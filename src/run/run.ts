@@ -224,7 +224,7 @@ export class Run {
     if (typeof self === 'object' && self !== null && #record in self) return true;
     diagnostics.warnOnce(
       `Run.${method} alone`,
-      `Run.${method}: expected to be called on its run, got it alone, or on a proxy; nothing is recorded. Instead of \`run.${method}\` pass on \`(value) => run.${method}(value)\`.`,
+      `Run.${method}: expected a call on a run, got a call without a run or on a proxy; nothing is recorded. Pass \`(value) => run.${method}(value)\` instead of \`run.${method}\`.`,
     );
     return false;
   }

@@ -36,7 +36,7 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
   diagnostics.warnOnce(
     'withExporter',
-    'withExporter(exporter, fn): expected `exporter` to be what createExporter() gives; the function was called without it.',
+    'withExporter(exporter, fn): expected `exporter` to be the result of createExporter(); the function was called without it.',
   );
   return fn();
 }

@@ -99,7 +99,7 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
 
   it.each<[string, Record<string, string>, string]>([
     ['NO_PROXY has it', { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'NO_PROXY names the host'],
-    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is no http or https address'],
+    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
   ])('looks at the way itself where there is no proxy as %s', async (_, env, why) => {
     const { stdout } = await runRunspan(['doctor'], {
       RUNSPAN_ENDPOINT: 'https://runs.invalid',

@@ -167,7 +167,7 @@ describe('a connection', () => {
     const { port } = server.address() as AddressInfo;
     const error = await thrownBy(makeApi(`http://127.0.0.1:${port}`).json(POST));
     expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
-    expect(String(error)).toMatch(/: the answer is no HTTP$/);
+    expect(String(error)).toMatch(/: the response is not HTTP$/);
   });
 
   test.each(kinds)('that breaks once costs $name nothing where it may be sent again', async (kind) => {

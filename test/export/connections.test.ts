@@ -87,8 +87,8 @@ describe('a service that goes away', () => {
 });
 
 it.each([
-  ['ENOTFOUND', 'the name of the host is not known; check the endpoint (ENOTFOUND)'],
-  ['EAI_AGAIN', 'names of hosts cannot be looked up for now (EAI_AGAIN)'],
+  ['ENOTFOUND', 'the host name is not known; check the endpoint (ENOTFOUND)'],
+  ['EAI_AGAIN', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
 ])('a host name that is not found (%s) is reported, and looked up again until it is', async (code, detail) => {
   await using server = await ingestServer();
   let lookups = 0;
@@ -185,7 +185,7 @@ it.each<[string, () => unknown]>([
 
   expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
   expect(lines).toEqual([
-    `delivery to ${server.url} failed: the request failed without a reason; the runs are kept and sent again`,
+    `delivery to ${server.url} failed: the request failed for an unknown reason; the runs are kept and sent again`,
     `delivery to ${server.url} works again`,
   ]);
 });

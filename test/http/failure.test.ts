@@ -13,12 +13,16 @@ const throwing = {
 /** `lasting`: fails until the configuration changes. `unsent`: no data was sent. `arrived`: data may have arrived. */
 const codes: readonly (readonly [code: string, kind: string, detail: string])[] = [
   ['ECONNREFUSED', 'unsent', 'nothing listens there; check the endpoint, and that the service runs (ECONNREFUSED)'],
-  ['ENOTFOUND', 'unsent', 'the name of the host is not known; check the endpoint (ENOTFOUND)'],
-  ['EAI_AGAIN', 'unsent', 'names of hosts cannot be looked up for now (EAI_AGAIN)'],
+  ['ENOTFOUND', 'unsent', 'the host name is not known; check the endpoint (ENOTFOUND)'],
+  ['EAI_AGAIN', 'unsent', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
   ['UND_ERR_CONNECT_TIMEOUT', 'unsent', 'the request failed (UND_ERR_CONNECT_TIMEOUT)'],
   ['CERT_HAS_EXPIRED', 'lasting unsent', 'its certificate has expired (CERT_HAS_EXPIRED)'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'lasting unsent', 'its certificate is self-signed; trust it by NODE_EXTRA_CA_CERTS'],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'lasting unsent', 'its certificate is not trusted; trust its authority by'],
+  [
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'lasting unsent',
+    'its certificate is self-signed; trust the certificate with NODE_EXTRA_CA_CERTS',
+  ],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'lasting unsent', 'its certificate is not trusted; trust its authority with'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'lasting unsent', 'its certificate is for another host; check the endpoint'],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'lasting unsent', 'it does not speak TLS; check whether the endpoint begins with'],
   ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'lasting', 'no secure connection can be made (ERR_SSL_SSLV3_'],
@@ -76,7 +80,7 @@ describe('the error of a request', () => {
     ['a revoked proxy', revokedProxy()],
     ['a getter that throws', throwing],
   ])('without a code has no reason: %s', (_, thrown) => {
-    const detail = 'the request failed without a reason';
+    const detail = 'the request failed for an unknown reason';
     const flags = { isLasting: false, mayHaveArrived: false, isUnsent: false };
     expect(failureOf(thrown)).toEqual({ detail, problem: detail, advice: undefined, code: undefined, ...flags });
   });

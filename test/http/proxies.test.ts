@@ -90,7 +90,7 @@ describe('the environment', () => {
     const lines = told();
     environmentOf(variables as Record<string, string>);
     expect(environmentProxies()).toBeUndefined();
-    const line = `warn: configuration: ${name} is no http or https address; it is left out.`;
+    const line = `warn: configuration: ${name} is not an http or https address; the proxy is not used.`;
     expect(lines).toEqual(name === undefined ? [] : [line]);
   });
 });

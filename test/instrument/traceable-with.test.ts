@@ -56,7 +56,7 @@ describe('`with` of a wrapped function', () => {
     expect(fn.with({ nme: 'x', id: 'no uuid' })()).toBe(1);
     expect(fn.with(null)()).toBe(1);
     expect(lines.join('\n')).toContain('with: unknown option `nme`; left out.');
-    expect(lines.join('\n')).toContain('with: expected `id` to be a UUID, or what runIdFrom(text) gives; left out.');
+    expect(lines.join('\n')).toContain('with: expected `id` to be a UUID, or the result of runIdFrom(text); left out.');
   });
 });
 

@@ -130,7 +130,7 @@ describe('what is written', () => {
     expect(run.dottedOrder.length).toBe(depth * 59 - 1);
     expect('runspan-trace' in withRun(run, () => injected())).toBe(isWritten);
     expect(warned.mock.calls.map(([, line]) => line)).toEqual(
-      isWritten ? [] : ['RunPropagator: a run is too deep in its trace to be told in a header; none is added'],
+      isWritten ? [] : ['RunPropagator: a run is nested too deeply for a header; no header is added'],
     );
     warned.mockRestore();
   });

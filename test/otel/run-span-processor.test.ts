@@ -237,7 +237,7 @@ describe('the life of a processor', () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor(wrong)] });
     await inSpan(tracer, 'a', soon);
     expect(told.mock.calls.flat()).toEqual([
-      'runspan: RunSpanProcessor: expected `exporter` to be what createExporter() gives; left out.',
+      'runspan: RunSpanProcessor: expected `exporter` to be the result of createExporter(); left out.',
       'runspan: RunSpanProcessor: unknown option `sampled`; left out.',
     ]);
     expect(tree(recorder)).toEqual(['a']);

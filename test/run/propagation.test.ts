@@ -259,7 +259,7 @@ test('headers that are a promise, or answer with one, are told in one line, and 
   expect(fromHeaders({ get: late } as never)).toBeUndefined();
   expect(await unhandled()).toEqual([]);
   expect(lines).toEqual([
-    'warn: fromHeaders(headers): expected headers, got a promise; await it. No run is read of it.',
+    'warn: fromHeaders(headers): expected headers, got a promise; no run is read. Await the promise first.',
   ]);
 });
 

@@ -106,7 +106,7 @@ test('a method of a run that is called without it records nothing, says so, and 
   expect(exporter.records()[0]).toMatchObject({ name: 'x' });
   expect(lines).toHaveLength(6);
   expect(lines[0]).toBe(
-    'warn: Run.fail: expected to be called on its run, got it alone, or on a proxy; nothing is recorded. Instead of `run.fail` pass on `(value) => run.fail(value)`.',
+    'warn: Run.fail: expected a call on a run, got a call without a run or on a proxy; nothing is recorded. Pass `(value) => run.fail(value)` instead of `run.fail`.',
   );
 });
 

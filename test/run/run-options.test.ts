@@ -34,7 +34,7 @@ describe('options that hold', () => {
 });
 
 describe('an option that does not hold', () => {
-  const uuid = '`id` to be a UUID, or what runIdFrom(text) gives';
+  const uuid = '`id` to be a UUID, or the result of runIdFrom(text)';
   test.each<[string, unknown, string]>([
     ['name', '', '`name` to be text'],
     ['name', 5, '`name` to be text'],
@@ -49,11 +49,15 @@ describe('an option that does not hold', () => {
     ['id', 1, uuid],
     ['inputs', 'text', '`inputs` to be an object'],
     ['root', 'true', '`root` to be true or false'],
-    ['exporter', {}, '`exporter` to be what createExporter() gives'],
-    ['exporter', null, '`exporter` to be what createExporter() gives'],
-    ['exporter', { start: () => true }, '`exporter` to be what createExporter() gives'],
-    ['exporter', { start: () => true, end: () => {}, capture: null }, '`exporter` to be what createExporter() gives'],
-    ['exporter', { start: () => true, capture: {} }, '`exporter` to be what createExporter() gives'],
+    ['exporter', {}, '`exporter` to be the result of createExporter()'],
+    ['exporter', null, '`exporter` to be the result of createExporter()'],
+    ['exporter', { start: () => true }, '`exporter` to be the result of createExporter()'],
+    [
+      'exporter',
+      { start: () => true, end: () => {}, capture: null },
+      '`exporter` to be the result of createExporter()',
+    ],
+    ['exporter', { start: () => true, capture: {} }, '`exporter` to be the result of createExporter()'],
   ])('%s is told in one line, once, and left out', (key, value, expected) => {
     const lines = told();
     const given = { name: 'work', project: 'chat', [key]: value };
