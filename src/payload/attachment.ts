@@ -6,20 +6,20 @@ import { type Redaction, shownText } from './redact.ts';
 /** Content of an attachment. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
-/** An attachment that has not been sent. A Blob never changes, so it is read when it is sent. */
+/** An attachment that has not been sent. A Blob is immutable, so its bytes are read during sending. */
 export interface HeldAttachment {
   name: string;
   mimeType: string;
   bytes: Uint8Array | Blob;
 }
 
-/** A payload whose binary values become attachments. */
+/** A payload field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
-/** The owner of attachments other than those of `Run.attach`. The chunks of a stream become `outputs` at its end. */
+/** The payload that contained an attachment. When a stream ends, its chunks become the `outputs`. */
 export type AttachingPayload = AttachingField | 'chunks';
 
-/** The attachments that a run can still take. */
+/** Remaining capacity of a run for attachments. */
 export interface AttachmentRoom {
   readonly bytesLeft: number;
   readonly countLeft: number;
@@ -31,12 +31,12 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** The attachments of one run. Each name is unique; their number and bytes are limited. */
+/** The attachments of one run. Names are unique. The number and the total bytes of attachments are limited. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
   readonly #names = new Set<string>();
-  /** Names only: the record holds the bytes, and releases them when they are delivered. */
+  /** Attachment names by payload. The record holds the bytes and releases the bytes after delivery. */
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   #bytes = 0;
 
@@ -57,7 +57,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds an attachment of the application. If an argument is invalid or a limit is reached, logs one line instead. */
+  /** Adds an attachment of the application. Logs one line instead if an argument is invalid or a limit is reached. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -73,7 +73,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#hold([{ name: shown, mimeType: type, bytes }]);
   }
 
-  /** Adds the attachments of a payload that the record now contains. */
+  /** Adds attachments that were extracted from a recorded payload. */
   keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
     const names = attachments.map(({ name }) => name);
     for (const name of names) this.#names.add(nameOnWire(name));
@@ -81,7 +81,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
   }
 
-  /** Removes the attachments of a payload that is about to be replaced, unless they have been sent. */
+  /** Removes the unsent attachments of a payload before the payload is replaced. */
   forget(payload: AttachingPayload): void {
     const replaced = this.#ofPayloads.get(payload);
     if (replaced === undefined) return;
@@ -98,7 +98,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#record.attachments = kept;
   }
 
-  /** Returns the masked name. A mask that is taken by another name gets a number. */
+  /** Returns the masked name. Appends a number if another attachment already has the masked name. */
   #shown(name: string): string {
     const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
     if (shown === name) return name;
@@ -113,9 +113,9 @@ export class RunAttachments implements AttachmentRoom {
     if (!isAttachmentName(name)) return 'expected `name` to be text of at most 256 characters, without a dot';
     if (!isBinary(content) && !isBlob(content)) return 'expected `content` to be bytes or a Blob; read a stream first';
     if (mimeType !== undefined && !isMimeType(mimeType)) return 'expected `mimeType` to be text such as "image/png"';
-    if (this.isTaken(name)) return 'expected `name` to be new to the run';
+    if (this.isTaken(name)) return 'expected `name` to be unique within the run';
     if (this.countLeft <= 0) return `a run had more than ${ATTACHMENTS_MAX} attachments`;
-    return bytesOf(content) > this.bytesLeft ? 'a run had attachments over limits.attachmentBytes' : undefined;
+    return bytesOf(content) > this.bytesLeft ? 'the attachments of a run exceeded limits.attachmentBytes' : undefined;
   }
 
   #hold(attachments: readonly HeldAttachment[]): void {
@@ -125,32 +125,32 @@ export class RunAttachments implements AttachmentRoom {
 }
 
 /**
- * Extracts binary values, Blobs and data URIs from one payload. Markers replace them. An object or a text that occurs several
- * times is attached once.
+ * Extracts binary values, Blobs and data URIs from one payload and replaces each of these values with a marker. An
+ * object or text that occurs several times in the payload is attached once.
  */
 export class PayloadAttachments {
   readonly #field: AttachingField;
   readonly #bytesMax: number;
   readonly #room: AttachmentRoom | undefined;
-  /** By object or text. */
+  /** Markers by extracted object or text. */
   readonly #markers = new Map<unknown, string>();
   #bytes = 0;
   #number = 0;
   #taken: HeldAttachment[] | undefined;
 
-  /** `bytesMax` is the limit of a run that has not started, which has no `room`. */
+  /** `bytesMax` limits the bytes of all attachments if the run has not started and `room` is undefined. */
   constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
     this.#field = field;
     this.#bytesMax = bytesMax;
     this.#room = room;
   }
 
-  /** The extracted attachments. Undefined if there are none. */
+  /** The extracted attachments, or undefined if the payload has none. */
   get taken(): readonly HeldAttachment[] | undefined {
     return this.#taken;
   }
 
-  /** Describes a large binary value or a Blob, and attaches it. Returns undefined for any other value. */
+  /** Attaches a Blob or a large binary value and returns a description. Returns undefined for any other value. */
   describe(value: object): Readonly<Record<string, unknown>> | undefined {
     const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
     if (!isLarge && !isBlob(value)) return undefined;
@@ -178,7 +178,7 @@ export class PayloadAttachments {
     this.#taken = undefined;
   }
 
-  /** Returns the name of the attachment, or a marker if there is no room. Bytes are copied. */
+  /** Attaches a Blob, or a copy of binary data. Returns the attachment's name, or a marker if a limit is reached. */
   #attach(value: ArrayBufferView | ArrayBufferLike | Blob, size: number): string {
     const known = this.#markers.get(value);
     if (known !== undefined) return known;
@@ -199,7 +199,7 @@ export class PayloadAttachments {
     if (this.#bytes + size <= bytesLeft && (this.#taken?.length ?? 0) < countLeft) return true;
     diagnostics.warnOnce(
       'payload attachments',
-      `the payloads of a run held binary data beyond limits.attachmentBytes, or over ${ATTACHMENTS_MAX} pieces of it; left out.`,
+      `the payloads of a run exceeded limits.attachmentBytes or ${ATTACHMENTS_MAX} attachments; excess binary values were left out.`,
     );
     return false;
   }
@@ -218,38 +218,38 @@ function bytesOf(value: ArrayBufferView | ArrayBufferLike | Blob): number {
   return isBlob(value) ? sizeOf(value) : value.byteLength;
 }
 
-/** Attachments of one run. Receivers refuse a run that has more. */
+/** Maximum number of attachments per run. Receivers reject a run with more attachments. */
 export const ATTACHMENTS_MAX = 100;
 
-/** Receivers limit the length of the header line that contains the name. */
+/** Maximum length of an attachment's name. Receivers limit the header line that contains the name. */
 const NAME_CHARACTERS_MAX = 256;
 
-/** The type of bytes of unknown content. */
+/** MIME type of an attachment whose content type is unknown. */
 export const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** `type/subtype` with parameters, in characters that a header line may contain (RFC 9110, 8.3.1). */
+/** Matches `type/subtype` and parameters, in characters that a header line may contain (RFC 9110, 8.3.1). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 export function isMimeType(value: unknown): value is string {
   return typeof value === 'string' && MIME_TYPE.test(value);
 }
 
-/** Dots separate the fields of a part name, so an attachment's name has none. */
+/** Rejects names with dots, because dots separate the fields in the name of a multipart section. */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }
 
 /**
- * Returns the name as sent (HTML standard, "Multipart form data"). Names are compared in this form, because escapes and
- * invalid Unicode could make two names equal.
+ * Returns the name in the encoding of multipart requests (HTML standard, "Multipart form data"). Encoded names are
+ * compared, because two different names may have the same encoding.
  */
 export function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
 }
 
 /**
- * Escapes characters that the standard allows and parsers misread: NUL, which a header line may not contain (RFC 9110, 5.5),
- * and backslashes before the closing quote, which escape the quote in RFC 822.
+ * Escapes NUL characters and trailing backslashes. A header line may not contain NUL (RFC 9110, 5.5), and parsers of
+ * RFC 822 treat a backslash before the closing quote as an escape.
  */
 export function safeName(name: string): string {
   let end = name.length;
@@ -257,27 +257,27 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** Returns the size in bytes. Ignores the `size` of a subclass of Blob. */
+/** Returns the size in bytes. Ignores a `size` property that a subclass of Blob defines. */
 export function sizeOf(bytes: Uint8Array | Blob): number {
   if (bytes instanceof Uint8Array) return bytes.byteLength;
   const { get } = Object.getOwnPropertyDescriptor(Blob.prototype, 'size') as PropertyDescriptor;
   return get?.call(bytes) as number;
 }
 
-/** Returns the type of a Blob, if a header line may contain it. */
+/** Returns the MIME type of a Blob, or the default type if a header line may not contain the Blob's type. */
 export function typeOf({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
 
-/** The type of a data URI ends before this index. */
+/** The comma in a data URI must occur before this index. */
 const TYPE_END_MAX = 256;
 
 const BASE64 = ';base64';
 
-/** A data URI, not decoded. */
+/** A data URI whose content is not decoded. */
 export interface DataUri {
   readonly mimeType: string;
-  /** The number of decoded bytes. */
+  /** Size of the decoded content, in bytes. */
   readonly byteLength: number;
   readonly base64: string;
 }
@@ -294,7 +294,7 @@ export function parseDataUri(text: string): DataUri | undefined {
   return { mimeType, base64, byteLength: Math.floor((withoutPadding(base64).length * 3) / 4) };
 }
 
-/** Decodes a data URI. Returns undefined if encoding the bytes again would give another text. */
+/** Decodes a data URI. Returns undefined if the content is not canonical base64. */
 export function decoded({ base64 }: DataUri): Uint8Array | undefined {
   const bytes = fromBase64(base64);
   return withoutPadding(toBase64(bytes)) === withoutPadding(base64) ? bytes : undefined;

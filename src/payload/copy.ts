@@ -16,31 +16,31 @@ import { type PayloadRules, redactAndTruncate, truncate } from './limits.ts';
 import type { PathPlace, Redaction, Step } from './redact.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** A key of up to this many characters is kept even if the limit of characters is reached. */
+/** Keys of at most this many characters are kept even if the character limit is reached. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** The owner of a property whose siblings must not be read. */
+/** Passed as `owner` if the siblings of a property must not be read. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
 /**
- * Copies a value into plain JSON data, masked and within the limits. Reads each property once, and calls code of the
- * application (getters, `toJSON`, traps of a proxy) no more often than `JSON.stringify` would. A marker replaces a property
- * that throws. Changes nothing in the value.
+ * Copies a value into plain JSON data, masks secrets and enforces the limits. Reads each property once. Calls
+ * application code (getters, `toJSON`, proxy traps) no more often than `JSON.stringify` does. Replaces a property that
+ * throws with a marker. Never changes the original value.
  */
 export class Copier {
   readonly #rules: PayloadRules;
   readonly #redaction: Redaction | undefined;
   readonly #attachments: PayloadAttachments | undefined;
-  /** Whether the path to a value matters. */
+  /** Whether the path of each value is tracked, for redaction paths or a replacement function. */
   readonly #isTracked: boolean;
   readonly #trail: Step[];
   #place: PathPlace | undefined;
-  /** The objects from the root to the current one. An object below itself is circular. */
+  /** The objects from the root to the current object. Used to detect circular references. */
   readonly #ancestors: object[] = [];
-  /** The value of the last key that ends with `headers`. */
+  /** The value of the latest property whose name ends with `headers`. */
   #headers: unknown;
   #nodesLeft: number;
   #charactersLeft: number;
@@ -62,7 +62,7 @@ export class Copier {
     this.#charactersLeft = rules.bytes;
   }
 
-  /** Returns undefined for undefined. Throws if the limits allow more levels than the stack. */
+  /** Copies a value. Returns undefined for undefined. Throws if the nesting exceeds the call stack. */
   copy(value: unknown, asksToJson = true): unknown {
     if (--this.#nodesLeft < 0) return TOO_MANY;
     if (typeof value === 'string') return this.#text(value);
@@ -111,7 +111,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** Any of these reads may throw, or return anything. */
+  /** Copies a proxy. Each trap of the proxy may throw, or return a value of an unexpected type. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -131,7 +131,7 @@ export class Copier {
     return this.#items(value as unknown[], size, size);
   }
 
-  /** Returns undefined for an object whose own properties show its value. */
+  /** Copies a platform object, for example a Map, an Error or a stream. Returns undefined for any other object. */
   #platformObject(value: object): unknown {
     if (types.isMap(value)) return this.#map(mapEntries(value, this.#rules.width));
     let description: unknown;
@@ -149,7 +149,7 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The value that it describes has been counted.
+    // The described object has already been counted.
     this.#nodesLeft++;
     return this.copy(description);
   }
@@ -172,7 +172,7 @@ export class Copier {
     return copies;
   }
 
-  /** `owner` has the siblings that decide whether some names are those of secrets. */
+  /** `owner` is the object whose other properties help to decide whether a property is a secret. */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;
@@ -184,7 +184,7 @@ export class Copier {
     return withRest(copy, keys.length - taken);
   }
 
-  /** Copies a map into an object if all of its keys are strings, else into a list of pairs. */
+  /** Copies a map into an object if all keys are strings, or into a list of pairs otherwise. */
   #map({ items, size }: Items): unknown {
     const pairs = items as readonly (readonly [unknown, unknown])[];
     if (!pairs.every(([key]) => typeof key === 'string')) {
@@ -227,7 +227,7 @@ export class Copier {
     if (copy !== undefined) put(into, shownKey.toWellFormed(), copy);
   }
 
-  /** Copies the value of a property or an item. Masks it if a path leads to it. */
+  /** Copies the value of a property or an item. Masks the value if a redaction path matches. */
   #below(step: Step, value: unknown): unknown {
     if (!this.#isTracked) return this.copy(value);
     const above = this.#place;
@@ -252,7 +252,7 @@ export class Copier {
 function resultOf(toJson: unknown, value: object): unknown {
   try {
     const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
-    // The promise of an asynchronous `toJSON` exists only because of the recording, so nobody else handles its rejection.
+    // Only the recording has called `toJSON`, so no other code handles the rejection of a returned promise.
     ignoreRejection(result);
     return result;
   } catch (thrown) {
@@ -265,7 +265,7 @@ function withRest(copy: object, left: number): object {
   return copy;
 }
 
-/** Assigning to `__proto__` would set the prototype. */
+/** Sets an own property. Assigning to `__proto__` would change the prototype instead. */
 function put(object: object, key: string, value: unknown): void {
   if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -3,10 +3,10 @@ import type { Stream } from 'node:stream';
 import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 
-/** Bytes of a binary value that a payload shows as base64. */
+/** Maximum number of bytes of a binary value that a payload contains as base64. */
 export const BINARY_BYTES_KEPT = 1_024;
 
-/** The first items of a collection, and the number of all items. */
+/** The first items of a collection, and the total number of items. */
 export class Items {
   readonly items: readonly unknown[];
   readonly size: number;
@@ -17,13 +17,13 @@ export class Items {
   }
 }
 
-/** A primitive, a list, or an object whose properties are shown. */
+/** A primitive, a list of items, or an object whose properties are recorded. */
 export type Description = string | number | boolean | bigint | symbol | Items | Readonly<Record<string, unknown>>;
 
 /**
- * Describes an object of the platform whose own properties do not show its value, for example a `Date` or a stream. Returns
- * undefined for any other object. Consumes, awaits and changes nothing. Reads at most `width` items of a set. Throws if
- * code of the application in the object throws.
+ * Describes a platform object whose own properties do not show its value, for example a `Date` or a stream. Returns
+ * undefined for any other object. Never reads a stream, awaits a promise or changes the object. Reads at most `width`
+ * items of a set. Throws if a getter or method of the object throws.
  */
 export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -36,23 +36,23 @@ export function describe(value: object, width: number): Description | undefined 
   return iteratorKind(value) ?? webObject(value) ?? nodeStream(value);
 }
 
-/** Returns the entries of a map as pairs. */
+/** Returns the first `width` entries of a map as pairs. */
 export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): Items {
   return firstItems(mapPairs.call(map as Map<unknown, unknown>), mapSize.call(map), width);
 }
 
-/** Also true for an error of another realm, as in a test runner that uses `node:vm`. */
+/** Also true for an error from another realm, for example from a test runner that uses `node:vm`. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
 
-/** The recorded properties of an error: its own, and `name`, `message`, `stack`, `cause`, `errors` also if inherited. */
+/** Returns the keys of an error, including `name`, `message`, `stack`, `cause` and `errors` if inherited. */
 export function errorKeys(error: object): readonly string[] {
   const named = ['name', 'message', 'stack', ...['cause', 'errors'].filter((key) => key in error)];
   return [...new Set([...named, ...Object.keys(error)])];
 }
 
-/** Returns a property, or the marker of a getter that throws. */
+/** Returns the value of a property, or a marker if the getter throws. */
 export function read(object: object, key: string | number): unknown {
   try {
     return (object as Record<string | number, unknown>)[key];
@@ -65,7 +65,7 @@ export function threw(thrown: unknown): string {
   return `[Threw: ${messageOf(thrown)}]`;
 }
 
-/** The text of a BigInt, a symbol or a function. */
+/** Returns the recorded text of a BigInt, a symbol or a function. */
 export function primitiveText(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'symbol') return value.toString();
@@ -78,12 +78,11 @@ export function hasPlainPrototype(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** Returns the base64 text of bytes. */
 export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
-/** Decodes base64 text. Characters outside the alphabet are skipped. */
+/** Decodes base64 text. Skips characters outside the base64 alphabet. */
 export function fromBase64(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
@@ -92,19 +91,19 @@ export function isBinary(value: unknown): value is ArrayBufferView | ArrayBuffer
   return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
 }
 
-/** Also true for a `File`, which is a `Blob`. */
+/** Also true for a `File`, because `File` extends `Blob`. */
 export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Returns a view of the bytes, not a copy. Throws if the buffer was transferred. */
+/** Returns a view of the bytes without copying. Throws if the buffer was transferred. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
     : new Uint8Array(value);
 }
 
-// The platform's own methods. An object may override them with code of the application.
+// Built-in methods of the prototypes. An object may override these methods with application code.
 const mapPairs = Map.prototype.entries;
 const setValues = Set.prototype.values;
 const mapSize = getter(Map.prototype, 'size');
@@ -168,7 +167,7 @@ function webObject(value: object): Description | undefined {
   return value instanceof TransformStream ? '[TransformStream]' : undefined;
 }
 
-/** The class of a Node stream; of a request or response, also its method, URL, status and headers. */
+/** Returns the class of a Node stream. For HTTP messages, adds the method, URL, status and headers. */
 function nodeStream(value: object): Description | undefined {
   if (!(value instanceof nodeModule('node:stream').Stream)) return undefined;
   const type = value.constructor.name;
@@ -181,8 +180,8 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// Messages are recognised by their members instead of their class, because importing `node:http` takes longer than half of
-// the library. Messages of HTTP/2 have the same members.
+// HTTP messages are recognized by their members instead of their class, because importing `node:http` takes longer than
+// importing half of this library. HTTP/2 messages have the same members.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }
@@ -192,7 +191,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Returns an object of the pairs. A key that occurs several times has a list of its values. */
+/** Converts pairs into an object. If a key occurs several times, its property is a list of the values. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

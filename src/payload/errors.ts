@@ -4,23 +4,23 @@ import { redactAndTruncate, truncate } from './limits.ts';
 import { failureText, MASK, placeOf, type Redaction } from './redact.ts';
 import { serialize } from './serialize.ts';
 
-/** Causes of one error, so that a circular chain ends. */
+/** Maximum number of recorded causes per error. The limit also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
-/** A longer text is truncated. */
+/** Maximum number of characters of an error text. A longer text is truncated. */
 const CHARACTERS_MAX = 65_536;
 
 const WAY = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Limits of a thrown object that is not an Error. */
+/** Payload limits for a thrown object that is not an Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**
- * Returns the `error` field of a run: `Name: message` on the first line, then the stack, then each cause in the same form.
- * The errors of an AggregateError count as its causes. A thrown value that is not an Error is recorded as text, an object as
- * JSON. Never throws, whatever getters the value has.
+ * Returns the `error` field of a run. The first line is `Name: message`. The stack follows, and then each cause in the
+ * same form. The errors of an AggregateError are recorded as causes. A thrown value that is not an Error is recorded as
+ * text, or as JSON if its text is `[object …]`. Never throws, even if a getter of the value throws.
  */
 export function errorText(thrown: unknown, redaction?: Redaction): string {
   if (redaction?.hidesAll === true) return MASK;
@@ -35,7 +35,7 @@ export function errorText(thrown: unknown, redaction?: Redaction): string {
   return text;
 }
 
-/** Returns the text of an error as recorded: masked and truncated. */
+/** Masks and truncates the text of an error. */
 export function shownError(text: string, redaction: Redaction | undefined): string {
   if (redaction === undefined) return text.length <= CHARACTERS_MAX ? text : truncate(text, CHARACTERS_MAX);
   if (redaction.hidesAll) return MASK;
@@ -48,21 +48,21 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
 }
 
 /**
- * Returns the frames of a stack, with the line break before them, or an empty text. The head of a stack is ignored: it has
- * the name and the message from the creation of the error. The pattern cannot match across lines, so its time is linear.
+ * Returns the stack frames and the line break before them, or an empty text if there are none. Skips the head of the
+ * stack, because the name and message in it may be outdated. Takes linear time because a match cannot span lines.
  */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
 }
 
-/** Whether a thrown value reports that the work was cancelled, as the reason of an AbortSignal does. */
+/** Whether a thrown value means that the work was cancelled, for example the reason of an AbortSignal. */
 export function isAbort(thrown: unknown): boolean {
   try {
     if (typeof thrown !== 'object' || thrown === null) return false;
     const { name, code } = thrown as { name?: unknown; code?: unknown };
     if (name === 'AbortError' || code === 'ABORT_ERR') return true;
-    // The clients of OpenAI and Anthropic have a class for it that inherits the name `Error`.
+    // The OpenAI and Anthropic clients throw an `APIUserAbortError`, whose name is `Error`.
     return thrown.constructor?.name === 'APIUserAbortError';
   } catch {
     return false;
@@ -88,7 +88,7 @@ function errorLines(error: Error): string {
   }
 }
 
-/** Returns `name`, or the class name if `name` is inherited from `Error`, as in OpenAI's client and most programs. */
+/** Returns the error's `name`, or the name of its class if `name` is inherited from `Error`. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;
@@ -111,7 +111,7 @@ function causesOf(thrown: unknown): unknown[] {
   }
 }
 
-/** An object whose text is `[object …]` is recorded as JSON. */
+/** Returns the text of a thrown value, or JSON for an object whose text is `[object …]`. */
 function otherText(thrown: unknown, redaction: Redaction | undefined): string {
   const text = safeText(thrown);
   const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);

@@ -3,7 +3,7 @@ import type { PayloadLimits } from './plain.ts';
 import type { Redaction } from './redact.ts';
 import type { Trail } from './secret-names.ts';
 
-/** How a payload is recorded. */
+/** Limits and redaction of a payload. */
 export interface PayloadRules extends PayloadLimits {
   /** Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
@@ -14,19 +14,19 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** The head takes this share of a truncated text. The tail takes the rest. */
+/** Share of the kept characters that are taken from the start of a truncated text. */
 const HEAD_SHARE = 0.75;
 
-/** Characters beyond the cut that are searched for secrets too. A longer text is not searched whole. */
+/** Number of characters beyond each cut that are also searched for secrets. */
 const MARGIN = 65_536;
 
-/** Returns the head and the tail of a text, `kept` characters in all, with a marker between them. */
+/** Keeps `kept` characters from the start and the end of a text, and inserts a marker between the two parts. */
 export function truncate(text: string, kept: number): string {
   const { head, tail } = cutOf(text, Math.max(0, kept));
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** Masks a text and truncates it to `kept` characters. A secret that lies across a cut is masked or removed. */
+/** Masks a text and truncates the text to `kept` characters. A secret that spans a cut is masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);
@@ -35,7 +35,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The outer `MARGIN` characters may hold a part of a secret, also where masks have made the text shorter.
+  // The `MARGIN` characters next to the omitted part may contain a part of a secret, even if masks shortened the text.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;
@@ -44,7 +44,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
 function cutOf(text: string, kept: number): { readonly head: number; readonly tail: number } {
   const head = Math.floor(kept * HEAD_SHARE);
   const tail = text.length - (kept - head);
-  // A cut between the halves of a surrogate pair would leave invalid text.
+  // A cut within a surrogate pair would leave invalid text.
   return { head: isWithinPair(text, head) ? head - 1 : head, tail: isWithinPair(text, tail) ? tail + 1 : tail };
 }
 

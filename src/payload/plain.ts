@@ -1,37 +1,37 @@
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
-/** Limits of one payload: `inputs`, `outputs`, the data of an event, or one metadata value. Markers replace values beyond a limit. */
+/** Limits of one payload or one metadata value. A marker replaces values that exceed a limit. */
 export interface PayloadLimits {
-  /** Levels of nesting. */
+  /** Maximum number of nesting levels. */
   readonly depth: number;
-  /** Items of one array, or keys of one object. */
+  /** Maximum number of items per array, or keys per object. */
   readonly width: number;
-  /** Number of values. */
+  /** Maximum number of values. */
   readonly nodes: number;
-  /** Characters of all text and keys. */
+  /** Maximum number of characters in all texts and keys. */
   readonly bytes: number;
 }
 
-/** Payloads have few keys, except objects that are indexed by ids. */
+/** Maximum number of cached keys. Only objects that are indexed by ids have many keys. */
 const KEYS_KEPT = 2_000;
 const KEY_CHARACTERS_KEPT = 64;
 
-/** A text of up to this many characters cannot hold the name of a secret and its value. */
+/** A text of at most this many characters is too short for both the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
-/** A shorter data URI stays in its payload. */
+/** A data URI of at most this many characters stays in the payload. */
 const DATA_URI_CHARACTERS_MIN = 1_024;
 
-/** Replaces a visited object, which must not be kept in memory. Stays on the stack until the children have been visited. */
+/** Replaces a visited object on the stack, so the stack does not retain the object. */
 const VISITED: object = Object.freeze({});
 
-/** A key that has been examined. */
+/** A cached key. */
 class KnownKey {
   readonly key: string;
-  /** Whether the value under the key decides if the object is plain. */
+  /** Whether the value under the key may need masking or special encoding. */
   readonly isSpecial: boolean;
-  /** The keys that followed this key in the two latest kinds of objects. */
+  /** The two keys that most recently followed this key. */
   next: KnownKey | undefined = undefined;
   other: KnownKey | undefined = undefined;
 
@@ -42,24 +42,24 @@ class KnownKey {
 }
 
 /**
- * Finds values that `JSON.stringify` may write as they are: plain data within the limits, in which no name or text is
- * that of a secret. False negatives only cost time. Reads each property once, so `JSON.stringify` reads it a second time.
+ * Finds plain data that is within the limits and contains no secret. A false negative only costs time. Reads each
+ * property once, and `JSON.stringify` reads each property again.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
   readonly #texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
-  /** The stack of the latest walk, empty. Undefined during a walk, because a getter may start another. */
+  /** An empty stack for the next walk. Undefined during a walk, because a getter may start another walk. */
   #spare: object[] | undefined;
 
-  /** Without names, nothing is masked. */
+  /** If `names` is undefined, nothing is masked. */
   constructor(names?: SecretNames, texts?: TextSecrets) {
     this.#names = names;
     this.#texts = texts;
   }
 
-  /** Returns the JSON text of a value that is plain, else undefined. Throws if a getter throws. */
+  /** Returns the JSON text of a plain value, or undefined for any other value. Throws if a getter throws. */
   jsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     if (typeof value === 'object' && value !== null) {
       if (!this.#isPlain(value, limits)) return undefined;
@@ -69,23 +69,23 @@ export class PlainCheck {
     return this.#texts?.hasSecretUrl(json) === true ? undefined : json;
   }
 
-  /** Whether JSON text of an object is that of plain data. Throws if it is invalid. */
+  /** Whether the JSON text of an object can be recorded unchanged. Throws if the text is invalid JSON. */
   isPlainJson(text: string, limits: PayloadLimits): boolean {
     if (text.length > limits.bytes || !text.isWellFormed() || SURROGATE_ESCAPE.test(text)) return false;
-    // Parsing drops all but the last value of a duplicate name, so the text is searched as well.
+    // `JSON.parse` keeps only the last value of a duplicate name, so the text is searched too.
     if (this.#texts?.isLikelyIn(text) === true || this.#texts?.hasSecretUrl(text) === true) return false;
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) && this.#isPlain(value, limits);
   }
 
-  /** Whether the name of a field may be that of a secret. */
+  /** Whether the value under the key may need masking or special encoding. */
   isSpecial(key: string): boolean {
     return this.#keyOf(key).isSpecial;
   }
 
   /**
-   * Visits objects without recursion, because a call per object would cost more than the rest. Goes down first, so a cycle
-   * soon reaches the limit of depth.
+   * Visits objects in a loop, because a recursive call takes longer than the check of an object. Visits depth-first, so
+   * a cycle soon exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];
@@ -93,7 +93,7 @@ export class PlainCheck {
     objects[0] = root;
     let waiting = 1;
     let level = 0;
-    // The key before predicts the next key, also from one object to the next.
+    // The previous key predicts the next key, also from one object to the next.
     let known = this.#first;
     let nodesLeft = nodes - 1;
     let charactersLeft = bytes;
@@ -125,7 +125,7 @@ export class PlainCheck {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
-        // Objects made without a class, such as iterators, inherit from prototypes that have no `constructor`.
+        // Iterators and similar objects may inherit `constructor` from `Object.prototype`, but are not plain data.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
         size = object.length;
@@ -163,7 +163,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether a value under a special key may be masked or written otherwise. */
+  /** Whether the value under a special key may need masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;
@@ -171,7 +171,7 @@ export class PlainCheck {
     return this.#names?.hides(key, value, owner) === true;
   }
 
-  /** Whether two items may be an entry in a list of pairs, of which the first is the name of a secret. */
+  /** Whether two items may be a pair of a secret's name and its value. */
   #mayBeSecretPair(first: unknown, second: unknown): boolean {
     return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
   }
@@ -203,12 +203,12 @@ export class PlainCheck {
   }
 }
 
-/** Whether a text is long enough for an attachment and starts like a data URI. */
+/** Whether a text starts like a data URI and is long enough to become an attachment. */
 export function mayBeDataUri(text: string): boolean {
   return text.length > DATA_URI_CHARACTERS_MIN && text.startsWith('data:');
 }
 
-/** How `JSON.stringify` writes half of a surrogate pair, which strict services refuse. Escaped text may contain it too. */
+/** The escape that `JSON.stringify` writes for a lone surrogate, which strict services reject. */
 const LONE_SURROGATE = '\\ud';
 
 const SURROGATE_ESCAPE = /\\ud[89a-f]/i;

@@ -6,33 +6,33 @@ import { PlainCheck } from './plain.ts';
 import { SecretNames, type Trail } from './secret-names.ts';
 import { mayHoldNames, TextSecrets } from './text-secrets.ts';
 
-/** Options of `redact`. All are optional. */
+/** Options of `redact`. Every option is optional. */
 export interface RedactOptions {
   /**
    * Paths of values to mask: `inputs.user.email`, `outputs.**.token`, `events.*.kwargs.x`, `**.email`. A path begins
-   * with a field (`inputs`, `outputs`, `events`, `metadata`, `error`, `tags`, `name`, `attachments`); `*` is any key or item,
-   * `[*]` any item, `**` any number of levels, `["a.b"]` a key with a dot.
+   * with a field (`inputs`, `outputs`, `events`, `metadata`, `error`, `tags`, `name`, `attachments`) or a wildcard. `*`
+   * matches any key or item, `[*]` any item, `**` any number of levels, `["a.b"]` a key with a dot.
    */
   paths?: readonly string[];
   /**
-   * Patterns of text to mask in payloads and their keys, events, errors and stacks, metadata, tags, and the names
-   * of runs and attachments. The time of each should be proportional to the text, as with `secretPatterns`.
+   * Patterns to mask in payloads and their keys, events, errors and stacks, metadata, tags, and names of runs and
+   * attachments. The time of each pattern should be linear in the text length.
    */
   patterns?: readonly RegExp[];
   /**
-   * The mask: a text, or a function of the matched text and its path. If the function throws or does not return text, the
-   * whole field is masked.
+   * The mask, or a function that returns the mask for a matched text and its path. If the function throws or does not
+   * return text, the whole field is masked.
    *
    * @default '[Redacted]'
    */
   replace?: string | ((found: string, path: string) => string);
-  /** False records values under names such as `authorization`; a list adds names. @default true */
+  /** True masks values under names such as `authorization`. False does not. A list adds names. @default true */
   keys?: boolean | readonly string[];
 }
 
 /**
- * Compiles the option `redact` of `configure`, `createExporter` and `recordRuns`. Values are masked once, before a run is
- * queued. If an option is invalid, one line is logged and every payload is masked.
+ * Compiles a value for the option `redact` of `configure`, `createExporter` and `recordRuns`. Values are masked once,
+ * before a run is queued. If an option is invalid, one line is logged and every payload is masked.
  */
 export function redact(options: RedactOptions = {}): Redaction {
   try {
@@ -46,21 +46,21 @@ export function redact(options: RedactOptions = {}): Redaction {
 /** The default mask. */
 export const MASK = '[Redacted]';
 
-/** Replaces a field that could not be masked. */
+/** Replaces a field if the replacement function fails. */
 const FAILED = '[Redaction failed]';
 
 type Replacement = string | ((found: string, path: string) => string);
 
 interface RedactionParts {
   readonly names: SecretNames | undefined;
-  /** The names for chunks of model output, of which some are called tokens. */
+  /** Names of secrets in chunks of model output. Excludes names such as `token`, which chunks use for text. */
   readonly chunkNames: SecretNames | undefined;
   readonly paths: PathPlace | undefined;
   readonly patterns: readonly RegExp[];
   readonly replacement: Replacement;
 }
 
-/** Thrown by a mask that fails. The whole field is masked. */
+/** Thrown if the replacement function fails. The whole field is then masked. */
 class RedactionFailure extends Error {}
 
 /** Calls a replacement function. */
@@ -68,25 +68,22 @@ type Caller = (replacement: (found: string, path: string) => string, found: stri
 
 let callReplacement: Caller = (replacement, found, path) => replacement(found, path);
 
-/** Sets how replacement functions are called. Tracing is off for them, because a run of theirs would be masked in turn. */
+/** Sets the function that calls replacement functions with tracing off. */
 export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
 
-/**
- * A compiled redaction, made by `redact`. Pass it to `configure`, `createExporter` or `recordRuns`. It has no public
- * members.
- */
+/** The result of `redact`, for `configure`, `createExporter` or `recordRuns`. The class has no public members. */
 export class Redaction {
-  /** @internal Every payload is masked, because the options were invalid. */
+  /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
-  /** @internal The place above all fields. Undefined without paths. */
+  /** @internal The start of the path matcher. Undefined if no paths are configured. */
   readonly root: PathPlace | undefined;
-  /** @internal Whether the replacement is called with a path. */
+  /** @internal Whether the replacement is a function, which is called with a path. */
   readonly wantsTrail: boolean;
-  /** @internal The names whose values are masked. */
+  /** @internal Property names whose values are masked. */
   readonly names: SecretNames | undefined;
-  /** @internal Finds payloads in which nothing is masked. Undefined if each payload must be searched value by value. */
+  /** @internal Finds payloads that need no masking. Undefined if each value must be examined. */
   readonly plain: PlainCheck | undefined;
   readonly #ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;
@@ -95,7 +92,7 @@ export class Redaction {
   readonly #replacement: Replacement;
   #isReplacing = false;
 
-  /** @internal Without parts, everything is masked. */
+  /** @internal If `parts` is undefined, everything is masked. */
   constructor(parts: RedactionParts | undefined) {
     const { names, chunkNames, paths, patterns = [], replacement = MASK } = parts ?? {};
     this.hidesAll = parts === undefined;
@@ -122,12 +119,12 @@ export class Redaction {
     return this.#keys.isSpecial(key);
   }
 
-  /** @internal Returns the text with the values under secret names masked, if it is JSON text or contains URLs. */
+  /** @internal Masks values under the names of secrets in JSON text, HTTP headers and URLs. */
   maskNamed(text: string, trail: Trail): string {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal Returns the mask of a whole value. A replacement function gets only text and numbers. */
+  /** @internal Returns the mask of a whole value. A replacement function is called only for text and numbers. */
   mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
@@ -143,7 +140,7 @@ export class Redaction {
 
   #replaced(found: string, trail: Trail): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
-    // A replacement that starts a run nevertheless would be called for that run's payloads, without end.
+    // A run that starts here would call the replacement function again for its own payloads, without end.
     if (this.#isReplacing) throw new RedactionFailure();
     let answer: unknown;
     this.#isReplacing = true;
@@ -160,17 +157,17 @@ export class Redaction {
   }
 }
 
-/** Returns what replaces a field whose mask failed. Returns undefined if `thrown` is another error. */
+/** Returns the text for a field whose replacement function failed. Undefined if `thrown` is another error. */
 export function failureText(thrown: unknown): string | undefined {
   if (!(thrown instanceof RedactionFailure)) return undefined;
   diagnostics.warnOnce('redact', 'redact: `replace` threw or did not return text; the field was hidden');
   return FAILED;
 }
 
-/** Returns a text outside the payloads (a name, a tag), masked. */
+/** Masks a text that is not part of a payload, for example a name or a tag. */
 export function shownText(text: string, redaction: Redaction | undefined, way: Way): string {
   if (redaction === undefined) return text;
-  // The name of a run is the least that a trace needs.
+  // Run names are not masked here, because a trace without names is useless.
   if (redaction.hidesAll) return way[0] === 'name' ? text : MASK;
   try {
     const trail = trailOf(way);
@@ -217,18 +214,18 @@ function isListOf(value: unknown, holds: (item: unknown) => boolean): value is r
   return Array.isArray(value) && value.every(holds);
 }
 
-/** One level of a path; a number is an index. */
+/** One step of a path. A number is the index of an item. */
 export type Step = Trail[number];
 
-/** The path of a value: its field and the steps below. An unknown index is undefined. */
+/** The path of a value, beginning with the field of the run. An unknown index is undefined. */
 export type Way = readonly (Step | undefined)[];
 
-/** Returns a path as a replacement function gets it. */
+/** Converts a path for a replacement function. Replaces an unknown index with `*`. */
 export function trailOf(way: Way): Step[] {
   return way.map((step) => step ?? '*');
 }
 
-/** Follows a path as far as the paths of the redaction lead. */
+/** Returns the place of a value, or of the parent that a path masks. Undefined if no redaction path can match. */
 export function placeOf(root: PathPlace | undefined, way: Way): PathPlace | undefined {
   let place = root;
   for (const step of way) {
@@ -238,10 +235,10 @@ export function placeOf(root: PathPlace | undefined, way: Way): PathPlace | unde
   return place;
 }
 
-/** One segment of a parsed path: `*`, `**`, `[*]`, or a dot and the key or index. */
+/** One segment of a redaction path: `*`, `**`, `[*]`, or a dot and a key or index. */
 type Segment = string;
 
-/** The fields that a path may begin with, and the number of levels below those that are text or lists. */
+/** Fields that a path may begin with, and the maximum number of levels below a field with text or a list. */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,
   outputs: undefined,
@@ -253,15 +250,15 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
   attachments: 1,
 };
 
-/** Steps that one place remembers. */
+/** Maximum number of steps that one place caches. */
 const STEPS_KEPT = 1_000;
 
 /**
- * How far some steps lead along the paths of the redaction. Each place remembers the next places, so the time of a step does
- * not depend on the number of paths.
+ * The redaction paths that can still match after some steps. Each place caches the next places, so the time of a step
+ * does not depend on the number of paths.
  */
 export class PathPlace {
-  /** Whether a path ends here. */
+  /** Whether a redaction path matches the value at this place. */
   readonly isEnd: boolean;
   readonly #rests: readonly (readonly Segment[])[];
   readonly #known = new Map<Step | undefined, PathPlace | undefined>();
@@ -271,12 +268,12 @@ export class PathPlace {
     this.isEnd = rests.some((rest) => rest.length === 0);
   }
 
-  /** Returns the place above all fields. Returns undefined if there are no paths. Throws if a path is invalid. */
+  /** Returns the place above all fields, or undefined if there are no paths. Throws if a path is invalid. */
   static root(paths: readonly string[]): PathPlace | undefined {
     return PathPlace.#at(paths.map(segmentsOf));
   }
 
-  /** Returns the place one level below, or undefined if no path leads there. The step of an unknown index is undefined. */
+  /** Returns the place one level below, or undefined if no path can match. An unknown index is undefined. */
   step(step: Step | undefined): PathPlace | undefined {
     if (this.#known.has(step)) return this.#known.get(step);
     const rests = this.#rests.filter(([segment]) => segment !== undefined && matches(segment, step));
@@ -288,7 +285,7 @@ export class PathPlace {
   static #at(rests: readonly (readonly Segment[])[]): PathPlace | undefined {
     const all = new Map<string, readonly Segment[]>();
     for (const rest of rests) {
-      // `**` also matches no level, so the segment after it may match the next step.
+      // `**` also matches zero levels, so the segment after `**` may match the next step.
       for (let at = 0; at <= rest.length; at++) {
         all.set(JSON.stringify(rest.slice(at)), rest.slice(at));
         if (rest[at] !== '**') break;
@@ -304,7 +301,7 @@ function matches(segment: Segment, step: Step | undefined): boolean {
   return step === undefined ? /^\.\d+$/.test(segment) : segment === `.${step}`;
 }
 
-/** `key`, `*`, `**`; `[0]`, `[*]`, `["any key"]`. */
+/** Matches one segment, for example `key`, `*`, `**`, `[0]`, `[*]` or `["any key"]`. */
 const SEGMENT = /(?:^|(?!^)\.)(\*\*|\*|[^.[\]*"\s]+)|\.?\[(\d{1,9}|\*|"(?:[^"\\]|\\.)*")\]/y;
 
 function segmentsOf(path: string): Segment[] {
@@ -312,24 +309,22 @@ function segmentsOf(path: string): Segment[] {
   SEGMENT.lastIndex = 0;
   while (SEGMENT.lastIndex < path.length) {
     const [found, plain, bracketed = ''] = SEGMENT.exec(path) ?? [];
-    if (found === undefined) throw new SyntaxError(`${JSON.stringify(path)} is no path`);
+    if (found === undefined) throw new SyntaxError(`${JSON.stringify(path)} is not a valid path`);
     if (plain !== undefined) segments.push(plain.startsWith('*') ? plain : `.${plain}`);
     else segments.push(bracketed === '*' ? '[*]' : `.${JSON.parse(bracketed)}`);
   }
   const [first = ''] = segments;
   if (first !== '*' && first !== '**' && !Object.hasOwn(FIELDS, first.slice(1))) {
-    throw new SyntaxError(
-      `${JSON.stringify(path)} has to begin with **, * or one of ${Object.keys(FIELDS).join(', ')}`,
-    );
+    throw new SyntaxError(`${JSON.stringify(path)} must begin with **, * or one of ${Object.keys(FIELDS).join(', ')}`);
   }
   if (leadsNowhere(first, segments.slice(1))) {
     const kinds = 'name and error are text; tags, attachments and events are lists';
-    throw new SyntaxError(`${JSON.stringify(path)} leads nowhere: ${kinds}`);
+    throw new SyntaxError(`${JSON.stringify(path)} cannot match a value: ${kinds}`);
   }
   return segments;
 }
 
-/** A path such as `error.message` or `events.kwargs` would mask nothing. */
+/** Whether a path can never match a value, for example `error.message` or `events.kwargs`. */
 function leadsNowhere(field: Segment, below: readonly Segment[]): boolean {
   const levels = FIELDS[field.slice(1)];
   if (levels === undefined) return false;
@@ -338,10 +333,10 @@ function leadsNowhere(field: Segment, below: readonly Segment[]): boolean {
   return steps.length > levels || (first !== undefined && !matches(first, undefined));
 }
 
-/** Masks every payload. The last constant of the file, because the classes above must exist. */
+/** Masks every payload. Must be declared after the classes that the constructor uses. */
 export const hideAll: Redaction = new Redaction(undefined);
 
-/** Returns the redaction if none is configured: values under the names of secrets are masked. Compiled at the first call. */
+/** Returns the default redaction, which masks values under the names of secrets. */
 export function defaultRedaction(): Redaction {
   compiledDefault ??= redact();
   return compiledDefault;
@@ -349,10 +344,10 @@ export function defaultRedaction(): Redaction {
 
 let compiledDefault: Redaction | undefined;
 
-/** Returns the redaction of an option. Masks everything if the option is not a redaction. */
+/** Returns the redaction for the option `redact`, or `hideAll` if the option is invalid. */
 export function redactionOf(place: string, given: unknown): Redaction {
   if (given === undefined) return defaultRedaction();
   if (given instanceof Redaction) return given;
-  diagnostics.error(`${place}: expected \`redact\` to be what redact() gives; every payload is hidden`);
+  diagnostics.error(`${place}: expected \`redact\` to be the result of redact(); every payload is hidden`);
   return hideAll;
 }

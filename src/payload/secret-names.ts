@@ -1,24 +1,24 @@
 import { types } from '../base/node.ts';
 import { hasPlainPrototype } from './describe.ts';
 
-/** The path of a value, as a replacement function gets it. */
+/** The path of a value. Replacement functions receive the steps joined with dots. */
 export type Trail = readonly (string | number)[];
 
 /**
- * The kind of a name, which determines which of its values are hidden:
+ * The kind of a name determines the values that are hidden:
  *
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
  * - `word`: numbers from 1000, and text other than prose;
- * - `look`: text that looks like a credential rather than words or a piece of a word;
+ * - `look`: text that looks like a credential instead of words or a part of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
  * - `none`: no value, although the name ends with the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, as words. A key matches a name if it ends with the words of the name, in any spelling: `api_key`,
- * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match, the longest one determines the kind.
+ * Names of secrets, split into words. A key matches if it ends with the words of a name, in any spelling. `api_key`,
+ * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. The longest matching name determines the kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
@@ -37,7 +37,7 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** If one of these words precedes `token`, the name means a piece of text or a pagination token, not a secret. */
+/** If one of these words precedes `token`, the key names a piece of text or a page, not a secret. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
@@ -46,26 +46,26 @@ const TOKENS_OF_TEXT =
 const TOKENS = 'tokens';
 
 /**
- * Kinds that also apply to pieces of a model's text. The other kinds do not apply, because pieces of text are
- * themselves called tokens.
+ * Kinds of names that also apply to chunks of model output. Names such as `token` do not, because chunks use `token`
+ * for a piece of text.
  */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
-/** Additional names for URL parameters. Their values are hidden unless they look like a word. */
+/** Additional names of URL parameters. A value under these names is hidden unless it looks like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-/** Maximum number of characters examined, from the end of the key. */
+/** Maximum number of characters examined at the end of a key. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** Keys are few, except in objects that are indexed by ids. */
+/** Maximum number of cached keys. Only objects that are indexed by ids have many keys. */
 const CACHED_MAX = 2_000;
 const CACHED_CHARACTERS_MAX = 64;
 
-/** The names of secrets: the built-in names and those that the application adds. */
+/** The built-in names of secrets and the names that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** The kinds of the latest keys; null for none. */
+  /** Cached kinds by key. Null if the key is not the name of a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   /** The last word of each name. */
   readonly lastWords: readonly string[];
@@ -80,11 +80,11 @@ export class SecretNames {
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
-    // A single test rejects nearly every key. Words are letters and digits, so they need no escapes.
+    // One pattern rejects most keys quickly. Words are letters and digits, so the pattern needs no escapes.
     this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  /** Returns the kind of a name, or undefined if nothing is hidden under it. */
+  /** Returns the kind of a key, or undefined if values under the key are not hidden. */
   kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
     const known = this.#known.get(key);
     if (known !== undefined) return known === null ? undefined : known;
@@ -115,14 +115,14 @@ export class SecretNames {
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
-  /** Whether a value that follows a name in a list is a secret. */
+  /** Whether a value that follows a name in a list is a secret because of the name. */
   hidesAfter(name: unknown, value: unknown): boolean {
     const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
     return kind !== undefined && isSecret(kind, name as string, value, {});
   }
 
   /**
-   * Whether names and values alternate in a list: it is an entry in a list of pairs, or a flat list such as
+   * Whether names and values alternate in a list. Such a list is a pair in a list of pairs, or a flat list such as
    * `rawHeaders`.
    */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
@@ -130,7 +130,7 @@ export class SecretNames {
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
   }
 
-  /** Whether the value of a URL parameter of this name may be a secret. */
+  /** Whether the value of a URL parameter with this name may be a secret. */
   mayHideInUrl(name: string): boolean {
     return this.kindOf(name) !== undefined || (name.length === 3 && URL_NAMES.has(name.toLowerCase()));
   }
@@ -163,13 +163,12 @@ export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Maximum number of nested values examined under a name. Beyond it, the whole value is hidden. */
+/** Maximum number of nested values examined under one key. A larger value is hidden. */
 const NESTED_MAX = 100;
 
 /**
- * Whether a value under a name of this kind is a secret. The following are never treated as secrets: empty values,
- * booleans, the JSON Schema of a parameter, a token listed with its probability, and the signature of a model's
- * thinking.
+ * Whether a value under a name of this kind is a secret. Empty values, booleans, JSON Schemas, tokens listed with their
+ * probability, and signatures of model thinking are not secrets.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
@@ -186,11 +185,11 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // Under any other key, for example `session`, the keys of the object are checked individually.
+    // For any other key, for example `session`, each property of the object is checked separately.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));
-  // A list of `tokens` is usually the pieces of a model's text, and can be long.
+  // A list named `tokens` usually contains pieces of model output and may be long.
   if (Array.isArray(value) && key.toLowerCase() === TOKENS) return items.some(isLongText);
   return items.some((item) => holdsSecret(kind, key, item, count));
 }
@@ -202,7 +201,7 @@ function isLongText(value: unknown): boolean {
 function isSecretText(kind: NameKind, key: string, text: string): boolean {
   if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
   if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
-  // `PWD` is the working directory in an environment.
+  // The environment variable `PWD` contains the working directory.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
@@ -232,7 +231,7 @@ function isPlainObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
 }
 
-/** `openaiApiKey`, `OPENAI_API_KEY` and `openai-api-key` are the same three words. */
+/** Returns the lowercase words of a name. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
 function wordsOf(name: string): string[] {
   return name
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
@@ -242,16 +241,16 @@ function wordsOf(name: string): string[] {
     .map((word) => word.toLowerCase());
 }
 
-/** As in `password1` or `password_1`. */
+/** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
 
-/** Copies a part of a text. A slice in a cache would keep the whole text in memory. */
+/** Copies a slice of a text, because a cached slice would keep the whole text in memory. */
 function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }
 
 /**
- * Matches a token of a tokenizer: a word, a piece of a word, two words joined by a hyphen, a short number, a date or a
+ * Matches a token of a tokenizer, for example a word, a part of a word, a hyphenated word, a short number, a date or a
  * marker such as `<image>`.
  */
 const PIECE =
@@ -264,12 +263,12 @@ const PROSE_WORD =
 /** Matches an authentication scheme, which precedes the credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
-/** Maximum number of characters examined, from the start of the text. */
+/** Maximum number of characters examined at the start of a text. */
 const CHARACTERS_MAX = 10_000;
 
 /** Whether a text without spaces looks like a word or a piece of a word rather than a credential. */
 export function isPiece(text: string): boolean {
-  // A credential has ASCII letters or digits.
+  // Every credential contains ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
 }
 

@@ -1,10 +1,10 @@
 /**
- * What keys of well-known services, tokens and passwords in URLs look like, for `redact({ patterns: secretPatterns })`. They
- * find what has a form of its own, and little else; each takes a time in proportion to the text. Each begins with its
- * literal characters, which the engine can look for quickly, and tells after them that no word stood before.
+ * Patterns for API keys of well-known services, tokens and passwords in URLs, for `redact({ patterns: secretPatterns
+ * })`. Each pattern matches a distinctive format, in time linear in the text length. Most patterns begin with literal
+ * characters, which the engine finds quickly, and then check the preceding character.
  */
 export const secretPatterns: readonly RegExp[] = Object.freeze([
-  // OpenAI, Anthropic, OpenRouter, DeepSeek: letters alone make a word, so a digit is asked for.
+  // OpenAI, Anthropic, OpenRouter, DeepSeek. A digit is required because letters alone may be a word.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,
@@ -26,7 +26,7 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
   /ya29\.(?<!\w.{5})[\w-]{20,2048}/,
-  // Stripe, and services that sign webhooks the same way
+  // Stripe, and services with the same format of webhook secrets
   /[rs]k_(?:live|test)_(?<!\w.{8})[\da-zA-Z]{16,128}/,
   /whsec_(?<!\w.{6})[\w+/=]{24,128}/,
   // npm
@@ -61,8 +61,8 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   /(?:apikey|basic|bearer|token)\s(?<=authorization\W{1,8}\w{5,6}\s)[\w.~+/-]{6,4096}={0,2}/i,
   // JSON Web Tokens
   /eyJ(?<![\w-]eyJ)[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}/,
-  // Private keys in PEM, also where the end is missing
+  // Private keys in PEM format, with or without the end line
   /-----BEGIN [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-]){0,16384}(?:-----END [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----)?/,
-  // User and password of a URL
+  // User and password in a URL
   /(?<=:\/\/)[^\s/:@"'<>`]{0,256}:[^\s/@"'<>`]{1,256}(?=@)/,
 ]);

@@ -8,21 +8,21 @@ import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { failureText, MASK, type PathPlace, placeOf, shownText, trailOf, type Way } from './redact.ts';
 
 /**
- * Returns the JSON text of any value as it is now, masked and within the limits. Never throws. Plain data is written by
- * `JSON.stringify`, after a check that reads each property, so a getter of a plain object is called twice. Any other value
- * is copied first. The copy has a text for each value that JSON lacks:
+ * Returns the current JSON text of any value, masked and within the limits. Never throws. Plain data is checked and
+ * then encoded by `JSON.stringify`, so a getter of a plain object is called twice. Any other value is copied first. The
+ * copy contains:
  *
- * - cycles `[Circular]`, functions `[Function name]`, promises `[Promise]`, streams and iterators by their kind, symbols by
- *   their description, a proxy that cannot be read `[Proxy]`;
- * - BigInt `123n`; NaN and the infinities by name; dates in ISO 8601; URLs without user and password;
- * - Map, Headers and similar objects as an object, a Map with other keys as a list of pairs, a Set as a list;
- * - Error as an object of name, message, stack, cause and its own properties;
- * - Request, Response, Blob and File as an object with their `type`; binary as `{ type, byteLength, base64 }` with at
- *   most 1 KiB of base64; with `attachments`, a larger one and a Blob as `{ type, byteLength, attachment }`, and a long data
- *   URI as `[Attachment name: type, bytes]`;
- * - a getter or `toJSON` that throws as `[Threw: message]`;
- * - half of a surrogate pair as U+FFFD, because strict services refuse it;
- * - a marker with the number of omitted values beyond a limit, and the mask of a masked value.
+ * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
+ *   iterator, the description of a symbol, and `[Proxy]` for an unreadable proxy;
+ * - `123n` for a BigInt, the name of NaN or an infinity, a date in ISO 8601, and a URL without user and password;
+ * - an object for Headers or a Map with string keys, a list of pairs for any other Map, and a list for a Set;
+ * - an object with name, message, stack, cause and own properties for an Error;
+ * - an object with a `type` for a Request, Response, Blob or File;
+ * - `{ type, byteLength, base64 }` with at most 1 KiB for binary data, or `{ type, byteLength, attachment }` for larger
+ *   binary data and Blobs and `[Attachment name: type, bytes]` for long data URIs if `attachments` is set;
+ * - `[Threw: message]` for a getter or `toJSON` that throws;
+ * - U+FFFD for a lone surrogate, because strict services reject lone surrogates;
+ * - a marker with the number of omitted values if a limit is exceeded, and the mask of a masked value.
  */
 export function serialize(
   value: unknown,
@@ -33,13 +33,13 @@ export function serialize(
   return plainJson(value, rules, way) ?? copiedJson(value, rules, way, attachments);
 }
 
-/** The JSON text of a payload and its attachments. */
+/** The JSON text of a payload, and the attachments extracted from the payload. */
 export interface EncodedPayload {
   readonly json: string;
   readonly attachments: readonly HeldAttachment[] | undefined;
 }
 
-/** How payloads of a run are recorded. */
+/** Rules for recording the payloads of a run. */
 export interface PayloadPolicy {
   readonly payload: PayloadRules;
   readonly attachmentBytes: number;
@@ -48,8 +48,8 @@ export interface PayloadPolicy {
 const WAYS: Readonly<Record<AttachingField, Way>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload. The JSON text is always that of an object: a value that is not a plain object gets the key `input` or
- * `outputs`. `room` is undefined for a run that has no attachments yet.
+ * Encodes a payload as a JSON object. A value that is not a plain object gets the key `input` or `outputs`. `room` is
+ * undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,
@@ -59,7 +59,7 @@ export function encodePayload(
 ): EncodedPayload {
   const given = payloadOf(field, value);
   const plain = plainJson(given, rules, WAYS[field]);
-  // `toJSON`, or a proxy that cannot be read, may turn an object into something else.
+  // An object with `toJSON` or an unreadable proxy may be encoded as another type.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
   const attachments = new PayloadAttachments(field, attachmentBytes, room);
   const json = copiedJson(given, rules, WAYS[field], attachments);
@@ -71,7 +71,7 @@ export function encodePayload(
     : { json: `{"${key}":${json}}`, attachments: attachments.taken };
 }
 
-/** Returns a metadata key, masked where a pattern matches. */
+/** Returns a metadata key with the matches of redaction patterns masked. */
 export function metadataKey(key: string, { redaction }: PayloadRules): string {
   return redaction === undefined || redaction.plain !== undefined || redaction.hidesAll
     ? key
@@ -91,23 +91,23 @@ export function eventJson(name: string, time: string, data: unknown, rules: Payl
   return `{"name":${jsonText(shownName)},"time":"${time}"${kwargs}}`;
 }
 
-/** Returns the name of a run, masked. */
+/** Returns the masked name of a run. */
 export function shownName(name: string, { redaction }: PayloadRules): string {
   return shownText(name, redaction, NAME);
 }
 
 const CHUNK: Way = ['outputs', 'outputs', undefined];
 
-/** The chunks of one result. The rules for names are those of model output, where pieces of text are called tokens. */
+/** Encodes the chunks of one result. Names such as `token` are not masked, because chunks use them for text. */
 export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** The latest chunks, if they are strings, which cannot change. */
+  /** String chunks that are not encoded yet. A string is immutable, so its encoding can wait. */
   #texts: string[] = [];
 
-  /** `newAttachments` is called for a chunk that is not plain. `keep` gets its attachments. */
+  /** `newAttachments` is called for each chunk that is not plain. `keep` receives the attachments of the chunk. */
   constructor(
     rules: PayloadRules,
     newAttachments: () => PayloadAttachments,
@@ -118,9 +118,9 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Adds a chunk as it is now. Returns about the length of its JSON text. */
+  /** Records the current state of a chunk. Returns the approximate length of its JSON text. */
   add(chunk: unknown): number {
-    // A path or a replacement function is about the chunk itself, and a data URI becomes an attachment.
+    // Paths and replacement functions apply to single chunks, and a data URI becomes an attachment.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;
@@ -158,7 +158,7 @@ export class ChunkList {
   }
 }
 
-/** Whether JSON text of an object can be recorded as it is: it is valid, within the limits, and nothing in it is masked. */
+/** Whether the JSON text of an object is valid, within the limits, and needs no masking. */
 export function isPlainJson(text: string, { redaction, ...limits }: PayloadRules): boolean {
   const check = redaction === undefined ? unmasked : redaction.plain;
   try {
@@ -169,7 +169,7 @@ export function isPlainJson(text: string, { redaction, ...limits }: PayloadRules
   }
 }
 
-/** Returns the JSON text of a string. Half of a surrogate pair, which strict services refuse, becomes U+FFFD. */
+/** Returns the JSON text of a string. Replaces a lone surrogate, which strict services reject, with U+FFFD. */
 export function jsonText(text: string): string {
   return JSON.stringify(text.toWellFormed());
 }
@@ -178,12 +178,12 @@ const OPENING_BRACE = 0x7b;
 const NAME: Way = ['name'];
 const KEYS: Readonly<Record<AttachingField, string>> = { inputs: 'input', outputs: 'outputs' };
 
-/** The chunks of model output are called tokens, and are not secrets. */
+/** The event for a chunk of model output. A `token` in its data is a piece of text, not a secret. */
 const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();
 
-/** Returns the JSON text of plain data. Returns undefined for a value that must be copied, masked or cut. */
+/** Returns the JSON text of plain data, or undefined if the value must be copied, masked or truncated. */
 function plainJson(value: unknown, rules: PayloadRules, way: Way): string | undefined {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
@@ -193,7 +193,7 @@ function plainJson(value: unknown, rules: PayloadRules, way: Way): string | unde
   try {
     return check.jsonOf(value, rules);
   } catch {
-    // A getter, or a proxy, threw.
+    // A getter or a proxy trap threw.
     return undefined;
   }
 }
@@ -213,7 +213,7 @@ function copiedJson(value: unknown, rules: PayloadRules, way: Way, attachments?:
     return JSON.stringify(new Copier(rules, place, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
-    // The limits allow more than the stack or a string.
+    // A value within the limits may still exceed the call stack or the maximum string length.
     return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
@@ -222,21 +222,21 @@ function chunkRules(rules: PayloadRules): PayloadRules {
   return { ...rules, redaction: rules.redaction?.ofChunks };
 }
 
-/** Returns the object to record: `{}` for undefined, a plain object itself, any other value under a key. */
+/** Returns a plain object unchanged, `{}` for undefined, or an object that contains any other value. */
 function payloadOf(field: AttachingField, value: unknown): unknown {
   if (value === undefined) return {};
   if (isLikeObject(value)) return value;
-  // An object literal with a computed key takes longer than the rest of this function.
+  // A computed key would more than double the time of this function.
   return field === 'inputs' ? { input: value } : { outputs: value };
 }
 
-/** A proxy counts as an object unless it is one of an array. */
+/** Also true for a proxy, unless its target is an array. */
 function isLikeObject(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   try {
     return hasPlainPrototype(value) || (types.isProxy(value) && !Array.isArray(value));
   } catch {
-    // A revoked proxy.
+    // The value is a revoked proxy.
     return false;
   }
 }

@@ -18,12 +18,12 @@ const CHARACTERS_MIN = 9;
 /** Maximum length of a name in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/** Maximum number of digits and punctuation marks between the letters of a name and the `"` or `=` after it. */
+/** Maximum number of other characters between the last letter of a name and the next `"` or `=`. */
 const GAP_MAX = 16;
 
 /**
- * Whether to search a text for the names of secrets. This is the case if the text starts like JSON, a URL path or an
- * HTTP message, or if it contains a URL.
+ * Whether to search a text for the names of secrets. True if the text starts like JSON, a URL path or an HTTP message,
+ * or contains a URL.
  */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
@@ -32,7 +32,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// Kinds of texts by their first character.
+// Classes of texts, determined by the first character.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;
@@ -49,15 +49,15 @@ function startOf(text: string): number {
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
 
-/** Characters of the name of a header. */
+/** 1 for each character code that a header name may contain. */
 const IN_NAME = new Uint8Array(0x80);
 for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
 const HEADER_NAME_CHARACTERS_MAX = 64;
 
-/** Whether a text that starts with a letter starts with a header line, or a request line or status line of HTTP. */
+/** Whether a text starts with a header line or an HTTP start line. The text must start with a letter. */
 function startsLikeHead(text: string): boolean {
-  // Faster than the loop below for ids and names, which are short and have no other punctuation.
+  // Most ids and names contain no colon, and `includes` is faster than the loop below.
   if (!text.includes(':')) return false;
   const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
   let at = 1;
@@ -68,13 +68,13 @@ function startsLikeHead(text: string): boolean {
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
   if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
-  // Most texts start with a word, which has small letters.
+  // Most texts start with a word whose second letter is lowercase.
   return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
 }
 
 const METHOD = /^[A-Z]+$/;
 
-/** Also text that is encoded again, as a string. */
+/** Whether a text starts like JSON, or like JSON text that was encoded again as a string. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -83,14 +83,13 @@ function isLikeJson(text: string): boolean {
 }
 
 /**
- * Masks values whose names mark them as secrets, in JSON text, header lines and URLs. Runs in time linear in the length
- * of the text.
+ * Masks values under the names of secrets in JSON text, header lines and URLs. Runs in time linear in the text length.
  */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
   readonly #urls: UrlSecrets;
-  /** Whether a name may end with three letters. The index has five bits per letter. */
+  /** 1 if the name of a secret may end with the three letters in the index, which has five bits per letter. */
   readonly #ends = new Uint8Array(0x8000);
 
   constructor(names: SecretNames, mask: Mask) {
@@ -102,13 +101,13 @@ export class TextSecrets {
     }
   }
 
-  /** Returns the text with each secret masked. JSON text remains JSON text. */
+  /** Returns the text with each secret masked. Valid JSON text remains valid. */
   masked(text: string, trail: Trail): string {
     const json = isLikeJson(text) && this.isLikelyIn(text) ? this.#maskJson(text, trail) : undefined;
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
   }
 
-  /** Whether `masked` may change a text, other than a URL in it. For the hot path, which examines every text. */
+  /** Whether `masked` may change a text. Ignores URLs inside the text. Called for every text, so it must be fast. */
   mayMask(text: string): boolean {
     const start = startOf(text);
     if (start === OTHER) return false;
@@ -123,11 +122,11 @@ export class TextSecrets {
   }
 
   /**
-   * Whether JSON text has the name of a secret at the end of a string, before `: ` within a string or before `=`, or an escape
-   * that may be part of such a name.
+   * Whether JSON text may contain the name of a secret. Looks for a name before `"`, `=` or `: `, and for an escape
+   * that may be part of a name.
    */
   isLikelyIn(json: string): boolean {
-    // Searching for each of these characters with `indexOf` is several times faster than looping over the whole text.
+    // Calling `indexOf` for each of these characters is several times faster than a loop over the whole text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -160,7 +159,7 @@ export class TextSecrets {
     return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
   }
 
-  /** Whether the letters before a `"` or `=` may be the end of a name. */
+  /** Whether the letters before a `"` or `=` may be the end of a secret's name. */
   #isEndBefore(text: string, mark: number): boolean {
     return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
   }
@@ -176,7 +175,7 @@ export class TextSecrets {
       const shown = this.#copy(value, [...trail]);
       return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
     } catch {
-      // The text is not valid JSON, or nested more deeply than the stack allows.
+      // The text is invalid JSON, or its nesting exceeds the call stack.
       return this.#urls.masked(this.#maskQuoted(text, trail), trail);
     }
   }
@@ -203,9 +202,7 @@ export class TextSecrets {
     return copy ?? value;
   }
 
-  /**
-   * Masks strings and numbers that follow quoted names. Used for text that cannot be parsed, for example because it was cut.
-   */
+  /** Masks strings and numbers after quoted names, in text that cannot be parsed, for example truncated JSON. */
   #maskQuoted(text: string, trail: Trail): string {
     let shown = '';
     let copied = 0;
@@ -222,9 +219,7 @@ export class TextSecrets {
     return shown + text.slice(copied);
   }
 
-  /**
-   * Masks header lines up to an empty line or the end of the text. A request line or a status line may precede them.
-   */
+  /** Masks the values of header lines up to an empty line. A request or status line may precede the header lines. */
   #maskHead(text: string, trail: Trail): string {
     START_LINE.lastIndex = 0;
     let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
@@ -257,8 +252,8 @@ function isHeaderSecret(name: string, value: string): boolean {
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
 /**
- * Returns the start and end of the string or number that follows a name. Unterminated text extends to the end of `text`.
- * Without a string or number, the start is the end.
+ * Returns the start and end of the string or number after a name. An unterminated string ends at the end of `text`. The
+ * start is equal to the end if there is no string or number.
  */
 function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
   VALUE.lastIndex = quote;
@@ -268,7 +263,7 @@ function valueAfter(text: string, quote: number): readonly [start: number, end: 
   if (opening === undefined) return [quote + found[0].search(/\d/), VALUE.lastIndex];
   const start = VALUE.lastIndex;
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
-    // If a quote has more backslashes than the opening quote, it is escaped and belongs to the text.
+    // A quote with more backslashes than the opening quote is escaped, so it does not end the string.
     let backslashes = 0;
     while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
     if (backslashes < opening.length) return [start, end - backslashes];
@@ -294,8 +289,8 @@ function nameEnd(text: string, mark: number): number {
 }
 
 /**
- * Returns the last three letters, packed into five bits each. The lower five bits of an ASCII letter do not depend on
- * its case.
+ * Packs the three letters up to index `last` into five bits each. The lower five bits of an ASCII letter do not depend
+ * on its case.
  */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);

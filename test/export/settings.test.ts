@@ -141,7 +141,7 @@ describe('an option that is not usable is reported', () => {
     expect(withEndpoint({}, { RUNSPAN_HIDE_INPUTS: 'sk-secret' })?.capture.hideInputs).toBe(true);
     expect(lines).toEqual(['configuration: expected RUNSPAN_HIDE_INPUTS to be true or false; it is taken as true.']);
     expect(withEndpoint({ redact: { paths: ['inputs.a'] } })?.capture.payload.redaction).toBe(hideAll);
-    expect(lines[1]).toBe('configure: expected `redact` to be what redact() gives; every payload is hidden');
+    expect(lines[1]).toBe('configure: expected `redact` to be the result of redact(); every payload is hidden');
   });
 
   it.each([

@@ -89,7 +89,7 @@ describe('Run.attach', () => {
     run.attach(first, new Uint8Array([1]), 'image/png');
     run.attach(second, new Uint8Array([2]), 'image/png');
     expect(sink.started[0]?.attachments).toEqual([{ name: first, bytes: new Uint8Array([1]), mimeType: 'image/png' }]);
-    expect(lines).toEqual([expect.stringContaining('expected `name` to be new to the run')]);
+    expect(lines).toEqual([expect.stringContaining('expected `name` to be unique within the run')]);
   });
 
   test('takes a name once, though the first has been delivered', () => {
@@ -239,7 +239,7 @@ describe('a payload with binary values', () => {
     const attachment = count === 2 ? 'inputs_2' : '[Left out: 3001 bytes]';
     expect(payload.bytes).toEqual({ type: 'Uint8Array', byteLength: size, attachment });
     expect(payload.text).toBe('[Attachment left out: image/png, 4000 bytes]');
-    expect(lines).toEqual([expect.stringContaining('beyond limits.attachmentBytes')]);
+    expect(lines).toEqual([expect.stringContaining('exceeded limits.attachmentBytes')]);
   });
 
   test('attaches a hundred values at the most', () => {

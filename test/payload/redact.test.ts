@@ -340,7 +340,7 @@ describe('options that do not hold', () => {
     expect(redactionOf('configure', { paths: ['inputs.a'] })).toBe(hideAll);
     expect(redactionOf('configure', null)).toBe(hideAll);
     expect(lines).toEqual(
-      Array(2).fill('error: configure: expected `redact` to be what redact() gives; every payload is hidden'),
+      Array(2).fill('error: configure: expected `redact` to be the result of redact(); every payload is hidden'),
     );
     expect(redactionOf('configure', undefined)).toBe(defaultRedaction());
   });
