@@ -26,8 +26,8 @@ import {
 } from './stream.ts';
 
 /**
- * Ends the run at the end of the result, and returns what the caller receives in its place. A promise that is not from an
- * `async` function may be returned by several calls.
+ * Ends the run when the result is complete, and returns the value that the caller receives instead of the result.
+ * Several calls may return the same promise, unless the function is `async`.
  */
 export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   if (!isObject(result)) {
@@ -47,13 +47,13 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   return followed ?? result;
 }
 
-/** Like `followResult` for the promise that an `async` function has just made: nobody else can have changed it. */
+/** Like `followResult`, but for a new promise of an `async` function, which no other code has changed. */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));
 }
 
-/** Ends a run at the end of its result: of a promise, of a stream, or of a stream that a promise resolves to. */
+/** Ends a run when its result is complete. The result is a promise, a stream, or a promise of a stream. */
 export class RunObserver implements StreamObserver, Settlement, Watched {
   wasTouched = true;
   isStepping = false;
@@ -143,10 +143,10 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
 
 type Follow = (value: object, observer: StreamObserver) => boolean;
 
-/** Returns how to follow a result that is read in chunks, or undefined if it is a value. */
+/** Returns the function that follows a result which is read in chunks. Returns undefined for any other result. */
 function adapterFor(value: object): Follow | undefined {
   try {
-    // Collections are values. Most results are one of these or a plain object.
+    // Collections are recorded as values. Most results are arrays or plain objects.
     if (Array.isArray(value)) return undefined;
     const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
     if (typeof iterate === 'function') {
@@ -162,21 +162,21 @@ function adapterFor(value: object): Follow | undefined {
   }
 }
 
-/** Chunks that are kept of one result. Further chunks are counted. */
+/** Maximum number of chunks that are kept per result. Further chunks are only counted. */
 const CHUNKS_MAX = 10_000;
 
-/** Bytes of one binary chunk that a callback receives. */
+/** Maximum number of bytes of one binary chunk that a callback receives. */
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result, as they were when they arrived. If a callback needs the values, these are kept instead. Text and
- * bytes together are limited to the size of one payload.
+ * Encodes each chunk of a result on arrival, or keeps the chunk values if a callback needs them. The text and bytes of
+ * all chunks are limited to the size of one payload.
  */
 export class Chunks {
   readonly #options: ChunkOptions;
   readonly #run: Run;
   #values: unknown[] | undefined;
-  /** Undefined if a callback needs the values, or if no outputs are recorded. */
+  /** Undefined if a callback needs the chunk values, or if outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
@@ -200,7 +200,7 @@ export class Chunks {
     else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
   }
 
-  /** Sets the outputs of the run, which is still open. */
+  /** Sets the outputs of the run. The run must be open. */
   record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     if (this.#values === undefined) {
@@ -212,7 +212,7 @@ export class Chunks {
     this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
   }
 
-  /** Frees the chunks. The application may keep the result for long. */
+  /** Releases the chunks, because the application may keep the result for a long time. */
   release(): void {
     this.#values = undefined;
     this.#list = undefined;
@@ -224,7 +224,7 @@ export class Chunks {
       values.push(chunk);
       return;
     }
-    // Readers of byte streams pass the same memory again and again.
+    // A reader of a byte stream may pass the same buffer for every chunk.
     const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
     values.push(copy);
     this.#charactersLeft -= copy.byteLength;

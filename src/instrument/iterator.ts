@@ -4,19 +4,19 @@ import { isFollowed, isObject, type Method, replaceOwn, type Settlement, type St
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
- * Follows an iterator or generator of either kind. It stays the same object; its methods are replaced on the instance. The
- * end is the last result, `return` (a `break`) or an error. Returns false if the methods cannot be replaced.
+ * Follows a synchronous or async iterator by replacing methods on the instance. The iteration ends with the last
+ * result, a call of `return` (for example by `break`) or an error. Returns false if the methods cannot be replaced.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
-/** Follows a generator whose run starts with the first `next()`. `begin` returns undefined if there is no run after all. */
+/** Follows a generator whose run starts with the first `next()`. `begin` returns undefined if no run was started. */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
-/** Follows the first iteration of an async iterable. A second one is as without tracing. */
+/** Follows the first iteration of an async iterable. Later iterations are not traced. */
 export function followAsyncIterable(iterable: object, observer: StreamObserver): boolean {
   const isIterator = followIterator(iterable, observer);
   let isTaken = false;
@@ -59,7 +59,7 @@ function replaceStep(iterator: object, step: Step, steps: Steps): boolean {
   });
 }
 
-/** The steps of one iterator, from the first to the end. Also receives the outcome of a step that is a promise. */
+/** Observes every step of one iterator. Also receives the outcome of a step that returns a promise. */
 class Steps implements Settlement {
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
@@ -84,7 +84,7 @@ class Steps implements Settlement {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    // The steps of a generator are native promises that nobody else has changed.
+    // An async generator returns native promises that no other code has changed.
     if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
@@ -95,9 +95,9 @@ class Steps implements Settlement {
   fulfilled(result: unknown): void {
     const observer = this.#observer as StreamObserver;
     try {
-      // `yield*` passes on the results of any iterator as they are, getters included.
+      // `yield*` passes on result objects unchanged, so `done` and `value` may be getters that throw.
       const { done, value } = result as IteratorResult<unknown>;
-      // A generator may yield in its `finally` block. Any other iterator is over once `return` is called.
+      // A generator may still yield in its `finally` block. Any other iterator ends when `return` is called.
       if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
       else if (done === true) observer.end();
       else observer.chunk(value);
@@ -110,12 +110,12 @@ class Steps implements Settlement {
     this.#observer?.fail(error);
   }
 
-  /** A generator that is returned or thrown into before its first step never runs its body. */
+  /** If `return` or `throw` is called before the first `next`, the generator never runs its body and no run starts. */
   #beginWith(step: Step, generator: unknown, begin: () => StreamObserver | undefined): void {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // A `next` that was detached from its generator throws, and there is nothing to watch.
+    // If `next` is called without its generator, `next` throws and there is no object to watch.
     if (isObject(generator)) this.#observer?.watch(generator);
   }
 }

@@ -5,9 +5,9 @@ import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
 
 /**
- * The decorator that `@traced` with or without options gives. Standard decorators: methods, static and `#private` ones,
- * getters, setters, accessors, fields that hold a function. Legacy decorators (`experimentalDecorators`): methods, static
- * methods, getters, setters.
+ * The type of the decorator `@traced`. Standard decorators support methods, static and `#private` methods, getters,
+ * setters, accessors and fields that hold a function. Legacy decorators (`experimentalDecorators`) support methods,
+ * static methods, getters and setters.
  */
 export interface TracedDecorator {
   <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
@@ -24,21 +24,21 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-/** `traced` itself: a decorator, or a function from options to a decorator. */
-// The decorator comes first: a field passes `undefined` to it, which the options also allow.
+/** The type of `traced`, which is a decorator and also a function that converts options to a decorator. */
+// The decorator must come first, because a field decorator receives `undefined`, which is also valid as options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member, as `@traced` or `@traced({ name, runType, … })`. The run is named after the member. Works with
- * standard decorators and with `experimentalDecorators`. A class or another member that cannot be traced is not changed,
- * and one log line reports it.
+ * Traces a class member when used as `@traced` or `@traced({ name, runType, … })`. The run is named after the member.
+ * Supports standard decorators and `experimentalDecorators`. If the decorator is used on a class, or on a member that
+ * cannot be traced, it changes nothing and logs one line.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // The argument is returned, because the result replaces a class that is decorated, or the function of a caller.
+  // The result replaces the class or function, so the argument is returned unchanged.
   refuse('a class or function by itself');
   return options;
 }) as Traced;
@@ -81,7 +81,7 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-/** `traceable` reports options that are not an object. */
+/** Adds the member's name to the options. Returns invalid options unchanged, because `traceable` reports them. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
   const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
@@ -95,7 +95,7 @@ function refuse(what: string): void {
   );
 }
 
-/** Names of methods: of an object, or of a class and its instances. */
+/** Names of the methods of an object, or of a class and its instances. */
 export type MethodName<Target> = Target extends abstract new (
   ...args: never[]
 ) => infer Instance
@@ -110,10 +110,10 @@ export type FunctionName<Target> = {
 const PLACE = 'traceMethods';
 
 /**
- * Traces methods of a class or of an object in place. For a class, all its instances are affected, existing ones too.
- * `methods` is an array of names, or an object with the options of each method; `options` apply to all of them. A run is named
- * after its method. A static method is traced if the instances have no method of the same name. Returns the target.
- * Methods that are already traced are not changed. A name without a method is reported in one log line.
+ * Traces methods in place, either of an object, or of a class and all its instances, including existing instances.
+ * `methods` is an array of names, or an object with the options of each method. `options` apply to all methods. Each
+ * run is named after its method. A static method is traced if the instances have no method of the same name. Returns
+ * the target. A method that is already traced is not changed. If a method does not exist, one line is logged.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -139,14 +139,14 @@ function trace(owner: object, name: PropertyKey, options: TraceableOptions): voi
   replaceMethod(PLACE, owner, name, (method) => traceable(method, named));
 }
 
-/** Returns the object that has the method: the prototype of a class, or the class itself if the method is static. */
+/** Returns the object that owns the method: the prototype of a class, or the class if the method is static. */
 function ownerOf(target: object, name: PropertyKey): object {
   if (typeof target !== 'function') return target;
   const prototype: unknown = target.prototype;
   return typeof prototype === 'object' && prototype !== null && name in prototype ? prototype : target;
 }
 
-/** A replaced method. `before` is the original property; undefined if it was inherited. */
+/** A replaced method. `before` is the original own property, or undefined if the method was inherited. */
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
@@ -156,10 +156,9 @@ interface Replacement {
 const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
 
 /**
- * Replaces a method of an object by `wrap(method)`, on the object itself, so that its class and its private fields stay the
- * same. A method that was replaced before is not replaced again, even if other code has replaced it since, because that
- * code may call ours. Returns false if there is no such method or the object refuses; that is logged once per `place` and
- * `name`.
+ * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. A
+ * method is replaced only once, even if other code has replaced our wrapper since, because that code may call our
+ * wrapper. Returns false and logs one line per `place` and `name` if the method does not exist or cannot be replaced.
  */
 export function replaceMethod(
   place: string,
@@ -189,7 +188,7 @@ export function replaceMethod(
   return isReplaced === true;
 }
 
-/** Undoes `replaceMethod` for all methods of an object, except those that other code has replaced since. */
+/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced since. */
 export function restoreMethods(place: string, owner: object): void {
   guard(place, () => {
     const known = replacements.get(owner);

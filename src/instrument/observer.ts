@@ -5,50 +5,50 @@ import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Receives the chunks that a consumer reads from a result, and the end of the reading. */
+/** Receives the chunks that a consumer reads from a result, and the end, error or cancellation of the result. */
 export interface StreamObserver {
-  /** True during a step. A method that the step calls on the same result belongs to that step. */
+  /** True while `step` runs. Calls that the step makes on the same result are not observed separately. */
   readonly isStepping: boolean;
   /** Calls a method of the result on behalf of the consumer, for example `next`. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;
   end(): void;
   fail(error: unknown): void;
-  /** The consumer stopped before the end of the result. */
+  /** Called when the consumer stops reading before the end of the result. */
   cancel(): void;
-  /** Watches this object from now on: no end will follow once it is collected. */
+  /** Starts to watch a result that the consumer may abandon before the end. */
   watch(object: object): void;
-  /** The engine reads the rest internally. No more chunks are reported, but the end is. */
+  /** Called when the engine starts to read the result internally. Only the end is reported after this call. */
   detach(): void;
 }
 
-/** Receives the outcome of a promise or of another thenable. */
+/** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Somebody called a method of the thenable. Its outcome may follow after the thenable itself is collected. */
+  /** Called when a method of the thenable is called. The outcome may arrive after the thenable is garbage-collected. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
 }
 
-/** The end of a run that depends on the consumer of a result. It must not reference that result. */
+/** State of a watched result. Must not reference the result, because a reference would prevent garbage collection. */
 export interface Watched {
-  /** Set whenever the consumer uses the result, and cleared by the watch. */
+  /** Set when the consumer uses the result. Cleared by each check for an unused result. */
   wasTouched: boolean;
   readonly idleMaxMs: number;
-  /** Called once, if no end will follow. */
+  /** Called once if the result is abandoned before its end. */
   abandon(reason: string): void;
 }
 
-/** Reports results that are collected before their end, or that nobody uses for one to two times `idleMaxMs`. */
+/** Reports results that are garbage-collected before their end, or not used for one to two times `idleMaxMs`. */
 class Abandonment {
-  /** Results of this turn of the event loop. Most generators end within it, and registering costs more than reading them. */
+  /** Results of the current turn of the event loop. Most generators end before the turn ends, and need no timer. */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** Starts to watch a result, in place of an earlier result of the same run. */
+  /** Starts to watch a result, and stops watching the previous result of `watched`. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -88,13 +88,13 @@ class Abandonment {
   }
 }
 
-/** The watch of the process. */
+/** Watches all results of the process. */
 export const abandonment: Abandonment = new Abandonment();
 
 /**
- * Replaces a method on the object itself; a new property is not enumerable. For results, which belong to one call;
- * `replaceMethod` is for objects that live longer. Returns false if there is no such method or the object refuses; nothing
- * has changed then.
+ * Replaces a method on the object itself. A new property is not enumerable. Intended for results, which belong to one
+ * call. Use `replaceMethod` for long-lived objects. Returns false and changes nothing if the method does not exist or
+ * cannot be replaced.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -106,7 +106,7 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
   }
 }
 
-/** Like `replaceOwn`, if the method has already been read. */
+/** Sets a method on the object itself. A new property is not enumerable. Returns false if the object refuses. */
 export function defineOwn(object: object, key: PropertyKey, method: Method): boolean {
   try {
     return Reflect.defineProperty(object, key, { configurable: true, writable: true, value: method });
@@ -119,10 +119,10 @@ export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Calls whose runs follow one object. For further calls the object is a value. */
+/** Maximum number of calls that follow the same object. Further calls do not follow the object. */
 const CALLS_MAX = 16;
 
-/** Follows an object, unless too many calls have. Each call replaces the methods of the object once more. */
+/** Follows an object, unless `CALLS_MAX` calls already do. Each call wraps the methods of the object again. */
 export function isFollowed(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {
     const calls = callCounts.get(object) ?? 0;

@@ -12,7 +12,7 @@ import type { RunSink } from '../run/sink.ts';
 /** The arguments of a function. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** The result of a call, or the value that its promise resolves to. For a generator or stream, an array of its chunks. */
+/** The type of a call's result after promises are resolved. A generator or stream becomes an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
 /** Maps the type of a generator or an async iterable to an array of its chunks. Any other type is left unchanged. */
@@ -23,49 +23,49 @@ export type WholeOf<Value> = Value extends
   ? Chunk[]
   : Value;
 
-/** Options of `traceable`, `@traced` and `traceMethods`. All are optional. */
+/** Options of `traceable`, `@traced` and `traceMethods`. Every option is optional. */
 export interface TraceableOptions<Args extends readonly unknown[] = unknown[], Outcome = unknown>
   extends Omit<RunOptions, 'name' | 'inputs'> {
   /** @default the function's own name */
   name?: string;
-  /** If false, calls of this function are not traced. Functions that it calls still are. @default true */
+  /** If false, calls of this function are not traced. Nested calls of traced functions still are. @default true */
   enabled?: boolean;
   /**
-   * Returns the inputs to record, given an array of the arguments. Called before each call of the function. If it throws or
-   * returns a promise, a marker is recorded instead of the arguments.
+   * Receives an array of the arguments and returns the inputs to record. Called before each call of the function. If
+   * the callback throws or returns a promise, a marker is recorded instead of the arguments.
    *
-   * @default no argument `{}`, one plain object itself, one other value `{ input }`, several `{ args: […] }`
+   * @default `{}` for no argument, one plain object itself, `{ input }` for one other value, else `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Returns the outputs to record, given the result: the value that a promise resolved to, or an array of the chunks of a
-   * generator or stream. With `aggregate`, it receives the value that `aggregate` returned, although the type says otherwise.
+   * Receives the result, which is the value of a promise or an array of the chunks of a generator or stream. Returns
+   * the outputs to record. If `aggregate` is set, receives the value that `aggregate` returned, despite the type.
    *
-   * @default a plain object itself, `undefined` `{}`, any other value `{ outputs }`
+   * @default a plain object itself, `{}` for `undefined`, `{ outputs }` for any other value
    */
   outputs?(value: Outcome): Fields;
   /** Combines the chunks of a generator or stream into the value to record. */
   aggregate?(chunks: unknown[]): unknown;
 }
 
-/** The options of one wrapped function: those of `traceable`, and those that only `integrations/` use. */
+/** The options of one wrapped function, including options that only `integrations/` use. */
 export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
-/** The part of the options that concerns the chunks of a result. */
+/** The options that apply to the chunks of a result. */
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
-/** What an integration records of one call of a method. */
+/** The data that an integration records for one method call. */
 export interface CallDescription {
-  /** Replaces the name of the plan. */
+  /** Overrides the `name` of the plan. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Added to the metadata of the plan. */
+  /** Merged with the metadata of the plan. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call before calling the method. */
   readonly span?: object | undefined;
 }
 
-/** The checked options of one wrapped function. Every plan has every field, so all plans have one shape. */
+/** The checked options of one wrapped function. Every plan has every field, so all plans have the same object shape. */
 export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   name: string;
   runType?: RunType;
@@ -82,13 +82,13 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** Replaces `inputs`. Returns what is recorded of one call, or undefined to leave the call untraced. May throw. */
+  /** Replaces `inputs`. Returns the data to record for one call, or undefined if the call is not traced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** Calls of the function are calls of a model, which another instrumentation may record too. */
+  /** True if the function calls a model. Another instrumentation may record the same call. */
   isModelCall?: true;
-  /** Replaces `outputs`. Ends the run of a call, given its result. May throw. */
+  /** Replaces `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Follows a result that needs special treatment, which stays the same object. Returns true if it will end the run. */
+  /** Follows a special result without replacing the object. Returns true if the callback will end the run. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 
@@ -97,7 +97,7 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     Object.assign(this, options);
   }
 
-  /** Adds tags and metadata to those of the plan. Every other option replaces that of the plan. */
+  /** Returns a new plan. Tags and metadata are added. Every other option replaces the option of this plan. */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -109,8 +109,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns the plan for one call, if the plan has an `id`: without it if an earlier call has used it. A second run with the
-   * same id would replace the first at the service, or be refused.
+   * Returns the plan for one call of a function with an `id`. Omits the `id` if an earlier call has used it, because
+   * the service would reject a second run with the same id or overwrite the first run.
    */
   forCall(): Plan {
     if (!this.#isIdUsed) {
@@ -119,20 +119,20 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     }
     diagnostics.warnOnce(
       'traceable id again',
-      `traceable: expected a function with an \`id\` to be called once, got another call of "${this.name}"; its run gets a new id. Give each call its own: fn.with({ id })(…).`,
+      `traceable: expected a function with an \`id\` to be called once, got another call of "${this.name}"; its run gets a new id. Give each call its own id: fn.with({ id })(…).`,
     );
     const others: PlanOptions = { ...this };
     delete others.id;
     return new Plan(others);
   }
 
-  /** Encodes the inputs of one call now. Returns undefined if they are hidden. */
+  /** Encodes the current inputs of one call. Returns undefined if inputs are hidden. */
   encodeInputs(args: unknown[], sink: RunSink, description: CallDescription | undefined): EncodedPayload | undefined {
     const { capture } = sink;
     if (capture.hideInputs || this.hideInputs === true) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);
-    // The callback may change the array that it receives.
+    // The array is copied because the callback may change it.
     return encodePayload('inputs', userValue('inputs', this.name, this.inputs, [...args]), capture);
   }
 }
@@ -147,7 +147,7 @@ const planChecks: Checks<TraceableOptions> = {
   aggregate: aFunction,
 };
 
-/** Options of `fn.with(…)`, for the calls of the function that it returns. */
+/** Options of `fn.with(…)`. The options apply to calls of the returned function. */
 export type CallOptions = Pick<
   TraceableOptions,
   'name' | 'tags' | 'metadata' | 'project' | 'projectId' | 'id' | 'root' | 'exporter' | 'enabled'
@@ -166,8 +166,8 @@ export function traceableOptions(options: unknown): Partial<PlanOptions> {
 }
 
 /**
- * Returns what an integration records of a call, or undefined if it leaves the call untraced. If the integration fails,
- * that is recorded, and nothing of the arguments.
+ * Returns the data that an integration records for a call, or undefined if the call is not traced. If the integration
+ * throws, an error marker is recorded instead of the arguments.
  */
 export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
   try {
@@ -195,7 +195,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/** Calls a callback of the application. If it fails, returns a marker, never the raw payload. */
+/** Calls a callback of the application. If the callback fails, returns a marker instead of the raw payload. */
 export function userValue<Value>(
   option: 'inputs' | 'outputs' | 'aggregate',
   name: string,
@@ -204,12 +204,12 @@ export function userValue<Value>(
 ): unknown {
   try {
     const result = callback(value);
-    // Also recognizes a promise of another realm, in which test runners execute programs.
+    // `isPromise` also recognizes a promise of another realm, for example in a test runner.
     if (!types.isPromise(result)) return result;
     ignoreRejection(result);
     return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
   } catch (thrown) {
-    // The message may repeat the payload. The name of the error does not.
+    // The error message may contain the payload, so only the name of the error is recorded.
     return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
   }
 }

@@ -6,7 +6,7 @@ type Result = Promise<unknown>;
 
 const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } = Promise.prototype;
 
-/** Returns the `then` of a promise or of another thenable. The property is read once, and nothing is called. */
+/** Returns the `then` method of a promise or thenable. Reads the property once and does not call the method. */
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
@@ -17,9 +17,9 @@ export function thenOf(value: object): Method | undefined {
 }
 
 /**
- * Reports the outcome of a promise or thenable, and returns the object that the caller receives in its place. Returns
- * undefined if the thenable cannot be changed. With `mayRepeat`, a promise that is passed again, for example one from a
- * cache, yields the same derived promise again.
+ * Reports the outcome of a promise or thenable, and returns the object that the caller receives instead. Returns
+ * undefined if the thenable cannot be changed. If `mayRepeat` is true, repeated calls with the same promise, for
+ * example from a cache, return the same derived promise.
  */
 export function followThenable(
   value: object,
@@ -31,7 +31,7 @@ export function followThenable(
   return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
-/** Returns what the caller of a method receives for its result, which may be a promise or thenable. */
+/** Follows a method's result if it is a promise or thenable. Returns the object that the caller receives. */
 export function followIfThenable(result: unknown, settlement: Settlement): unknown {
   if (typeof result !== 'object' || result === null) return result;
   const then = thenOf(result);
@@ -39,8 +39,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * Derives one promise from a native one. If the caller leaves its rejection unhandled, one rejection is unhandled, as
- * without tracing.
+ * Derives one promise from a native promise. If the caller does not handle a rejection, Node reports one unhandled
+ * rejection, like without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -61,7 +61,7 @@ function isPlainPromise(value: object): value is Result {
   return !Object.hasOwn(value, 'constructor');
 }
 
-/** The derived promise of a promise that may be returned again. */
+/** Derived promises by original promise. */
 const derivatives: Slot<Result> = makeSlot();
 
 function sharedDerivative(promise: Result, settlement: Settlement): Result {
@@ -71,7 +71,7 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
     derivatives.set(promise, derived);
     return derived;
   }
-  // Callers handle the rejection of the derived promise, or leave it unhandled.
+  // This handler hides no unhandled rejection, because callers receive the derived promise.
   thenOfPromise.call(
     promise,
     (value) => settlement.fulfilled(value),
@@ -80,17 +80,17 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
   return known;
 }
 
-/** Like `deriveOne`. Properties that the application has put on the promise are copied. */
+/** Like `deriveOne`, but also copies properties that the application added to the promise. */
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
-  // Node itself keeps symbols on promises while an AsyncLocalStorage is in use. Listing them takes longer than the rest.
+  // Node adds symbols to promises while an AsyncLocalStorage is in use. Listing these symbols would be slow.
   if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
   return derived;
 }
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // With async_hooks, every promise has an id and a context of its own.
+    // With async_hooks, the derived promise already has its own id and context.
     if (Object.hasOwn(derived, key)) continue;
     const property = Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor;
     if ((key === 'then' || key === 'catch' || key === 'finally') && typeof property.value === 'function') {
@@ -101,8 +101,8 @@ function copyProperties(derived: Result, promise: Result): void {
 }
 
 /**
- * Calls a `then` that the application has put on a promise on that promise. Its result then stands for the rejection, so
- * the derived promise has none to leave unhandled.
+ * Wraps a method that the application added to a promise, so that the method runs on the original promise. The caller
+ * then handles the rejection of that promise, so the rejection of the derived promise is marked as handled.
  */
 function calledOn(promise: Result, derived: Result, method: Method): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
@@ -113,9 +113,8 @@ function calledOn(promise: Result, derived: Result, method: Method): Method {
 }
 
 /**
- * Follows a subclass of Promise or another thenable, which stays the same object, with its helpers and as lazy as before:
- * `then` is replaced on the instance and never called by us. `catch` and `finally` are replaced too, because they may not
- * go through `then`.
+ * Follows a thenable by replacing `then` on the instance, so the caller receives the same object. A lazy thenable stays
+ * lazy, because we never call `then`. `catch` and `finally` are replaced too, because they may not call `then`.
  */
 function followThen(value: object, then: Method, settlement: Settlement): boolean {
   if (!defineOwn(value, 'then', followingThen(then, settlement))) return false;
@@ -143,8 +142,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes a rejection in the callback of `catch`, and a fulfilled value in the promise that `catch` returns. Arguments
- * before the callback, for example Bluebird's error filters, are passed on unchanged.
+ * Observes a rejection in the callback of `catch`, and a fulfilled value in the promise that `catch` returns. Other
+ * arguments, for example Bluebird's error filters, are passed on unchanged.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);
@@ -160,7 +159,7 @@ function followingCatch(method: Method, settlement: Settlement): Method {
   };
 }
 
-/** Observes the promise that `finally` returns. It settles like the thenable, unless the callback fails. */
+/** Observes the promise that `finally` returns. The promise settles like the thenable, unless the callback fails. */
 function followingFinally(method: Method, settlement: Settlement): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     settlement.asked?.();

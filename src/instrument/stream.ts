@@ -5,21 +5,21 @@ import { followIterator } from './iterator.ts';
 import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether the value is a web stream, of Node or of a library that implements its own. */
+/** Whether the value is a web stream, either native or implemented by a library. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether the value is a readable Node stream, of `node:stream` or of a library that implements its own. */
+/** Whether the value is a readable Node stream, either from `node:stream` or implemented by a library. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
 }
 
 /**
- * Whether the value is the stream of an SDK helper of OpenAI or Anthropic (`messages.stream`, `chat.completions.stream`).
- * These read the response themselves and emit it, to `on` and `finalMessage` as well as to an iteration.
+ * Whether the value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`).
+ * The stream reads the response itself and emits events to `on`, `finalMessage` and iterations.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;
@@ -27,8 +27,8 @@ export function isHelperStream(value: object): boolean {
 }
 
 /**
- * Observes a Node stream through `emit`. Whatever is read from the stream is emitted as `data`. A listener would make the
- * stream flow, and every listener is counted.
+ * Observes a Node stream by replacing `emit`, because the stream emits all consumed data as `data` events. A listener
+ * would start the flow of the stream and change the number of listeners.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -41,16 +41,16 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
   });
 }
 
-/** Whether Node destroyed the stream because an iteration was left by `break`: with an abort that has no cause. */
+/** Whether an error is an abort without a cause, which Node emits if `break` leaves an iteration. */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'ABORT_ERR' && cause === undefined;
 }
 
-/** Events of SDK helpers that carry each chunk, for messages, chat completions and responses. */
+/** Events with which SDK helpers emit a chunk of a message, a chat completion or a response. */
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
-/** Observes the stream of an SDK helper. With a listener of ours it would swallow errors that nobody handles. */
+/** Observes the stream of an SDK helper. A listener would hide errors that the application does not handle. */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
   return followEmit(stream, '_emit', (event, value) => {
@@ -71,16 +71,16 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 }
 
 /**
- * Observes a web stream through the methods of the instance that consume it. We never lock or read the stream, so its
- * reader controls back-pressure. The engine bypasses these methods for `pipeTo`, for a transfer to another thread and, on
- * Node 26, for `Response.clone` and `Readable.fromWeb`. In these cases only the end is observed.
+ * Observes a web stream by replacing the methods that consume the stream. Never locks or reads the stream, so the
+ * consumer controls back-pressure. The engine bypasses the methods for `pipeTo`, for a transfer to another thread and,
+ * on Node 26, for `Response.clone` and `Readable.fromWeb`. In these cases only the end of the stream is observed.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
   const following = (follow: Follow, handsOn = false): ((method: Method) => Method) => {
     return (method) =>
       function (this: unknown, ...args: unknown[]): unknown {
-        // A stream of a library may implement one method by means of another.
+        // A library may implement one method of a stream by calling another.
         if (observer.isStepping) return Reflect.apply(method, this, args);
         isHandedOn ||= handsOn;
         return follow(method, this as ReadableStream, args, observer);
@@ -93,15 +93,15 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   replaceOwn(stream, 'cancel', following(followCancel));
   replaceOwn(stream, 'values', following(followValues));
   replaceOwn(stream, Symbol.asyncIterator, following(followValues));
-  // LangChain's streams are their own iterators.
+  // A LangChain stream is its own iterator.
   if (typeof (stream as { next?: unknown }).next === 'function') followIterator(stream, observer);
   followEnd(stream, observer, () => isHandedOn);
   return true;
 }
 
-/** Observes the end of a stream that the engine reads. Reads through the replaced methods report the end earlier. */
+/** Observes the end of a stream that the engine reads. For other reads, the replaced methods report the end earlier. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // The engine can read only native streams without calling their replaced methods.
+  // Only native streams can be read by the engine without calls of the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
@@ -139,7 +139,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   replaceOwn(reader, 'cancel', (cancel) => {
     return function (this: unknown, ...args: unknown[]): unknown {
       const result = Reflect.apply(cancel, this, args);
-      // `Readable.fromWeb` cancels a stream after it has failed. The error is reported through `closed`.
+      // `Readable.fromWeb` cancels a stream after the stream has failed. `closed` reports the error in this case.
       const { isErrored } = nodeModule('node:stream');
       if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
       return result;
@@ -151,8 +151,8 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
       return Reflect.apply(release, this, args);
     };
   });
-  // A `read` is also rejected for a mistake of its caller. `closed` is rejected only if the stream fails, and the engine
-  // marks its rejection as handled (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
+  // `read` also rejects if its caller makes a mistake. `closed` rejects only if the stream fails, and the engine marks
+  // the rejection as handled (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
   });
@@ -163,7 +163,7 @@ function settlementOf(fulfilled: (value: unknown) => void, fail: (error: unknown
   return { fulfilled: guarded, fail };
 }
 
-/** Both branches are one reading. It ends with the first branch that ends. */
+/** Observes both branches as one result, which ends when the first branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
   guard('traceable', () => {
@@ -176,7 +176,7 @@ function followTee(method: Method, stream: ReadableStream, args: unknown[], obse
 function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const wasLocked = isLocked(stream);
   const piped: unknown = Reflect.apply(method, stream, args);
-  // A pipe that was refused has consumed nothing.
+  // A rejected `pipeTo` has consumed nothing.
   if (wasLocked || !isLocked(stream)) return piped;
   observer.detach();
   const settlement = settlementOf(
@@ -186,7 +186,7 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
   return followIfThenable(piped, settlement);
 }
 
-/** The consumer reads the output of the transform. End, errors and cancellation pass through the pipe. */
+/** Observes the output of a transform. The end, errors and cancellation of the output pass through the pipe. */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const readable = Reflect.apply(method, stream, args) as object;
   guard('traceable', () => {
@@ -204,31 +204,31 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-/** The method may have been called on any value, which then reports the mistake itself. */
+/** Whether a stream is locked. False for other values, for which the called method itself throws. */
 function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const [options] = args;
-  // The option is read once, as without tracing.
+  // The option may be a getter, so the option is read only once.
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
   const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
   if (!isObject(iterator) || iterator === stream) return iterator;
-  // With `preventCancel`, somebody else may read on.
+  // With `preventCancel`, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);
   return iterator;
 }
 
-/** Progress of all partial readings of one stream: the chunks of the fastest one, and how many may still be cancelled. */
+/** Progress of all consumers of one stream: chunks that the fastest has read, and consumers that have not cancelled. */
 interface Progress {
   chunks: number;
   uncancelled: number;
 }
 
-/** Makes the observer of one of several readings. It reports the chunks that no other reading has reported. */
+/** Returns an observer for one of several consumers. Reports only chunks that no other consumer has reported. */
 function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
   let chunks = 0;
   let isCancelled = false;
@@ -249,7 +249,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
       isCancelled = true;
       if (--progress.uncancelled === 0) whole.cancel();
     },
-    // The stream itself is watched, and every reading references it.
+    // The original stream is watched, and every consumer references the original stream.
     watch() {},
     detach: () => whole.detach(),
   };

@@ -35,12 +35,12 @@ import {
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** A wrapped function: the function itself, and `with`. */
+/** A wrapped function with an additional method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the same function with other options, for single calls: `answer.with({ id, metadata: { user } })(question)`. Tags
-   * and metadata are added to those of the function. The original is not changed. A function that already has a `with`
-   * keeps its own.
+   * Returns the same function with other options for single calls, for example `answer.with({ id, metadata: { user }
+   * })(question)`. Tags and metadata are added to the tags and metadata of the function. The original is not changed.
+   * If the function already has a `with`, that property is kept.
    */
   with(options: CallOptions): Fn;
 };
@@ -50,16 +50,16 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/** The functions behind the wrappers, so that no call is traced twice. */
+/** Original functions by wrapper, so that no call is traced twice. */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
- * Wraps a function so that each call becomes a run, below the run that is current when it is called. The wrapped
- * function has the same type and behaves as the same kind: a synchronous one stays synchronous, a generator lazy; `this`,
- * results, errors and own properties are those of the function. With tracing off it is called directly.
+ * Wraps a function so that each call becomes a run. The parent is the run that is current at the time of the call. The
+ * wrapper has the type and behavior of the function. A synchronous function stays synchronous, and a generator stays
+ * lazy. `this`, results, errors and own properties are preserved. If tracing is off, the function is called directly.
  *
- * A function that is already wrapped is not traced twice: the new options replace or extend its options. Anything but a
- * function, and a class, is returned unchanged, and one log line reports it.
+ * If the function is already wrapped, the new options replace or extend its options. If `fn` is a class or not a
+ * function, `fn` is returned unchanged and one line is logged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -77,12 +77,12 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** Wraps a function for an integration, whose options need no check. */
+/** Wraps a function for an integration. Does not check the options. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);
 }
 
-/** `shown` is the function that the wrapper replaces: `fn`, or an earlier wrapper with properties that `fn` lacks. */
+/** The wrapper copies the properties of `shown`, which is `fn` or an earlier wrapper with additional properties. */
 function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
   const wrapper = disguised(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
@@ -101,7 +101,7 @@ function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
 const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  // Each call of an async function of this realm makes a plain promise.
+  // An async function of this realm returns a native promise.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
@@ -109,7 +109,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // A method cannot be constructed and has no `prototype`, like its function.
+  // A method is not a constructor and has no `prototype`, like `fn`.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -130,13 +130,13 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
     throw thrown;
   }
   if (!run.isOpen) {
-    // The steps of a generator enter the context of a run that is left out, too.
+    // Each step of a generator enters the context of the run, even if the run is not recorded.
     return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
   }
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/** Takes inputs and parent at the call, and starts the run with the first step. */
+/** Records the inputs and the parent at the call, and starts the run at the first step. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
@@ -160,7 +160,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** A call whose run has not started: what was known when the function was called. */
+/** The data of a run that has not started, collected when the function was called. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;
@@ -171,7 +171,7 @@ interface PreparedRun {
   modelCall: ModelCall | undefined;
 }
 
-/** Prepares the run of a call: inputs, parent and sampling. Returns undefined if the call is not traced. */
+/** Collects the inputs, parent and sampling result of a call. Returns undefined if the call is not traced. */
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
@@ -193,7 +193,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
       description: undefined,
       modelCall: undefined,
     };
-    // The first run of a trace that is left out is made all the same: its context excludes nested runs.
+    // The root run of an unsampled trace is created too, because its context excludes nested runs.
     if (!verdict.isKept) return prepared;
     if (plan.describe !== undefined && !isDescribed(prepared, args)) return undefined;
     if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
@@ -204,7 +204,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   }
 }
 
-/** Adds what the integration records of the call. Returns false if the call is not traced. */
+/** Adds the integration's description of the call. Returns false if the call is not traced. */
 function isDescribed(prepared: PreparedRun, args: unknown[]): boolean {
   const { plan, parent, sink } = prepared;
   const description = describeCall(plan, args);
@@ -219,7 +219,7 @@ function start({ plan, parent, sink, verdict, inputs, description, modelCall }: 
     if (description === undefined) return new Run(plan, parent, sink, inputs, verdict);
     const { name, metadata, span } = description;
     const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, verdict);
-    // Set on the run, and not an option: nested runs inherit only the metadata that the application gave.
+    // The plan does not get this metadata, because nested runs inherit the metadata of the plan.
     if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
     run.modelCall = modelCall;
     if (span !== undefined) replaceSpan(span, run.context);
@@ -231,8 +231,7 @@ function start({ plan, parent, sink, verdict, inputs, description, modelCall }: 
 }
 
 /**
- * Calls a function that has no run. Runs below it are recorded as without the wrapper, unless the plan names an exporter
- * with tracing off: then they are recorded nowhere.
+ * Calls a function without a run. Nested runs are recorded as usual, unless the plan has an exporter with tracing off.
  */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
@@ -245,8 +244,8 @@ function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]
 const hidingContexts = new WeakMap<RunSink, RunContext>();
 
 /**
- * Returns the context in which runs go to an exporter with tracing off. It is entered only where runs would be recorded
- * otherwise: on Node 20, entering a context slows down every later `await` of the process.
+ * Returns the context that prevents the recording of nested runs. Returns undefined if no context is needed, because
+ * entering a context on Node 20 slows down every later `await` of the process.
  */
 function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
   if (off?.isOff !== true || enabled === false) return undefined;
@@ -257,7 +256,7 @@ function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined
   return context;
 }
 
-/** Takes the steps of a generator in a context, and records nothing. */
+/** Runs the steps of a generator in a context without recording the generator. */
 function hiddenSteps(context: RunContext): StreamObserver {
   const ignore = (): void => {};
   const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
@@ -273,7 +272,7 @@ function hiddenSteps(context: RunContext): StreamObserver {
   };
 }
 
-/** Copies everything that other code may read from a function: name, length, prototype, own properties, metadata. */
+/** Copies name, length, prototype, own properties and metadata to the wrapper. Returns `fn` if copying fails. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -281,7 +280,7 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
       for (const key of Reflect.ownKeys(fn)) {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
-      // A bound function can be constructed and has no prototype. The property of our wrapper cannot be deleted.
+      // A bound function is a constructor without `prototype`. The `prototype` of our wrapper cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       copyMetadata(fn, wrapper);
       return wrapper;
@@ -296,10 +295,7 @@ interface ReflectMetadata {
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/**
- * Copies the metadata of a method. Frameworks such as NestJS look up routes, guards and status codes by function
- * identity.
- */
+/** Copies the metadata of a function. Frameworks such as NestJS find routes, guards and status codes by function. */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {
@@ -307,7 +303,7 @@ function copyMetadata(from: Callable, to: Callable): void {
   }
 }
 
-/** The name of a function may have been set to any value, or may be unreadable. */
+/** Returns the name of a function, or 'anonymous' if the name is empty, not text or unreadable. */
 function nameOf(fn: CallableFunction): string {
   const name: unknown = guard('traceable', () => fn.name);
   return typeof name === 'string' && name !== '' ? name : 'anonymous';
@@ -315,13 +311,13 @@ function nameOf(fn: CallableFunction): string {
 
 /** Whether the function can only be called with `new`. */
 export function isClass(fn: CallableFunction): boolean {
-  // A method may be named `class`. It has no prototype.
+  // A method named `class` also matches, but has no `prototype`.
   return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
 }
 
 function isConstructor(fn: Callable): boolean {
   try {
-    // Asks whether `fn` can be a `new.target`, without calling it.
+    // `Reflect.construct` checks that `fn` is a constructor without calling `fn`.
     Reflect.construct(Object, [], fn);
     return true;
   } catch {

@@ -14,10 +14,10 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** Time that a handler needs for its response after the flush. */
+/** Time reserved for the handler's response after the flush. */
 const RESPONSE_MARGIN_MS = 250;
 
-/** Returns the handler with a flush after each of its calls. */
+/** Wraps a handler so that each call is followed by a flush. */
 export function flushedAfter<Handler extends CallableFunction>(
   handler: Handler,
   options: FlushLimit | undefined,
@@ -48,7 +48,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       }
       const then = isObject(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
-      // A result that is not a promise cannot be delayed. The flush continues after it.
+      // A result that is not a promise cannot be delayed, so the flush continues after the return.
       void call.ended(result);
       return result;
     },
@@ -56,12 +56,12 @@ export function flushedAfter<Handler extends CallableFunction>(
   return disguised(wrapper.flushing, fn) as unknown as Handler;
 }
 
-/** One call of a handler, from its arguments to the flush. */
+/** One call of a handler, and the flush after the call. */
 class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
-  /** Looked up when the handler is called, because the context of a request ends with the request. */
+  /** Read when the handler is called, because the platform's request context ends with the request. */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
 
@@ -72,7 +72,7 @@ class HandlerCall {
     this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
-  /** Settles like the thenable, after the flush. */
+  /** Waits for the thenable and the flush. Returns or throws the outcome of the thenable. */
   async settled(thenable: object, then: Method): Promise<unknown> {
     let value: unknown;
     try {
@@ -93,21 +93,21 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Flushes once. Returns the flush if the result must wait for it, or undefined if the platform waits. */
+  /** Flushes once. Returns a promise if the result must wait for the flush, or undefined if the platform waits. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
   }
 
   async #flushAfter(body: BodyObserver): Promise<void> {
-    // Nobody may ever read the body, for example that of a response to HEAD.
+    // The body may never be read, for example in the response to a HEAD request.
     const late = delay(this.#limitMs, undefined, true).then(() => (body.hasBegun ? body.over : undefined));
     await Promise.race([body.over, late]);
     await this.#flushNow();
   }
 
   async #flushNow(): Promise<void> {
-    // AWS Lambda tells the time that is left to the call.
+    // AWS Lambda provides the remaining time of a call, in milliseconds.
     const read = platformMethod('getRemainingTimeInMillis', [this.#args[2], this.#args[1]]);
     const leftMs = Number(read?.()?.[0]);
     const timeoutMs = Number.isNaN(leftMs) ? this.#limitMs : Math.max(0, leftMs - RESPONSE_MARGIN_MS);
@@ -123,7 +123,7 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
   return true;
 }
 
-/** Observes the body of a response. Its reader receives the end when the promise of `onEnd` has resolved. */
+/** Observes the body of a response. Delays the end of the body until the promise that `onEnd` returns has resolved. */
 class BodyObserver implements StreamObserver, Watched {
   wasTouched = true;
   isStepping = false;
@@ -205,7 +205,7 @@ class BodyObserver implements StreamObserver, Watched {
 }
 
 /**
- * Where platforms keep the context of a request: for Next.js and its hosts
+ * Global symbols of the request context: for Next.js and its hosts
  * (https://nextjs.org/docs/app/guides/self-hosting#after), and for `@vercel/functions`.
  */
 const CONTEXTS = [Symbol.for('@next/request-context'), Symbol.for('@vercel/request-context')];

@@ -40,7 +40,7 @@ describe('`with` of a wrapped function', () => {
     expect(new Set(ids).size).toBe(5);
     expect(treeOf(recorder.runs)).toEqual({ count: { count: { count: {} } }, again: {} });
     expect(lines).toEqual([
-      'warn: traceable: expected a function with an `id` to be called once, got another call of "count"; its run gets a new id. Give each call its own: fn.with({ id })(…).',
+      'warn: traceable: expected a function with an `id` to be called once, got another call of "count"; its run gets a new id. Give each call its own id: fn.with({ id })(…).',
     ]);
   });
 
