@@ -58,7 +58,7 @@ describe('a disk that is full', () => {
     process.wholes(3);
     const spoolLines = () => process.lines.filter((line) => line.includes('spool:'));
     expect(spoolLines()).toEqual([
-      'warn: spool: cannot write in /spool (ENOSPC); runs are kept in memory only, and it is tried again every minute.',
+      'warn: spool: cannot write in /spool (ENOSPC); runs are kept in memory only, and writing is retried every minute.',
     ]);
     const before = attempts;
     await advance(50_000);
@@ -170,7 +170,7 @@ describe('a folder', () => {
     const lines = await withoutDisk(dir);
 
     expect(readdirSync(beside('elsewhere'))).toEqual([]);
-    expect(lines[0]).toMatch(/^warn: spool: .*; runs are kept in memory only, and it is tried again every minute\.$/);
+    expect(lines[0]).toMatch(/^warn: spool: .*; runs are kept in memory only, and writing is retried every minute\.$/);
   });
 
   it.runIf(process.getuid?.() === 0)('that belongs to another user is not used', async () => {

@@ -30,7 +30,7 @@ export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
 
-/** Time without a heartbeat after which an owner is dead: if its process has ended, and if its process is unknown. */
+/** Time without a heartbeat after which an owner is dead, if its process has ended or if its process is unknown. */
 const ENDED_SILENCE_MS = 10_000;
 const UNKNOWN_SILENCE_MS = 60_000;
 
@@ -51,8 +51,8 @@ export interface ClaimedSegment {
 }
 
 /**
- * `ended`: the process does not exist, but its last heartbeat is less than 10 seconds old. A process with this id may run on
- * another machine with the same host name.
+ * In the state `ended`, the process does not exist, but its last heartbeat is less than 10 seconds old. The process may
+ * run on another machine with the same host name.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -83,7 +83,7 @@ export class OwnerFolder {
     try {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
-      // If there is no room for the file, the time of the folder is the heartbeat.
+      // If the disk is full, the modification time of the folder is the heartbeat.
       if (codeOf(thrown) !== 'EEXIST' && !isFull(thrown)) throw thrown;
     }
   }
@@ -95,11 +95,11 @@ export class OwnerFolder {
   /** Shows other processes that this owner is alive. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // There may have been no room for the file.
+    // The file does not exist if the disk was full.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
-  /** Deletes the folder if it has no segments. Otherwise marks it as abandoned, so that the next process takes it over. */
+  /** Deletes the folder if it has no segments. Otherwise marks the folder, so that another process takes it over. */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
       touch(this.fs, join(this.path, OWNER_FILE), 0);
@@ -108,8 +108,8 @@ export class OwnerFolder {
 
   /**
    * Moves the segments of dead owners of the destination to this folder. Each segment is renamed, so that only one of
-   * several processes gets it. Returns them in the order in which they were written. Throws an `UnsafeFolder` or a file-system
-   * error.
+   * several processes gets the segment. Returns the segments in the order in which they were written. Throws an
+   * `UnsafeFolder` or a file-system error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
@@ -120,7 +120,7 @@ export class OwnerFolder {
         this.make();
       } catch (thrown) {
         if (!isFull(thrown)) throw thrown;
-        // This makes room for a folder. Without the file, the owner counts as alive for a minute.
+        // Deleting the owner file makes room for a folder. The dead owner then counts as alive for a minute.
         removeFile(this.fs, join(path, OWNER_FILE));
         this.make();
       }
@@ -139,7 +139,7 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Returns no segment if another process was faster, or if the file cannot be moved. */
+  /** Moves a segment to this folder. Returns an empty list if the move fails or another process was faster. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {
@@ -170,14 +170,14 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
     .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
 }
 
-/** Returns the names of the segments in a folder in the order in which they were written, or none if there is no folder. */
+/** Returns the names of the segments in a folder, the oldest first. Returns none if the folder does not exist. */
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
-  // Earlier versions added `.a1` to `.a5` to a name after processes had ended while delivering the segment.
+  // Earlier versions added `.a1` to `.a5` to the name if a process had ended while delivering the segment.
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
-/** Deletes the folder of an owner if it has no files except `owner.json`. Returns whether it was deleted. Never throws. */
+/** Deletes the folder of an owner if it has no files except `owner.json`. Returns true if deleted. Never throws. */
 export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   try {
     if (!fs.readdirSync(folder).every((name) => name === OWNER_FILE)) return false;
@@ -190,8 +190,8 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
 }
 
 /**
- * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the hash
- * includes a fingerprint of the API key instead, so that runs of one tenant are never sent with the key of another.
+ * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the
+ * hash includes a fingerprint of the API key, so that no runs are sent with the key of another tenant.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
@@ -214,7 +214,7 @@ interface OwnerProcess {
   readonly host: string;
   /** The namespace of the process id. In containers, nearly every program has the id 1. */
   readonly pidNamespace: string | undefined;
-  /** Clock ticks between the start of the machine and of the process. Tells it from a later process with the same id. */
+  /** Start time in clock ticks since boot. Distinguishes the process from a later process with the same id. */
   readonly startTime: string | undefined;
 }
 
@@ -238,7 +238,7 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
     return 'alive';
   }
   if (heartbeatAtMs === 0) return 'dead';
-  // Absolute, because a clock that is ahead must not protect an owner for ever.
+  // The absolute value is used, because an owner with a heartbeat in the future must not stay alive forever.
   const silentMs = Math.abs(wallMs - heartbeatAtMs);
   const { pid, host, pidNamespace, startTime } = owner;
   const isInReach = host === own.host && pidNamespace === own.pidNamespace;
@@ -271,7 +271,7 @@ function startedAtMs(name: string): number {
   return Number.parseInt(name.split('-')[1] ?? '', 36);
 }
 
-/** Sets the time of a file or folder. Returns `false` if it does not exist. */
+/** Sets the modification time of a file or folder. Returns `false` if the path does not exist. */
 function touch(fs: SpoolFs, path: string, seconds: number): boolean {
   try {
     fs.utimesSync(path, seconds, seconds);

@@ -6,7 +6,7 @@ import type { RunName, SpooledRecord } from './segment.ts';
 /** A file of records on disk. */
 export interface Segment {
   readonly path: string;
-  /** Whether another owner wrote it. */
+  /** Whether another owner wrote the segment. */
   readonly isForeign: boolean;
 }
 
@@ -14,25 +14,25 @@ export interface Segment {
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. A run without a name stands for one record of which nothing can be read. */
+  /** Runs whose records are damaged. If no part of a record can be read, its run has an empty id. */
   readonly damagedRuns: readonly RunName[];
   /**
-   * Milliseconds since the segment was written: by the monotonic clock if this process wrote it, otherwise by the time of the
-   * file. A segment of another process is sent once, whatever its age.
+   * Milliseconds since the segment was written. If another process wrote the segment, the age depends on the
+   * modification time of the file, and the records are sent once at any age.
    */
   readonly ageMs: number;
   /** Whether this process wrote the segment longer ago than the age limit allows. */
   readonly isExpired: boolean;
 }
 
-/** A segment of an owner, as the spool tracks it. */
+/** A segment of this owner, with its state. */
 export interface StoredSegment extends Segment {
-  /** Monotonic time if this process wrote it, otherwise the time of the file. */
+  /** Monotonic time if this process wrote the segment, otherwise the modification time of the file. */
   readonly writtenAtMs: number;
   /** Descriptor while this process writes the segment. */
   readonly fd: number;
   bytes: number;
-  /** Number of appended records, and of those that are still needed. */
+  /** Number of appended records, and number of records that are still needed. */
   appended: number;
   needed: number;
   isDamaged: boolean;
@@ -41,12 +41,12 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to the device; never if undefined. */
+  /** Interval at which written data is synced to the device. If undefined, written data is not synced. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }
 
-/** The segments of an owner: creates, writes, counts and deletes them. */
+/** Creates, writes, counts and deletes the segments of an owner. */
 export class SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #all = new Set<StoredSegment>();
@@ -54,7 +54,7 @@ export class SegmentFiles {
   readonly #unsynced = new Set<StoredSegment>();
   #syncTimer: NodeJS.Timeout | undefined;
   bytes = 0;
-  /** Segments that wait to be read, in order: those of other owners, and those that this process has spilled. */
+  /** Segments of other owners are read first, then segments that this process has spilled. */
   readonly foreign: Set<StoredSegment> = new Set();
   readonly spilled: Set<StoredSegment> = new Set();
 
@@ -78,13 +78,13 @@ export class SegmentFiles {
   /** Creates a segment. Throws an `UnsafeFolder` or a file-system error. */
   create(): StoredSegment {
     const { folder, monotonicMs } = this.#options;
-    // Somebody may have deleted the folder since the last segment.
+    // The folder may have been deleted since the last segment was created.
     folder.make();
     const path = folder.segmentPath(++this.#sequence);
     return this.#add({ path, isForeign: false, writtenAtMs: monotonicMs(), fd: createFile(folder.fs, path) }, 0);
   }
 
-  /** Adds a segment of another owner, which waits to be read. */
+  /** Adds a segment that was taken over from another owner. */
   addForeign({ path, bytes, modifiedAtMs }: ClaimedSegment): void {
     this.foreign.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: -1 }, bytes));
   }
@@ -110,7 +110,7 @@ export class SegmentFiles {
     }, syncEveryMs).unref();
   }
 
-  /** Closes the file. The system has had each record since it was appended, so an error loses nothing. */
+  /** Closes the file. Ignores errors, because the operating system already has all records. */
   close(segment: StoredSegment): void {
     const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);
@@ -123,7 +123,7 @@ export class SegmentFiles {
     this.forget(segment);
   }
 
-  /** Called if the file does not exist, or if it no longer belongs to this owner. */
+  /** Called if the file does not exist or must not be changed. */
   forget(segment: StoredSegment): void {
     if (this.#all.delete(segment)) this.bytes -= segment.bytes;
     this.stopWaiting(segment);

@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** The file-system calls of the spool. Tests pass their own to make each call fail. */
+/** File-system calls of the spool. Tests replace these functions to make each call fail. */
 export type SpoolFs = Pick<
   typeof fs,
   | 'closeSync'
@@ -27,12 +27,12 @@ export const systemFs: SpoolFs = fs;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = fs.constants;
 
-/** Creates a file for the current user only and opens it. Fails if the path exists, also if it is a symbolic link. */
+/** Creates and opens a file that only the current user can access. Throws if the path exists or is a symbolic link. */
 export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
-/** Appends to a file of this size, in one call. If that fails, throws and removes the part that was written. */
+/** Appends `bytes` to a file of `size` bytes in one call. If the write fails, removes the written part and throws. */
 export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
   let written = 0;
   try {
@@ -40,7 +40,7 @@ export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8A
   } finally {
     if (written < bytes.byteLength) ignoreErrors(() => fs.ftruncateSync(fd, size));
   }
-  // A full disk or a limit on the file size may accept a part without an error.
+  // If the disk is full or the file size is limited, the system may write only a part without an error.
   if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
 }
 
@@ -120,10 +120,10 @@ export function isFull(thrown: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
 }
 
-/** A folder that another user could control. The message is for the log. */
+/** Thrown if another user could control a folder. The message is for the log. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and folders below it for the current user only, and checks each. Throws as `checkFolders`. */
+/** Creates `spoolDir` and its subfolders for the current user only, then checks each folder like `checkFolders`. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -131,7 +131,7 @@ export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly strin
   }
 }
 
-/** Checks `spoolDir` and folders below it. Throws an `UnsafeFolder` or a file-system error. */
+/** Checks `spoolDir` and its subfolders. Throws an `UnsafeFolder` or a file-system error. */
 export function checkFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) checkFolder(fs, path);
 }
@@ -158,7 +158,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** Not `recursive`: Node never returns from that where the system has no folders, as below `/proc`. */
+/** Does not use `recursive`, because Node then never returns if folders cannot be created, for example in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

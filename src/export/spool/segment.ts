@@ -4,10 +4,10 @@ import { isBlob } from '../../payload/describe.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 
-/** The content of a post or a patch of a run, after redaction. */
+/** A post or a patch of a run on disk, after redaction. */
 export interface SpooledRecord {
   readonly op: 'post' | 'patch';
-  /** Whether it carries the end of the run. */
+  /** Whether the record contains the end of the run. */
   readonly isEnded: boolean;
   readonly run: EncodedRun;
 }
@@ -15,7 +15,6 @@ export interface SpooledRecord {
 /** Identifies a run in reports. A field that cannot be read is empty. */
 export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
-/** The content of a segment. */
 export interface SegmentRecords {
   readonly records: readonly SpooledRecord[];
   /** Runs of the records that cannot be read. */
@@ -44,7 +43,7 @@ export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefin
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
-/** Encodes records as frames, one after the other, into one buffer that is reused. */
+/** Encodes records as consecutive frames in a reused buffer. */
 export class FrameBuffer {
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -53,12 +52,12 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** The frames as bytes. Valid until the next call of another method. */
+  /** The encoded frames. Valid until the next call of `add` or `clear`. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Adds a record. Returns `false` if it cannot be encoded, or if its payload is larger than `PAYLOAD_BYTES_MAX`. */
+  /** Adds a record. Returns `false` if the record cannot be encoded, or if its payload exceeds `PAYLOAD_BYTES_MAX`. */
   add(record: SpooledRecord, ordinal: number): boolean {
     try {
       return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
@@ -86,7 +85,7 @@ export class FrameBuffer {
     return true;
   }
 
-  /** Removes all frames. A buffer that has grown large is released. */
+  /** Removes all frames. Releases the buffer if it is larger than 2 MiB. */
   clear(): void {
     this.#length = 0;
     if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.alloc(0);
@@ -97,7 +96,7 @@ export class FrameBuffer {
     this.#reserve(LENGTH_BYTES + length);
     const at = this.#bytes.writeUInt32BE(length, this.#length);
     if (typeof section !== 'string') this.#bytes.set(section, at);
-    // Copying Latin-1 is faster than encoding UTF-8, and ASCII text is the same in both.
+    // ASCII text is written as Latin-1, which gives the same bytes as UTF-8 and is faster.
     else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
     this.#length = at + length;
   }
@@ -120,11 +119,11 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
  * The head has its own checksum. If only the payload is damaged, the next frame is still found and the run id is known.
- * If the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records it had.
- * Every later version keeps this head, so that an older version can tell a newer file from a damaged file.
+ * If the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are
+ * missing. Later versions keep this head, so that an older version can distinguish a newer file from a damaged file.
  *
- * Files of version 1 have a head of 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
- * the twelve bytes before it and the payload.
+ * Files of version 1 have a head of 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum
+ * covers the twelve bytes before it and the payload.
  */
 const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
 
@@ -138,7 +137,7 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** Bytes before each section of a payload, which hold its length. */
+/** Bytes of the length before each section of a payload. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -154,7 +153,7 @@ interface Frame {
 
 interface SegmentContent {
   readonly frames: readonly Frame[];
-  /** Run ids of the records that are lost; an id that cannot be read is empty. */
+  /** Run ids of the records that are lost. An id that cannot be read is an empty string. */
   readonly lostIds: readonly string[];
   /** Whether a later version wrote the file. Such a file must not be changed. */
   readonly isLaterVersion: boolean;
@@ -205,20 +204,20 @@ function headAt(file: Buffer, at: number): Head | undefined {
 }
 
 /**
- * Returns the run ids of the records in the unreadable rest of a file, which begins with this ordinal. Later heads are only
- * counted: a payload may contain bytes that look like a frame.
+ * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the index of the first lost record.
+ * Later heads are only counted, because a payload may contain bytes that look like a frame.
  */
 function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each record before this head has the bytes of a head at least.
+    // Each record before this head is at least as long as a head.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
-  // File systems append zeros after a loss of power. A file without any record had one at least.
+  // After a power loss, file systems may append zeros. A file without a readable record had at least one record.
   const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
   return ids.length > 0 || isPadding ? ids : [''];
 }
@@ -265,8 +264,8 @@ function sectionsOf(payload: Buffer): Uint8Array[] | undefined {
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part is that of multipart ingestion. The section of a missing payload is empty. Blobs cannot be read synchronously:
- * they are left out, and `dropped_attachments` in the metadata counts them. The run itself is not changed.
+ * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs cannot be read
+ * synchronously, so Blobs are left out and counted in `dropped_attachments` of the stored metadata.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);
@@ -283,7 +282,7 @@ function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array
   return sections;
 }
 
-/** Returns undefined if the sections are not those of a valid record. Never throws. */
+/** Returns the record, or undefined if its sections are invalid. Never throws. */
 function decodeRecord({ sections }: Frame): SpooledRecord | undefined {
   try {
     const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
@@ -323,7 +322,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   return attachments;
 }
 
-/** The checksum has shown that the text is as it was written, so its JSON is not parsed. */
+/** Does not parse the JSON, because the checksum has shown that the text is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

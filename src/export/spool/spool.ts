@@ -12,16 +12,16 @@ export type { RunName, SpooledRecord } from './segment.ts';
 
 const RETRY_MS = 60_000;
 
-/** Size at which a segment is closed and the next record begins another. */
+/** Size at which a segment is closed. The next record is written to a new segment. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the destination whose folder is used, if it is not the folder of this destination. */
+  /** Hash of the destination whose folder is used. By default, this is the hash of this destination. */
   readonly spoolDestination?: string | undefined;
-  /** Maximum bytes of all segments of this owner, including those that were taken over. Beyond it, nothing is written. */
+  /** Maximum bytes of this owner's segments, including taken-over segments. Further records are not written. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -31,8 +31,9 @@ export interface SpoolOptions extends Destination {
 }
 
 /**
- * Stores records on disk, in segments that are appended to, read whole and deleted whole. Nothing is created before something is
- * written or taken over. Methods never throw: an error of the disk is logged once, and the disk is tried again after a minute.
+ * Stores records on disk in segments. Each segment is read and deleted as a whole. The folder is created when the first
+ * record is written or taken over. Methods never throw. A disk error is logged once, and writing is tried again after a
+ * minute.
  */
 export class Spool {
   readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
@@ -52,7 +53,7 @@ export class Spool {
       folder: this.#folder,
       monotonicMs,
       syncEveryMs: options.syncEveryMs,
-      syncFailed: (problem) => this.#warn('sync', problem, 'what was written may be lost if the machine loses power'),
+      syncFailed: (problem) => this.#warn('sync', problem, 'written records may be lost if the machine loses power'),
     });
   }
 
@@ -60,7 +61,7 @@ export class Spool {
     return this.#segments.bytes;
   }
 
-  /** Whether no segment waits to be read, now or after an error of the disk. */
+  /** Whether all segments were read. False if a segment could not be read because of a disk error. */
   get isDrained(): boolean {
     return this.#segments.next === undefined;
   }
@@ -71,8 +72,8 @@ export class Spool {
   }
 
   /**
-   * Writes a record before its delivery. It outlives the process as soon as this returns. Returns `undefined` if the disk
-   * fails or the spool is full.
+   * Writes a record before its delivery. The record survives the process when this method returns. Returns `undefined`
+   * if the disk fails or the spool is full.
    */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
@@ -86,8 +87,8 @@ export class Spool {
   }
 
   /**
-   * Writes records that leave memory, to be read again by `next`: all of them in one new segment, or none. Returns `undefined`
-   * as `append` does, and for more than 128 MiB.
+   * Writes records to one new segment, which `next` reads later. Returns `undefined` and keeps no record on disk if the
+   * disk fails, the spool is full or the records exceed 128 MiB.
    */
   spill(records: readonly SpooledRecord[]): Segment | undefined {
     const segment = records.length === 0 ? undefined : this.#write(() => this.#writeSegment(records));
@@ -96,20 +97,20 @@ export class Spool {
   }
 
   /**
-   * Writes records for the next process, as `spill` does. Also tries if the disk failed recently, because this process
-   * ends. Returns whether they were written.
+   * Writes records to one new segment for the next process, even if the disk failed recently. Returns whether all
+   * records were written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
     return this.#write(() => this.#writeSegment(records)) !== undefined;
   }
 
-  /** Whether the records of a segment are on disk. Somebody may have deleted the file. */
+  /** Whether the file of a segment still exists. */
   holds({ path }: Segment): boolean {
     return !isDeleted(this.#folder.fs, path);
   }
 
-  /** Takes over the segments of dead owners. Returns their number. */
+  /** Takes over the segments of dead owners. Returns the number of segments. */
   takeOver(): number {
     if (this.#isClosed) return 0;
     try {
@@ -117,7 +118,7 @@ export class Spool {
       for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
-      // Usually nothing was ever written for this destination.
+      // The folder does not exist if no record was written for this destination.
       if (codeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
       return 0;
     } finally {
@@ -126,8 +127,8 @@ export class Spool {
   }
 
   /**
-   * Finds runs that were left for other destinations and that no running process delivers. Deletes files that are too old, one
-   * per step, and yields their runs. Logs the remaining destinations once.
+   * Finds runs for other destinations that no running process delivers. Each step deletes a file that is too old and
+   * yields its runs. The remaining destinations are logged once.
    */
   *expireOthers(): Generator<readonly RunName[]> {
     const { endpoint, ageMaxMs } = this.#options;
@@ -135,8 +136,8 @@ export class Spool {
   }
 
   /**
-   * Reads the next segment: those of other owners first, then those that this process has spilled, each once and in the order in
-   * which they were written. A segment that cannot be read is returned without records.
+   * Reads the next segment. Segments of other owners come first, then segments that this process has spilled. Each
+   * segment is read once. A segment that cannot be read is returned without records.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
@@ -148,18 +149,18 @@ export class Spool {
       } catch (thrown) {
         if (codeOf(thrown) !== 'ENOENT') {
           this.#readsFromMs = this.#options.monotonicMs() + RETRY_MS;
-          this.#warn('read', thrown, 'what is there is kept, and it is tried again every minute');
+          this.#warn('read', thrown, 'the files are kept, and reading is retried every minute');
           return undefined;
         }
         this.#segments.forget(segment);
       }
-      // The exporter has counted the runs of its own segments, but not those of other owners.
+      // Lost segments of this process are returned, because the exporter has counted their runs.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
 
-  /** Called when all records of a segment are delivered or given up. Deletes the segment, or sets it aside if it is damaged. */
+  /** Called when all records of a segment are settled. Deletes the segment or, if damaged, moves it to `bad`. */
   done(segment: Segment): void {
     if (!this.#segments.has(segment)) return;
     this.#segments.stopWaiting(segment);
@@ -171,7 +172,7 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /** Leaves the segments to the next process. Deletes the folder if it is empty. Nothing is written or read any more. */
+  /** Leaves the segments to the next process. Deletes the folder if it is empty. Later calls do not read or write. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -197,7 +198,7 @@ export class Spool {
     return segment;
   }
 
-  /** Writes all records to one new segment. Returns `undefined` if there is no room, or if a record cannot be encoded. */
+  /** Writes all records to one new segment. Returns `undefined` if the spool is full or a record cannot be encoded. */
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
     const segment = this.#segments.create();
     let isWhole = false;
@@ -222,7 +223,7 @@ export class Spool {
     return true;
   }
 
-  /** Closes the segment that is appended to, and deletes it if no record in it is needed. */
+  /** Closes the open segment. Deletes the segment if none of its records is needed. */
   #seal(): void {
     const segment = this.#open;
     if (segment === undefined) return;
@@ -231,7 +232,7 @@ export class Spool {
     if (segment.needed === 0) this.#segments.delete(segment);
   }
 
-  /** Returns `undefined` if the segment has nothing to deliver. Throws file-system errors. */
+  /** Returns `undefined` if the segment has no records to deliver. Throws file-system errors. */
   #read(segment: StoredSegment): ReadSegment | undefined {
     const { records, damagedRuns, isLaterVersion } = readSegment(this.#folder.fs, segment.path) ?? UNREADABLE;
     if (isLaterVersion) {
@@ -241,7 +242,7 @@ export class Spool {
     }
     segment.isDamaged = damagedRuns.length > 0;
     if (segment.isDamaged) {
-      warnOf(segment, 'is damaged; what could be read of it is delivered, and the file is set aside');
+      warnOf(segment, 'is damaged; its readable records are delivered, and the file is moved to the folder bad');
     } else if (records.length === 0) {
       this.#delete(segment);
       return undefined;
@@ -264,7 +265,7 @@ export class Spool {
     const { spoolDir, path } = this.#folder;
     diagnostics.warnOnce(
       `spool full ${path}`,
-      `spool: ${spoolDir} is at its limit of ${bytesMax} bytes; runs are kept in memory only until some of it is delivered.`,
+      `spool: ${spoolDir} has reached its limit of ${bytesMax} bytes; runs are kept in memory only until some of these files are delivered.`,
     );
     return false;
   }
@@ -295,25 +296,25 @@ export class Spool {
     diagnostics.warnOnce(`spool ${destinationPath} ${problem}`, `spool: ${problem}; ${consequence}.`);
   }
 
-  /** Sends heartbeats while this owner has segments that no other process may take over. */
+  /** Sends heartbeats while this owner has segments, so that no other process takes over the segments. */
   #watch(): void {
     if (this.#heartbeatTimer !== undefined || this.#isClosed || this.#segments.isEmpty) return;
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // Somebody has deleted the folder, or this process was suspended and another has taken over its segments.
+      // The folder was deleted, or another process took over the segments while this process was suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#watch();
     }, HEARTBEAT_MS).unref();
   }
 }
 
-const WRITE_CONSEQUENCE = 'runs are kept in memory only, and it is tried again every minute';
+const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried every minute';
 
-/** The content of a file that is not a readable segment: something else, too large, or deleted by another program. */
+/** Content of a file that cannot be read as a segment, for example because it is too large or was deleted. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
-/** Shared by all spools, because a record is encoded and written in one step. */
+/** One buffer is shared by all spools, because each record is encoded and written synchronously. */
 const frames = new FrameBuffer();
 
 function warnOf({ path }: Segment, problem: string): void {

@@ -18,7 +18,7 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Time at which the oldest file was last written; undefined if there is none. */
+  /** Time at which the oldest file was last written. Undefined if there are no files. */
   readonly oldestMs: number | undefined;
 }
 
@@ -27,16 +27,16 @@ export interface Holding extends Files {
   readonly runs: number;
 }
 
-/** Files for one endpoint and workspace, or key. */
+/** Files for one destination, which is an endpoint with a workspace or an API key. */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Files that were set aside. Their runs are not counted, because readable records were usually delivered. */
+  /** Damaged files. Runs in damaged files are not counted, because readable records were usually delivered. */
   readonly bad: Files;
 }
 
 /**
- * Lists everything in a spool folder and changes nothing. Returns an empty list if the folder does not exist. Throws an
+ * Lists the files in a spool folder, without changes. Returns an empty list if the folder does not exist. Throws an
  * `UnsafeFolder` or a file-system error.
  */
 export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = systemFs): DestinationSurvey[] {
@@ -44,15 +44,15 @@ export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = syst
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 
-/** Deletes the files, and their folder if it is empty then. Throws file-system errors. */
+/** Deletes the files, then the folder if it is empty. Throws file-system errors. */
 export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
   for (const file of files) removeFile(fs, file);
   removeIfEmpty(fs, folder);
 }
 
 /**
- * Moves the segments from `bad` that were set aside unread to a new owner folder, which is marked as abandoned so that the next
- * exporter takes it over. Their age begins anew. Throws an `UnsafeFolder` or a file-system error.
+ * Moves unread segments from `bad` to a new owner folder, which is marked as abandoned, so that the next exporter takes
+ * over the segments. The age of the segments starts at 0. Throws an `UnsafeFolder` or a file-system error.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -62,8 +62,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // Readable records of a damaged segment were delivered before it was set aside. Earlier versions also set segments aside
-      // unread, after five processes had ended while delivering them.
+      // Readable records of a damaged segment were delivered before the segment was moved to `bad`. Earlier versions
+      // also moved unread segments to `bad`, if five processes had ended while delivering the segment.
       const isUnread = damagedRuns.length === 0 || file.endsWith('.a5.seg');
       if (records.length === 0 || !isUnread) continue;
       owner.make();
@@ -76,8 +76,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Deletes runs that were left for other destinations longer ago than `ageMaxMs` and that no running process delivers: one file
- * per step, whose runs are yielded. Logs once how to deliver the remaining ones.
+ * Deletes runs for other destinations that are older than `ageMaxMs` and that no running process delivers. Each step
+ * deletes one file and yields its runs. Logs once how to deliver the remaining runs.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,
@@ -85,7 +85,7 @@ export function* expireLeftovers(
   wallMs: number,
   ageMaxMs: number,
 ): Generator<readonly RunName[]> {
-  // One look is enough for all exporters of a process, which may be hundreds.
+  // One search is enough for all exporters of a process, because exporters share the folder.
   if (Math.abs(wallMs - (lookedAtMs.get(spoolDir) ?? 0)) < LOOK_MS) return;
   lookedAtMs.set(spoolDir, wallMs);
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
@@ -118,7 +118,7 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
       const runs = [...content.records.map(({ run }) => run), ...content.damagedRuns];
       yield runs.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
     } catch {
-      // The next look tries this file again.
+      // The next search tries this file again.
     }
   }
   removeIfEmpty(fs, folder);
@@ -148,7 +148,7 @@ const DESTINATIONS_MAX = 5;
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
   checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
   const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
-  // A living owner takes over the files of the dead ones.
+  // A live owner takes over the files of dead owners.
   if (owners.some(({ state }) => state !== 'dead')) return [];
   return owners.flatMap(({ path: folder }) => {
     const files = segmentsIn(fs, folder).map((name) => join(folder, name));
@@ -173,7 +173,7 @@ function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: 
   };
 }
 
-/** Skips files that are deleted or claimed meanwhile. */
+/** Skips files that another process deletes or moves during the survey. */
 function holdingIn(fs: SpoolFs, folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();
