@@ -14,16 +14,16 @@ import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 
-/** Clocks, random numbers and the file system. Tests pass their own. */
+/** Clocks, random numbers and the file system. Tests replace these functions. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
-/** Settings and connection of each exporter, to renew its key. */
+/** Settings and HTTP client of each exporter, used by `renewKey`. */
 const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient }>();
 
-/** Creates an exporter that counts in the ledger. `closed` is called when it has closed. */
+/** Creates an exporter that counts its runs in `ledger`. Calls `closed` when the exporter has closed. */
 export function exporterFor(
   settings: Settings,
   ledger: Ledger,
@@ -61,8 +61,8 @@ export function exporterFor(
 }
 
 /**
- * Passes the key of new settings to an exporter that still delivers runs with an older key, if both are for the same
- * workspace of the same service. Runs that wait because the old key was rejected are sent again at once.
+ * Passes the API key of new settings to an exporter that still delivers runs with an older key. Does nothing if the
+ * service or the workspace differs. Runs that wait because the old key was rejected are sent again immediately.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -75,8 +75,8 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
 }
 
 /**
- * Returns the destination. The spool keeps the runs of each destination separate. A key returned by a function may
- * change, so it is not part of the destination.
+ * Returns the destination. The spool has a separate folder for each destination. A key that is returned by a function
+ * may change, so such a key is not part of the destination.
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
@@ -87,14 +87,14 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before the modules are loaded. A program that ends sooner never loads them. */
+/** Delay before the modules are loaded. A program that ends earlier does not load these modules. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Schedules loading of the modules needed for the first delivery. Evaluating these modules blocks the event loop for
- * tens of milliseconds. This should not happen while the application handles a request. Never keeps the process alive.
+ * Schedules loading of the modules that the first delivery needs. Evaluating these modules during a request of the
+ * application would block the event loop for tens of milliseconds. The timer does not keep the process alive.
  */
 export function preloadSoon(): void {
   if (isLoading) return;

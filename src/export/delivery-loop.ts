@@ -11,28 +11,25 @@ import { Settling } from './settling.ts';
 import type { Spill } from './spill.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** Interval between two times at which a flush ends back-offs. */
+/** Interval in milliseconds at which a waiting flush ends back-offs. */
 const HURRY_EVERY_MS = 500;
 
-/** Runs that may wait for a retry before no further batches are formed. */
+/** While more runs wait for a retry, no further batches are formed. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
 const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
 
-/** Parts and events of the exporter that the loop needs. */
+/** Parts and callbacks of the exporter that the loop uses. */
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Called when runs were settled, or left memory. */
+  /** Called after the outcome of a batch was handled. */
   readonly changed: () => void;
 }
 
-/**
- * Decides when a batch is formed and sent. Everything that happens later is due at a certain time; one timer wakes the loop
- * for the earliest.
- */
+/** Decides when a batch is formed and sent. One timer wakes the loop when the next action is due. */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
@@ -40,16 +37,16 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** An array, because a Set that changes with each batch makes the garbage collector keep the content of batches. */
+  /** An array, because a Set that changes with each batch delays the garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
-  /** Age at which the start of a run is sent. */
+  /** Age in milliseconds at which the start of a run is sent. */
   readonly #startDueMs: number;
   #stopped = (): void => {};
-  /** Number of flushes and of callers that wait for room in the queue. While there are any, everything is sent at once. */
+  /** Number of waiting calls of `flush` and `ready`. If it is above 0, records are sent without delay. */
   waiters = 0;
   #lingerUntilMs = NEVER;
   #hurriedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether nothing can be sent until a request finishes or the timer fires. */
+  /** Whether sending waits until a request finishes or the timer fires. */
   #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
@@ -64,7 +61,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Each request in flight listens to it.
+    // Each request in flight listens to the signal.
     setMaxListeners(0, this.#abort.signal);
   }
 
@@ -73,7 +70,7 @@ export class DeliveryLoop {
     return this.#inFlight.length + this.#states.queue.retries.length > 0;
   }
 
-  /** When the oldest waiting record, or the oldest record in a batch, was recorded. */
+  /** Monotonic time of the oldest record that waits or is in a batch. */
   get oldestAtMs(): number | undefined {
     const { firstStart, firstReady, retries } = this.#states.queue;
     let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
@@ -89,7 +86,7 @@ export class DeliveryLoop {
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Called after each start and end, in the call of the application. */
+  /** Called synchronously after each start and each end of a run. */
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
@@ -107,14 +104,14 @@ export class DeliveryLoop {
     }
   }
 
-  /** Called when something else has changed: a pause has ended, or there is something on disk. */
+  /** Called when sending may be possible for another reason, for example because a pause has ended. */
   wake(): void {
     this.#pumpSoon();
   }
 
   /**
-   * Sends everything recorded so far and waits until it is settled. Returns false if the limit comes first, if a pause
-   * outlasts the limit, or if the service refuses two probes for the same reason. One timer keeps the process alive.
+   * Sends all records and waits until all are settled. Returns false if this takes longer than `limitMs`, if a pause is
+   * longer than `limitMs`, or if the service refuses two probes for the same reason. A timer keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -135,7 +132,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Aborts the requests in flight and sends nothing more. Resolves when their outcomes are known. */
+  /** Aborts the requests in flight and stops sending. Resolves when all requests have an outcome. */
   async stop(): Promise<void> {
     this.#sleep?.abort();
     this.#wakesAtMs = Number.NEGATIVE_INFINITY;
@@ -146,7 +143,7 @@ export class DeliveryLoop {
     });
   }
 
-  /** Batches are formed outside of the call path, one per turn of the event loop. */
+  /** Schedules the next batch. One batch is formed per turn of the event loop, outside of application calls. */
   #pumpSoon(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;
@@ -198,7 +195,7 @@ export class DeliveryLoop {
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
     if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
-    // Starts that are due soon travel with the first, so that not each has a request of its own.
+    // Starts that are due within `lingerMs` are sent in the same batch, which saves requests.
     else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
     const items = states.take(info.batch, startsUntilMs);
     this.#lingerUntilMs = states.queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
@@ -209,7 +206,7 @@ export class DeliveryLoop {
     return start !== undefined && start.startedAtMs + this.#startDueMs <= nowMs;
   }
 
-  /** When the next batch of runs that were not sent yet is due. */
+  /** Time at which the next batch of new records is due. */
   get #freshDueMs(): number {
     const { info, gate, limits } = this.#parts;
     const { queue } = this.#states;
@@ -221,7 +218,7 @@ export class DeliveryLoop {
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
-  /** While a flush waits, ends back-offs: at once, and then twice a second. */
+  /** Ends back-offs, at most every 500 ms. Called while a flush waits. */
   #endBackOffs(nowMs: number): void {
     if (nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
     this.#hurriedAtMs = nowMs;

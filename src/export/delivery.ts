@@ -16,9 +16,9 @@ import type { Segment } from './spool/spool.ts';
  *                                    ▼
  *                                 settled
  *
- * - `started`, `incomplete`, `whole` and `patch` wait in the queue. `posting` and `finishing` are in a batch, in flight
- *   or waiting for a retry.
- * - `incomplete`: the run is sent as incomplete, because it is open for too long or too many runs are open.
+ * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
+ *   batch, which is in flight or waits for a retry.
+ * - `incomplete`: the run is sent as incomplete, because the run is open for too long or too many runs are open.
  * - `held`: the run has ended while its post is in a batch. The patch waits until the post is settled.
  * - `kept`: the start of an open run was left on disk when the exporter closed.
  * - A run can be dropped in every stage.
@@ -35,46 +35,46 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment that a run was read from. It stays on disk until all its runs are settled. */
+/** The segment that a run was read from. The segment stays on disk until all its runs are settled. */
 export interface Ticket {
   readonly segment: Segment;
   /** Whether some runs were not delivered and stay on disk for the next process. */
   isKept: boolean;
-  /** Whether a delivered record is the start of a run whose end may follow from a later segment. */
+  /** Called when a run is delivered. Returns whether its end may be in a later segment. */
   awaitsEnd(run: EncodedRun): boolean;
   gaveUp(run: EncodedRun): void;
   settled(run: EncodedRun): void;
 }
 
 /**
- * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes, because V8 may allocate the objects
- * of a literal in the old generation if many of them survive. There they keep payloads until the next full collection.
+ * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes. V8 may allocate object literals
+ * in the old generation if many survive. Payloads would then stay in memory until the next full garbage collection.
  */
 export class Delivery {
   readonly run: EncodedRun;
   /** Monotonic time of the start. */
   readonly startedAtMs: number;
-  /** Monotonic time at which the record that is waiting or in a batch was recorded. */
+  /** Monotonic time at which the current record was recorded. */
   queuedAtMs: number;
-  /** The same moment in active time (`SendGate.activeAt`), which the age limit refers to. */
+  /** `queuedAtMs` in active time (`SendGate.activeAt`). The age limit is compared with this time. */
   activeAtMs: number;
   stage: Stage = 'started';
   /** Whether the service has accepted the post, so that only a patch remains. */
   isPosted = false;
   /** End time of a run that was sent as incomplete. */
   incompleteAt: string | undefined;
-  /** Size that counts against the limits of the queue. */
+  /** Bytes that count towards the limits of the queue. */
   bytes = 0;
-  /** The metadata that was counted last, and its size. */
+  /** The metadata that was measured last, and its size in bytes. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** Groups of the flushes that wait for the post and for the patch. */
+  /** Flush groups that wait for the post and for the patch. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** Segments that hold the start and the end in write-ahead. */
+  /** Segments that contain the start and the end if `durability` is `write-ahead`. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** Set if the run was read from disk. Its record stays there until the run is settled. */
+  /** Set if the run was read from disk. The record stays on disk until the run is settled. */
   readonly ticket: Ticket | undefined;
   /** Neighbours in the list of open runs. */
   older: Delivery | undefined;
@@ -89,10 +89,10 @@ export class Delivery {
   }
 }
 
-/** Part of a request: the post or the patch of a run, as it was when its batch was formed. */
+/** The post or the patch of a run in a batch. Does not change when the run changes. */
 export class Item {
   readonly delivery: Delivery;
-  /** Simple ingestion turns a post into a patch once the post is accepted and the end remains. */
+  /** Simple ingestion changes `post` to `patch` when the post is accepted and the end is not sent yet. */
   op: 'post' | 'patch';
   /** Whether the record includes the end of the run. */
   readonly isEnded: boolean;
@@ -100,14 +100,13 @@ export class Item {
   readonly inputs: string | undefined;
   readonly outputs: string | undefined;
   readonly events: string | undefined;
-  /** Attachments that could not be read are removed. */
+  /** Attachments to send. Unreadable attachments are removed. */
   attachments: readonly HeldAttachment[];
-  /** Whether simple ingestion has posted the run. If so, only its patch remains to be sent. */
+  /** Whether simple ingestion has posted the run, so that only the patch must be sent. */
   isPosted = false;
   /** Content that is left out because the service found the run too large. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
-  /** Makes the record of a waiting delivery. */
   constructor(delivery: Delivery) {
     const { run, isPosted, stage, incompleteAt } = delivery;
     const isLast = stage === 'whole' || stage === 'patch';
@@ -129,22 +128,22 @@ export interface RequestBody {
   readonly chunks: readonly Uint8Array[];
   /** Size in bytes before compression. */
   readonly sizeBytes: number;
-  /** Bytes of memory that `chunks` hold. */
+  /** Bytes of memory that `chunks` use. */
   readonly heldBytes: number;
   readonly isGzipped: boolean;
 }
 
-/** Facts shared by all pieces of a batch that is split because the service refuses it. */
+/** State shared by all parts of a batch that was split because the service refused the batch. */
 export interface Lineage {
   isPartlyAccepted: boolean;
-  /** Whether it is counted among the batches of which nothing was accepted. */
+  /** Whether the batch is counted as a batch without an accepted run. */
   isCounted: boolean;
 }
 
 /** Records that are sent in one request. */
 export class Batch {
   readonly items: readonly Item[];
-  /** Built by the sender at the first attempt and kept for retries. */
+  /** Created at the first attempt and kept for retries. */
   body: RequestBody | undefined;
   /** Number of large uploads during which the connection broke. */
   brokenUploads = 0;
@@ -167,10 +166,10 @@ const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up 
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
-/** Size that every record counts with in addition to its content: the main part and the lines around parts. */
+/** Bytes added for each record, for the main part and for the delimiters and headers of all parts. */
 const RECORD_BYTES = 960;
 
-/** The same for the lines around an attachment, which contain its name twice. */
+/** Bytes added for each attachment, for the delimiter and the headers of its part. */
 const ATTACHMENT_BYTES = 256;
 
 /** Returns the counter of the ledger that includes a run in this stage. */
@@ -179,14 +178,14 @@ export function placeOf(stage: Stage): Place {
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
-/** Whether the end of the run is still to be recorded. */
+/** Whether the end of the run is not recorded yet. */
 export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
 /**
- * Returns the size of the content of a run. Text counts one byte per character, because counting bytes takes time in
- * proportion to the text, in the call of the application.
+ * Returns the estimated bytes of a run. Each character of text counts as one byte, because counting the exact bytes of
+ * long text would slow down the call of the application.
  */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
@@ -206,14 +205,14 @@ export function sizeOfContent(delivery: Delivery): number {
   return bytes;
 }
 
-/** Returns the bytes by which the payloads are longer in UTF-8 than their number of characters. */
+/** Returns how many bytes the payloads need in UTF-8 beyond one byte per character. */
 export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): number {
   let bytes = 0;
   for (const text of [inputs, outputs]) if (text !== undefined) bytes += Buffer.byteLength(text) - text.length;
   return bytes;
 }
 
-/** Removes the content that an accepted post has delivered, so that the patch does not repeat it. */
+/** Removes the content that an accepted post has delivered, so that the patch does not repeat this content. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
@@ -221,7 +220,7 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
 
 /**
  * Replaces the outputs of a run by a marker and removes its events and attachments. Attachments stay while the post is
- * in a batch, because the post may include them.
+ * in a batch, because the post may include these attachments.
  */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
@@ -242,13 +241,13 @@ export function halves<Element>(items: readonly Element[]): (readonly Element[])
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Shuffles items, so that a batch with many bad runs is not mistaken for an entirely bad one at every attempt. */
+/** Shuffles items. If a bad run always came first, the endpoint would seem to refuse every run. */
 export function shuffled(items: readonly Item[], random: () => number): Item[] {
   const keyed = items.map((item) => ({ item, at: random() }));
   return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
-/** Removes the attachments of a run that is too large for the service, then its payloads. */
+/** Leaves out the attachments of a run that is too large, or its payloads if no attachments remain. */
 export function strip(item: Item): void {
   const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
   item.stripped = isWithAttachments ? 'attachments' : 'payloads';

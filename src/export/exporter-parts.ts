@@ -6,17 +6,16 @@ import type { Sender, SenderOptions } from './sender.ts';
 import type { SendGate, ServiceInfo } from './service.ts';
 import type { Spool } from './spool/spool.ts';
 
-/** The parts of an exporter. Its states, loop and disk policy use the same. */
+/** The parts of an exporter, shared by `DeliveryStates`, `DeliveryLoop`, `Spill` and `Replay`. */
 export interface ExporterParts {
   readonly capture: CapturePolicy;
   readonly limits: Limits;
-  /** Creates the sender. `heldBytes` is an option of it. */
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
   readonly gate: SendGate;
-  /** Where runs are kept on disk; undefined with durability `memory`. */
+  /** Stores runs on disk. Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
-  /** Whether every record is on disk before the call of the application returns. */
+  /** Whether each record is written to disk before the recording call returns. */
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;

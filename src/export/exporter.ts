@@ -18,8 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Accepts runs up to the limits and delivers them in the background. `DeliveryStates` holds the state of all runs,
- * `DeliveryLoop` sends them, `Settling` handles the outcomes, `Spill` and `Replay` move runs to disk and back.
+ * Accepts runs and delivers them in the background. `DeliveryStates` stores the states of runs, `DeliveryLoop` sends
+ * batches, `Settling` handles outcomes, `Spill` writes to disk, and `Replay` reads from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -30,9 +30,9 @@ export class Exporter implements RunSink {
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Timer for the run that has been open for the longest time. */
+  /** Timer that sends the oldest open run as incomplete. */
   #openRunTimer: NodeJS.Timeout | undefined;
-  /** Callers of `ready`, and the timer that keeps the process alive for them. */
+  /** Waiting calls of `ready`, and the timer that keeps the process alive while calls wait. */
   #waiting: (() => void)[] = [];
   #waitTimer: NodeJS.Timeout | undefined;
 
@@ -53,7 +53,7 @@ export class Exporter implements RunSink {
       replay: this.#replay,
       changed: () => this.#changed(),
     });
-    // Applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
+    // Applications pass these methods as callbacks, for example `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);
@@ -85,7 +85,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The run was dropped, and counted, while it was open.
+      // The run was already dropped and counted while it was open.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
@@ -101,8 +101,8 @@ export class Exporter implements RunSink {
   }
 
   /**
-   * Sends everything recorded before the call and waits until it is delivered or dropped. Returns early when the service
-   * asks for a pause that outlasts the limit. Never rejects.
+   * Sends all records and waits until each record is delivered or dropped. Returns early if the service asks for a
+   * pause that is longer than the limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
@@ -113,7 +113,7 @@ export class Exporter implements RunSink {
     } catch (thrown) {
       report('flush', thrown);
     }
-    // Runs that were left on disk meanwhile, by closing, are not delivered.
+    // If the exporter was closed during the flush, runs that were left on disk are not delivered.
     const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
     return { ok: pending === 0, pending };
   }
@@ -127,7 +127,7 @@ export class Exporter implements RunSink {
     return new Promise((resolve) => void this.#waiting.push(resolve));
   }
 
-  /** Flushes, then delivers runs from disk while there is time. Never rejects. */
+  /** Flushes, then delivers runs from disk until the time limit. Never rejects. */
   finish(limit: Required<FlushLimit>): Promise<FlushResult> {
     return this.#withoutRejection('flush', this.#finish(limit));
   }
@@ -143,7 +143,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Whether nothing is to be delivered or on its way back from disk. */
+  /** Whether all runs are settled, including runs that can be read from disk now. */
   get isSettled(): boolean {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
@@ -153,19 +153,19 @@ export class Exporter implements RunSink {
     this.#replay?.look(false);
   }
 
-  /** Flushes within the limit, then drops what is left or leaves it on disk. Later runs are dropped. Never rejects. */
+  /** Flushes, then leaves undelivered runs on disk or drops them. Drops later runs. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
     return this.#closing;
   }
 
-  /** Sends the next request now, although the service has refused the last ones: their cause may be gone. */
+  /** Ends the wait after refused requests and sends the next request. Called when the cause may be gone. */
   retryNow(): void {
     this.#parts.gate.unblock(this.#parts.monotonicMs());
     this.#loop.wake();
   }
 
-  /** Closes as soon as its runs have ended and are delivered. Takes runs until then. */
+  /** Closes when all runs have ended and are settled. Accepts runs until then. */
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
@@ -181,7 +181,7 @@ export class Exporter implements RunSink {
     return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
   }
 
-  /** Leaves undelivered runs on disk when the process ends, and drops the others. Logs one line if runs are dropped. */
+  /** Called when the process ends. Leaves undelivered runs on disk or drops them. Logs a line if runs are dropped. */
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();
@@ -205,7 +205,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Leaves the runs that are not settled on disk, and drops those that the disk does not take. Returns their number. */
+  /** Leaves unsettled runs on disk. Drops runs that cannot be written to disk and returns their number. */
   #leaveRest(): number {
     let left = this.#loop.unsettled;
     this.#states.clear();
@@ -233,13 +233,13 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Waiting runs can go to disk, or are there. Runs in batches cannot, but their number is limited.
+    // Waiting runs can be written to disk. Runs in batches cannot be written, but their number is limited.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;
   }
 
-  /** Beyond the limits an end is kept without its payloads, unless other runs can go to disk instead. */
+  /** Drops the payloads of an ending run if the queue has no room and no other runs can be written to disk. */
   #fitEnd(delivery: Delivery): void {
     while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
     if (this.#states.isOverfull) dropEndPayloads(delivery);
@@ -259,7 +259,7 @@ export class Exporter implements RunSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Sends the run that is open for the longest time as incomplete. Its end is sent when `end` is called. */
+  /** Sends the oldest open run as incomplete. The end of the run is sent when `end` is called. */
   #sendIncomplete(): void {
     const oldest = this.#states.queue.oldestOpen;
     if (oldest === undefined) return;

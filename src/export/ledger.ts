@@ -19,10 +19,10 @@ export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
 export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** The counters of an exporter and the figures of its requests. A ledger outlives its exporter. */
+/** The counters of an exporter and the durations of its requests. A ledger remains when its exporter has closed. */
 export class Ledger {
   readonly counts: Counts = noCounts();
-  /** Durations of the latest requests, in no order. */
+  /** Durations of the latest 500 requests, unsorted. */
   readonly durationsMs: number[] = [];
   #requests = 0;
   lastError: DeliveryError | undefined;
@@ -31,7 +31,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the figures of a ledger that no longer changes. */
+  /** Adds the counters and durations of a ledger that no longer changes. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -39,7 +39,7 @@ export class Ledger {
   }
 }
 
-/** Returns the sum of ledgers and of the backlogs of their exporters. */
+/** Returns the sum of all ledgers and all backlogs. */
 export function totalStats(ledgers: readonly Ledger[] = [], backlogs: readonly Backlog[] = []): Stats {
   const counts = noCounts();
   for (const ledger of ledgers) addInto(counts, ledger.counts);
@@ -99,13 +99,13 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 // ── Flushes ──
 
 /**
- * Ends a flush when every record that was recorded before it is settled, in any order. Each flush closes the current group
- * of records. The flush is done when this group and all older groups are empty.
+ * Ends a flush when all records that were recorded before the flush are settled. Each flush closes the current group of
+ * records. The flush is done when this group and all older groups are empty.
  */
 export class FlushTracker {
-  /** Oldest first. Records enter the last one. */
+  /** Groups from oldest to newest. New records are added to the last group. */
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
-  /** The flushes that wait. */
+  /** Flushes that are in progress. */
   readonly waiting: Set<Flush> = new Set();
 
   /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
@@ -115,7 +115,7 @@ export class FlushTracker {
     return group;
   }
 
-  /** Adds one record to the oldest group of the deliveries. */
+  /** Adds one record to the oldest group that a delivery belongs to. */
   enterOldest(deliveries: readonly Groups[]): FlushGroup {
     const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
     const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
@@ -127,12 +127,12 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /** Whether a flush needs another probe one second after the last. */
+  /** Whether a flush waits for a second probe, which is sent 1 s after the first probe. */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
 
-  /** Begins a flush that waits for every record that has entered so far. */
+  /** Begins a flush that waits for all records added so far. */
   begin(endMs: number): Flush {
     const flush = new Flush(endMs);
     this.waiting.add(flush);
@@ -149,12 +149,12 @@ export class FlushTracker {
     return flush;
   }
 
-  /** Gives up the flushes that a pause outlasts. */
+  /** Ends each flush as failed if the pause is longer than its time limit. */
   paused(untilMs: number): void {
     for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
   }
 
-  /** Gives up the flushes during which the service has refused a request for the same reason before. */
+  /** Ends each flush as failed if the service refuses a request for the same reason for the second time. */
   refused(reason: string): void {
     for (const flush of this.waiting) {
       if (flush.reasons.includes(reason)) {
@@ -175,7 +175,7 @@ export class FlushTracker {
 
 type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
 
-/** Records that were recorded between two flushes. */
+/** The records that were recorded between two flushes. */
 export interface FlushGroup {
   readonly number: number;
   readonly flushes: Flush[];
@@ -184,10 +184,10 @@ export interface FlushGroup {
 
 class Flush {
   readonly endMs: number;
-  /** Whether all records were settled before the flush was given up. */
+  /** Resolves to true if all records are settled, or to false if the flush has failed. */
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
-  /** Reasons for which the service has refused requests during this flush. */
+  /** Reasons why the service has refused requests during this flush. */
   readonly reasons: string[] = [];
 
   constructor(endMs: number) {
@@ -204,17 +204,17 @@ export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;
 
-/** The meaning of each reason, with a remedy. */
+/** Explanations of drop reasons for the log. */
 const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
   rejected: 'refused by the service',
   expired: 'not delivered within limits.ageMs, or within limits.spoolAgeMs if kept on disk',
-  corrupt: 'what was kept on disk could not be read any more',
+  corrupt: 'the record on disk could not be read',
   closed: 'the exporter was closed before delivery',
 };
 
-/** Reports dropped runs: each to `onDrop` and to a diagnostics channel, and their number in at most one log line a minute. */
+/** Reports each dropped run to `onDrop` and to a diagnostics channel. Logs dropped runs at most once a minute. */
 export class DropNotice {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
@@ -236,12 +236,12 @@ export class DropNotice {
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    // Drops usually occur in groups, which share one line.
+    // Several runs are often dropped at the same time. The delay combines these drops in one log line.
     this.#isScheduled = true;
     setSoon(() => this.report());
   }
 
-  /** Logs the drops since the last report. Also called when the exporter closes and when the process exits. */
+  /** Logs the runs dropped since the last report. Also called when the exporter closes and the process exits. */
   report(): void {
     this.#isScheduled = false;
     if (this.#unreported.size === 0) return;

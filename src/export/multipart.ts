@@ -11,7 +11,7 @@ import { dropAttachments, type Item } from './delivery.ts';
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
 /**
- * Encodes the body of `POST /runs/multipart`. Returns its chunks, in order:
+ * Encodes the body of `POST /runs/multipart` and returns its chunks. Example of a body:
  *
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
@@ -24,8 +24,8 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The JSON parts share one buffer. Attachments follow in chunks that form-data-encoder frames with the same boundary; their
- * bytes are not copied. A Blob that cannot be read is left out. Returns a promise only if the batch has attachments or is
+ * All JSON parts are in the first chunk. Attachments follow in separate chunks, which form-data-encoder creates without
+ * copying the bytes. A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is
  * larger than 2 MiB.
  */
 export function encodeMultipart(
@@ -44,7 +44,7 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // Attachments are read first, because the main part of a run counts those that could not be read.
+  // Attachments are read first, because the main part of a run contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await nextTurn();
   while (!body.addRuns(items));
@@ -60,16 +60,16 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setSoon(resolve));
 }
 
-/** Bytes written before the application gets a turn of the event loop. */
+/** Maximum bytes encoded in one turn of the event loop. */
 const SLICE_BYTES = 2 * 1024 * 1024;
 
-/** Estimated bytes of a run beside its payloads: the main part and the headers of up to four parts. */
+/** Estimated bytes of the main part of a run and of the headers of up to four parts. */
 const RUN_BYTES = 1_600;
 
-/** Longest JSON text that is joined with its header, because for short texts a write costs more than the copy. */
+/** Maximum length of JSON text that is written together with its header. For short text, one write is faster. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** The longest UTF-8 sequence. With less free space, a write may have been cut off. */
+/** Maximum bytes of a character in UTF-8. If fewer bytes are free after a write, the text may be truncated. */
 const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
@@ -77,7 +77,7 @@ const CRLF_BYTES = 2;
 /** Length of `{}`. */
 const EMPTY_CHARACTERS = 2;
 
-/** A buffer that parts are written to. It grows if the text needs more bytes than it has characters. */
+/** Buffer for JSON parts. Grows if the parts need more bytes than estimated. */
 class PartBuffer {
   readonly boundary: string;
   readonly #frame: string;
@@ -95,7 +95,7 @@ class PartBuffer {
     this.#buffer = Buffer.allocUnsafeSlow(capacity);
   }
 
-  /** Adds the runs that are not yet in the buffer, up to one slice. Returns whether all have been added. */
+  /** Adds runs until a slice of 2 MiB is full. Returns whether all runs have been added. */
   addRuns(items: readonly Item[]): boolean {
     const sliceEnd = this.#length + SLICE_BYTES;
     while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
@@ -123,9 +123,9 @@ class PartBuffer {
   }
 
   /**
-   * The bytes of a part are known once it is written, which is cheaper than counting them first. The header is written with
-   * the number of characters, which is right for ASCII, and corrected for any other text. Empty payloads are not sent
-   * (interface, "POST /runs/multipart", rule 4).
+   * Writes a part and then checks its byte length, because counting bytes in advance is slower. The header first
+   * contains the number of characters, which is correct for ASCII text, and is corrected for other text. Empty payloads
+   * are not sent (interface, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -169,7 +169,7 @@ class PartBuffer {
   }
 }
 
-/** Returns a marker in place of each payload of a run that is too large. */
+/** Returns markers that replace the inputs and outputs of a run that is too large. Events are left out. */
 export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
@@ -178,16 +178,16 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
 
 // ── Attachments ──
 
-/** Maximum time to read one Blob. The file of a Blob may be on a disk that does not answer. */
+/** Maximum time to read one Blob. The file of a Blob may be on a disk that does not respond. */
 const READ_MS_MAX = 10_000;
 
-/** An attachment whose bytes are in memory, and the name of its part. */
+/** An attachment that was read into memory, with the name of its multipart part. */
 interface AttachmentPart extends Readonly<Attachment> {
   readonly partName: string;
 }
 
 /**
- * Returns the attachments of a batch. Blobs are read one after the other. A Blob that cannot be read, for example because its
+ * Returns the attachments of a batch. Blobs are read sequentially. A Blob that cannot be read, for example because its
  * file has changed, is removed from its item. Rejects when the signal is aborted.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
@@ -206,13 +206,13 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
   return parts;
 }
 
-/** Returns the framed parts and the last delimiter. */
+/** Returns the chunks of the attachment parts and of the final delimiter. */
 async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
   const { FormDataEncoder } = await import('form-data-encoder');
   const encoder = new FormDataEncoder(formOf(parts), boundary, { enableAdditionalHeaders: true });
   const chunks: Uint8Array[] = [];
   for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
-  // form-data-encoder adds an empty line to the last delimiter, which is not part of the format (RFC 2046, 5.1.1).
+  // form-data-encoder adds an empty line after the final delimiter. RFC 2046, 5.1.1 has no such line.
   chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
   return chunks;
 }
@@ -247,9 +247,9 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
   }
 }
 
-/** Calls the method of `Blob` itself, because a subclass may override it. */
+/** Calls `Blob.prototype.arrayBuffer`, because a subclass may override the method. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // A FIFO has no size, and Node would block the thread until it has a writer.
+  // The size of a FIFO is 0. Reading a FIFO would block the thread until another process writes to it.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
@@ -258,7 +258,7 @@ function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
     Blob.prototype.arrayBuffer
       .call(blob)
       .then((buffer) => {
-        if (buffer.byteLength !== sizeOf(blob)) throw new Error('it is shorter than it was');
+        if (buffer.byteLength !== sizeOf(blob)) throw new Error('its size has changed');
         resolve(new Uint8Array(buffer));
       })
       .catch(reject)

@@ -7,15 +7,15 @@ import { type DropReason, publish } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import type { Ledger } from './ledger.ts';
 
-/** The result of one attempt for one run. `detail` is for log lines and never quotes what was sent or received. */
+/** The result of sending a run once. `detail` is for log lines and never quotes request or response content. */
 export type Outcome =
-  /** The service has the run. `isRepetition` is set if a request with this single run received a 409. */
+  /** The service has the run. `isRepetition` is true if a request with only this run received a 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
-  /** The run is given up. */
+  /** The run is not sent again. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**
-   * A later attempt may succeed, after `afterMs` if the service sent `Retry-After`. `isSuspect` is set if the service received
-   * the request before it failed, so that the runs themselves may be the cause.
+   * A later attempt may succeed. `afterMs` is the delay in `Retry-After`, if the service sent this header. `isSuspect`
+   * is true if the service may have received the request, so that a run may be the cause.
    */
   | {
       readonly kind: 'failed';
@@ -23,7 +23,7 @@ export type Outcome =
       readonly afterMs?: number | undefined;
       readonly isSuspect?: boolean;
     }
-  /** The service refuses every request until it or the configuration changes. */
+  /** The service refuses every request until the service or the configuration changes. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
   /** The service does not support the route. */
   | { readonly kind: 'unsupported'; readonly detail: string }
@@ -31,14 +31,14 @@ export type Outcome =
   | { readonly kind: 'too_large'; readonly detail: string }
   /** The service refuses the batch because at least one of its runs is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
-  /** The run was not attempted, because the attempt ended before its turn. */
+  /** The run was not sent, because sending of the batch was stopped. */
   | { readonly kind: 'unsent' };
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
 /**
- * Statuses that indicate that every request will be refused until the configuration or the service changes. The runs
- * are kept, and the endpoint is probed.
+ * Causes of the statuses with which the service refuses every request until the configuration or the service changes.
+ * The runs are kept, and the endpoint is probed.
  */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
@@ -72,7 +72,7 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // An earlier attempt delivered the run, but its response was lost. Of a batch, it may have delivered only some runs.
+  // A 409 shows that an earlier attempt delivered the run. In a batch, some runs may not be delivered yet.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -92,14 +92,14 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The result of one request. `status` is undefined if no response arrived; `error` then has the reason. */
+/** The result of one request. If no response arrived, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
   readonly error: unknown;
 }
 
-/** Sends requests that carry runs. Records their number, duration and last error in the ledger. */
+/** Sends requests with runs. Records the number, the durations and the last error of requests in the ledger. */
 export class IngestClient {
   readonly #client: HttpClient;
   readonly #ledger: Ledger;
@@ -113,7 +113,7 @@ export class IngestClient {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Sends a request with `needsStatusOnly`. Never rejects. The outcome is `unsent` if the request was aborted by its signal. */
+  /** Sends a request with `needsStatusOnly`. Never rejects. The outcome of an aborted request is `unsent`. */
   async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
@@ -123,7 +123,7 @@ export class IngestClient {
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
-      // A request that the exporter aborted says nothing about the service.
+      // An aborted request does not count as a failure of the service.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }
@@ -140,7 +140,7 @@ export class IngestClient {
   }
 }
 
-/** A web page usually means a login page or another website. */
+/** Logs a warning if the response is a web page, for example a login page or another website. */
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');

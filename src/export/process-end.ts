@@ -3,26 +3,26 @@ import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { setSoon } from '../base/timers.ts';
 
-/** The part of an exporter that is used when the process ends. */
+/** Methods of an exporter that are called when the process ends. */
 export interface EndingExporter {
-  /** Whether nothing is left to deliver. */
+  /** Whether all runs are delivered or dropped. */
   readonly isSettled: boolean;
-  /** Delivers as much as possible within the limit. Never rejects. */
+  /** Delivers runs until the time limit. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
-  /** Keeps or drops what is left. Synchronous, because the process ends right after. */
+  /** Writes undelivered runs to disk or drops them. Synchronous, because the process then ends. */
   endProcess(): void;
 }
 
 /**
- * Maximum number of flushes at one end of the process. Each flush lets the event loop turn, after which Node emits
- * `beforeExit` again. An application that traces in a `beforeExit` listener would otherwise never end.
+ * Maximum number of flushes when the process ends. After each flush, Node emits `beforeExit` again. Without this limit,
+ * an application that records runs in a `beforeExit` listener would never end.
  */
 const FLUSHES_MAX = 3;
 
-/** After this much idle time beside our own flushes, the event loop had other work, and the process ends anew. */
+/** Idle time since the last flush after which the next `beforeExit` starts with a new time limit. */
 const SAME_END_IDLE_MS = 10;
 
-/** Time that an exporter may still delay the end of the process. */
+/** Limits how long an exporter delays the end of the process. */
 class Allowance {
   readonly #limitMs: number;
   #leftMs = 0;
@@ -53,13 +53,13 @@ function idleMs(): number {
   return performance.eventLoopUtilization().idle;
 }
 
-/** The exporters that have received a run and are not closed. */
+/** The open exporters that have received a run. */
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
- * Flushes the exporter for at most `limitMs` when the process ends by itself and, if `handlesSignals`, when a signal would end
- * it. The process then ends by the same signal. If the application listens for the signal, nothing is done. Runs that are left
- * when the process exits are kept on disk or dropped. The listeners exist only while there is such an exporter.
+ * Flushes the exporter for at most `limitMs` when the event loop is empty. If `handlesSignals` is true, a signal also
+ * starts a flush, and the process then ends by the same signal. Signals that the application listens for are ignored.
+ * When the process exits, undelivered runs are written to disk or dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -82,7 +82,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
   if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
 }
 
-/** Runs after all other listeners of the event, so that runs which they record are delivered too. */
+/** Flushes after all other `beforeExit` listeners, so that runs recorded by other listeners are delivered. */
 function flushAll(): void {
   queueMicrotask(() => {
     for (const [exporter, allowance] of allowances) void allowance.flush(exporter);
@@ -95,9 +95,9 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** The exporters that handle signals, and how long each may delay the end of the process. */
+/** The exporters that handle signals, with the time limit of each flush. */
 const signalLimitsMs = new Map<EndingExporter, number>();
-/** The signal by which the process ends once the exporters have flushed. */
+/** The signal that ends the process when all exporters have flushed. */
 let pendingSignal: NodeJS.Signals | undefined;
 
 function onSignal(signal: NodeJS.Signals): void {
@@ -106,16 +106,16 @@ function onSignal(signal: NodeJS.Signals): void {
   else {
     pendingSignal = signal;
     const flushes = [...signalLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
-    // If another copy of the package has removed its listener, it listens again by the next turn of the event loop and
-    // delivers its runs.
+    // Another copy of the package may have removed its listener for this event. In the next turn of the event loop, the
+    // copy listens again and delivers its runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }
 }
 
 /**
- * Removes the listener for the rest of this event. Packages such as `signal-exit` end the process by the signal only if
- * theirs is the only listener.
+ * Removes the listener until the next turn of the event loop. Packages such as `signal-exit` end the process only if
+ * the signal has no other listener.
  */
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
@@ -125,11 +125,11 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // Signals have no default action for the first process of a container, so it goes on.
+  // In a container, signals have no default action for process 1, so the process continues.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
-    // A listener was added during the flush, for example by another copy of the package. It decides what the signal does.
+    // A listener that was added during the flush handles the signal, for example one of another copy.
     setSoon(listenIfAlone).unref();
   } else {
     guard('signal', exitAll);
@@ -138,7 +138,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Node restores the terminal only if there has never been a listener for the signal. */
+/** Restores the terminal. Node restores the terminal only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

@@ -6,13 +6,13 @@ export interface BatchSize {
 }
 
 /**
- * Everything that waits to be sent, and the runs that are open:
+ * The open runs, and the records that wait to be sent:
  *
  *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; starts after the cursor are not sent yet
  *     ready     e1 e2 e3 …               ended runs, in order of their ends
  *     retries   b1 b2 …                  batches that are sent again at their `notBeforeMs`
  *
- * The open runs form a linked list, because a run may leave it from any place.
+ * Open runs form a linked list, because runs are removed from any position.
  */
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
@@ -22,14 +22,14 @@ export class DeliveryQueue {
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
   readonly retries: Batch[] = [];
-  /** Number of open runs, and of those whose start was not sent. */
+  /** Number of open runs, and number of open runs whose start was not sent. */
   openRuns = 0;
   starts = 0;
-  /** Number of ended runs. */
+  /** Number of runs in `ready`. */
   readyRuns = 0;
-  /** Size of all waiting runs, retries not included. */
+  /** Total bytes of waiting runs. Batches in `retries` are not included. */
   bytes = 0;
-  /** Ready runs that cannot go to disk. */
+  /** Number and total bytes of ready runs that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
   retriedRuns = 0;
@@ -65,7 +65,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Called when the first start is in a batch. */
+  /** Removes the first start, which is now in a batch. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -73,7 +73,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run that is no longer open. `isStart`: its start was not sent. */
+  /** Removes a run that is no longer open. `isStart` is true if the start of the run was not sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -98,7 +98,7 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /** Called before the end of a waiting `incomplete` run is recorded, after which it can go to disk. */
+  /** Called when a waiting `incomplete` run ends. The run can then be written to disk. */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -110,7 +110,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // The array is sliced only when half of it is used, so removing an item costs O(1) on average.
+    // The array is sliced only when half of its slots are empty, so removing an item costs O(1) on average.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;
@@ -118,8 +118,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the oldest ready runs that can go to disk, while `isWanted` returns true: up to `bytesMax`, or one
-   * larger run. Other runs that precede them move to the end of the line.
+   * Removes and returns the oldest ready runs that can be written to disk, while `isWanted` returns true. Returns at
+   * most `bytesMax` bytes, or a single larger run. Runs that cannot be written move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
@@ -142,8 +142,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the batch that goes first among those that are due: with the fewest attempts, then with the fewest
-   * runs, so that a bad run is isolated before the next batch is split.
+   * Removes and returns the due batch with the fewest attempts. If several batches have the same number of attempts,
+   * the batch with the fewest runs comes first, so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
@@ -174,7 +174,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Removes everything that waits. Open runs whose start was sent stay. */
+  /** Removes all waiting records. Open runs whose start was sent stay in the list. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];
@@ -188,7 +188,7 @@ export class DeliveryQueue {
   }
 }
 
-/** Whether a ready run can go to disk. A run that was read from disk stays there until it is settled. */
+/** Whether a ready run can be written to disk. A run that was read from disk already has a record on disk. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
 }

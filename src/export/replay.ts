@@ -6,40 +6,40 @@ import type { FlushGroup } from './ledger.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
-/** Share of the queue's limits up to which segments are read: well below the share at which runs go to disk. */
+/** Share of the queue's limits above which no segment is read. Runs are written to disk at a higher share. */
 const ROOM_SHARE = 0.125;
 
 const LOOK_EVERY_MS = 60_000;
 
-/** Delay of the second look. A process that was killed just before this one started counts as dead after 10 s. */
+/** Delay before the second call of `look`. A process that was killed just before counts as dead after 10 s. */
 const SECOND_LOOK_MS = 11_000;
 
-/** A segment spilled by this process: its number of runs, and the flushes that wait for them. */
+/** A segment that this process has spilled. Flushes wait for its runs through `group`. */
 interface Spilled {
   readonly runs: number;
   readonly group: FlushGroup;
 }
 
-/** Connects the replay with the delivery loop. */
+/** Callbacks of the delivery loop that the replay uses. */
 export interface ReplayHooks {
   /** Whether a batch is in flight or waits for a retry. */
   readonly isSending: () => boolean;
-  /** Called when there may be something to read. */
+  /** Called when the spool may have segments to read. */
   readonly changed: () => void;
 }
 
 /**
- * Decides when segments are read back from the spool: segments that this process has spilled, and segments that earlier
- * processes have left. They are read after the runs recorded now, one segment at a time, and only while the service answers.
+ * Decides when segments are read from the spool. This process has spilled these segments, or an earlier process has
+ * left them. Segments are read only if few runs wait in the queue and the service is available.
  */
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  /** Segments whose runs are only on disk. */
+  /** Segments of this process whose runs are only on disk. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /** Runs of earlier processes whose start is delivered, or dropped, and whose end may be in a later segment. */
+  /** Ids of runs whose start is delivered (`unfinished`) or dropped (`givenUp`), but whose end may follow. */
   readonly unfinished: Set<string> = new Set();
   readonly givenUp: Set<string> = new Set();
   #hasLooked = false;
@@ -52,14 +52,14 @@ export class Replay {
     this.#hooks = hooks;
   }
 
-  /** Whether runs are on their way back from disk, or can be read now. */
+  /** Whether runs from disk are in delivery, or a segment can be read now. */
   get isBusy(): boolean {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
 
   /**
-   * Claims runs that earlier processes left for this destination, now and then every minute. With `includesOthers`, also
-   * reports the runs left for other destinations and deletes those that are too old.
+   * Claims runs that earlier processes left for this destination, now and every minute. If `includesOthers` is true,
+   * also logs runs that were left for other destinations, and deletes runs that are too old.
    */
   look(includesOthers: boolean): void {
     if (this.#isClosed) return;
@@ -73,18 +73,18 @@ export class Replay {
     this.#hooks.changed();
   }
 
-  /** Reads segments back while there is room for them. */
+  /** Reads segments while the queue has room. */
   run(): void {
     while (this.#parts.spool.hasNext && this.#mayRead) {
       const read = this.#parts.spool.next();
       if (read === undefined) break;
       this.#take(read);
     }
-    // The last segments may have been unreadable.
+    // If the last segments were unreadable, no ticket has called this method.
     this.#settleEndless();
   }
 
-  /** Leaves everything on disk to the next process. No flush waits for it any more. */
+  /** Leaves all segments to the next process. Flushes no longer wait for these segments. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -100,7 +100,7 @@ export class Replay {
     if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
     if (!ticket.isKept) {
       spool.done(ticket.segment);
-      // After the file is set aside, so that only one of several processes that read it counts its runs.
+      // Lost runs are counted after the file was set aside, so that only one of several processes counts them.
       for (const run of ticket.lost) {
         // If the start of the run was dropped, the run is already counted.
         if (!this.givenUp.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
@@ -110,8 +110,8 @@ export class Replay {
   }
 
   /**
-   * Whether a segment may be read. A later segment may hold the end of a run whose start is in delivery. During an outage
-   * a segment is read only if nothing else would find out that the service is available again.
+   * Whether a segment may be read. No segment is read while a start from disk is in delivery, because a later segment
+   * may contain the end of the run. During an outage, a segment is read only if no other request probes the service.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -130,19 +130,19 @@ export class Replay {
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
-    // The time on disk counts. A run of an earlier process that is too old is dropped only when its first request has failed.
+    // The age includes the time on disk. A run of an earlier process is sent at least once, even if it is too old.
     const activeAtMs = gate.activeAt(nowMs) - ageMs;
     const deliveries = [...(segment.isForeign ? merged(records) : records)]
       .filter(({ run }) => !this.givenUp.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
-        // A second post of a run would count as a repetition, and its end would be lost.
+        // A second post of a run would receive a 409, and the end of the run would be lost.
         delivery.isPosted = op === 'patch' || this.unfinished.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
     ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
-    // One more, so that the ticket is not finished before all runs are recovered.
+    // Adds 1, so that the ticket is not finished before all runs are recovered.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -155,7 +155,7 @@ export class Replay {
     return this.unfinished.delete(id) ? 'unfinished' : 'earlier process';
   }
 
-  /** Expires one file per turn of the event loop. */
+  /** Deletes one expired file per turn of the event loop. */
   #expireNext(files: Iterator<readonly RunName[], unknown>): void {
     const next = this.#isClosed ? undefined : files.next();
     if (next === undefined || next.done === true) return;
@@ -163,7 +163,7 @@ export class Replay {
     setSoon(() => this.#expireNext(files)).unref();
   }
 
-  /** When nothing more can be read, counts the delivered starts that will have no end. */
+  /** When all segments are settled, counts delivered starts without an end as sent. */
   #settleEndless(): void {
     if (this.#tickets.size > 0 || !this.#parts.spool.isDrained) return;
     this.#states.endless(this.unfinished.size);
@@ -172,16 +172,16 @@ export class Replay {
   }
 }
 
-/** A segment whose runs are in delivery again. It stays on disk until all of them are settled. */
+/** A segment whose runs are in delivery. The segment stays on disk until all its runs are settled. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
   /** Set if this process has spilled the segment. */
   readonly spilled: Spilled | undefined;
-  /** Runs that are not settled, and those of them whose end may be in a later segment. */
+  /** Number of unsettled runs, and number of unsettled runs without an end. */
   left = 0;
   starts = 0;
   isKept = false;
-  /** Runs of earlier processes that could not be read. */
+  /** Runs of earlier processes whose records could not be read. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;
 
@@ -212,18 +212,18 @@ class SegmentTicket implements Ticket {
   }
 }
 
-/** Returns each damaged run once, except runs whose end could be read: the end contains all of the run. */
+/** Returns each damaged run once. Leaves out runs whose end could be read, because the end contains all data. */
 function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
   const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
-/** Returns `count` runs of a damaged segment of this process, with their names where these can be read. */
+/** Returns `count` runs of a damaged segment of this process, with their names if the names can be read. */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }
 
-/** Merges the start and the end of each run of a segment into one record. */
+/** Merges the start and the end of each run in a segment into one record. */
 function merged(records: readonly SpooledRecord[]): Iterable<SpooledRecord> {
   const byId = new Map<string, SpooledRecord>();
   for (const record of records) {

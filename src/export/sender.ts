@@ -11,16 +11,16 @@ import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './ou
 import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
-/** The fastest level. It already reduces JSON to about a fifth. */
+/** The fastest level. It reduces JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
 
-/** A connection that breaks during a smaller upload says nothing about the size of the batch. */
+/** Minimum size of an upload for which a broken connection may mean that the batch is too large. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/** Number of broken large uploads of a batch after which the batch counts as too large. Some gateways close without a 413. */
+/** Number of broken large uploads after which a batch counts as too large. Some gateways never send a 413. */
 const BROKEN_UPLOADS_MAX = 2;
 
-/** Maximum time before `/runs/multipart` is tried again after the service did not support it. */
+/** Maximum delay before `/runs/multipart` is tried again if the service does not support this route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
@@ -28,17 +28,17 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the bytes that a request body starts to hold, or with a negative number when it is removed. */
+  /** Called with the bytes of a new request body, or with a negative number when a request body is removed. */
   readonly heldBytes: (bytes: number) => void;
 }
 
 /**
- * Sends batches to `POST /runs/multipart`. If the service does not support it, sends the runs of the same batch by simple
- * ingestion, and tries multipart again after 1 s, 5 s, 30 s and so on, up to every 10 minutes.
+ * Sends batches to `POST /runs/multipart`. If the service does not support this route, sends the runs of the batch by
+ * simple ingestion. Tries the route again after 1 s, then after 5 s, 30 s and up to 10 minutes.
  */
 export class Sender {
   readonly #options: SenderOptions;
-  /** Number of consecutive attempts at multipart that the service did not support. */
+  /** Number of consecutive multipart requests that the service did not support. */
   #fallbacks = 0;
   #fallbackUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -47,8 +47,8 @@ export class Sender {
   }
 
   /**
-   * Makes one attempt. Returns the outcome of all items, or one outcome per item, in their order. If the signal is aborted,
-   * items without a response are `unsent`.
+   * Sends a batch once. Returns one outcome for all items, or an array with one outcome per item. If the signal is
+   * aborted, the outcome of items without a response is `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
@@ -75,7 +75,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // One of the records cannot be encoded. Splitting the batch isolates it.
+        // One of the records cannot be encoded. The batch is split to isolate this record.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
@@ -90,7 +90,7 @@ export class Sender {
     if (result.status !== undefined) {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
-    // A single run that is too large says nothing about the size of batches.
+    // A single run that is too large does not lower the size limit of batches.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
@@ -107,7 +107,7 @@ export class Sender {
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
     const boundary = `runspan-${randomHex(32)}`;
     const encoded = encodeMultipart(items, boundary, signal);
-    // Without the `await`, a batch without attachments is usually on its way within the same turn of the event loop.
+    // Without `await`, a batch without attachments is sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
@@ -130,19 +130,19 @@ export class Sender {
   }
 
   async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
-    // A run that is posted singly is a patch in the next multipart body.
+    // The multipart body is removed, because simple ingestion may change posts to patches.
     this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
       if (outcome.kind !== 'unsupported') return outcome;
       this.#fallbackUntilMs = Number.NEGATIVE_INFINITY;
-      const detail = `${outcome.detail}: neither /runs/multipart nor /runs is there, check the endpoint`;
+      const detail = `${outcome.detail}: the service has neither /runs/multipart nor /runs; check the endpoint`;
       return { kind: 'misconfigured', detail };
     });
   }
 }
 
-/** A single run never counts as too large because of a broken connection: it would lose its payloads to a network failure. */
+/** A single run never counts as too large if the connection breaks, because the run would lose its payloads. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;

@@ -21,7 +21,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Printable ASCII without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that the requests or the connections set. */
+/** Headers that this library or the HTTP connection sets. The `headers` option cannot set these headers. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -40,7 +40,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 /** Header names and values. */
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
-/** The options that `serviceOf` reads, as in `ConfigureOptions`. Their types are not checked yet. */
+/** The options of `ConfigureOptions` that `serviceOf` reads. Values may have a wrong type. */
 export interface ServiceOptions {
   readonly endpoint?: string;
   readonly apiKey?: string | (() => unknown) | undefined;
@@ -52,9 +52,9 @@ export interface ServiceOptions {
 /** The address of the service and the headers sent to it. */
 export interface Service {
   readonly endpoint: URL;
-  /** Headers with fixed values, known before the first request. */
+  /** Headers with fixed values, which are known before the first request. */
   readonly headers: Headers;
-  /** `headers`, or a function that adds the results of the `apiKey` and `headers` functions to them. */
+  /** `headers`, or a function that adds the results of the `apiKey` and `headers` functions to `headers`. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
@@ -72,7 +72,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   }
   const { endpoint: address, apiKey, workspaceId } = addressOf(options, isForProcess);
   if (address === undefined && apiKey !== undefined) {
-    complain('there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
+    complain('an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
   }
   const endpoint = address === undefined ? undefined : endpointOf(address);
   if (endpoint === undefined) return undefined;
@@ -85,7 +85,9 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     return undefined;
   }
   if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
-    complain('NODE_TLS_REJECT_UNAUTHORIZED is 0, so anybody may pose as the service; trust it by NODE_EXTRA_CA_CERTS');
+    complain(
+      'NODE_TLS_REJECT_UNAUTHORIZED is 0, so any server can pose as the service; use NODE_EXTRA_CA_CERTS instead',
+    );
   }
   const isConfidential = mayCarryCredentials(endpoint, options);
   if (apiKey !== undefined && !isConfidential) {
@@ -102,13 +104,13 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   return { endpoint, headers, requestHeaders: isFixed ? headers : (progress) => headersNow(headers, sent, progress) };
 }
 
-/** The options that headers are made of, and whether credentials may be sent to the origin. */
+/** The options from which headers are built, and whether credentials may be sent to `origin`. */
 interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
   readonly origin: string;
   readonly isConfidential: boolean;
 }
 
-/** Calls the functions of the application. Rejects with a SetupError if one of them fails. */
+/** Calls the `apiKey` and `headers` functions. Rejects with a SetupError if a function fails. */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
@@ -148,7 +150,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Returns the name of an error. Its message may contain a key, which a name without digits cannot be. */
+/** Returns the name of an error, because the message may contain a key. A name without digits is not a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -165,9 +167,9 @@ interface Address {
 }
 
 /**
- * Reads the address from the options, with the environment as the fallback. The key and the workspace in the environment are
- * only sent to the origin of RUNSPAN_ENDPOINT. LangSmith's variables are read as a group, and only if neither options nor
- * RUNSPAN_ variables set the endpoint, the key or the workspace.
+ * Reads the endpoint, the key and the workspace from the options, then from the environment. RUNSPAN_API_KEY and
+ * RUNSPAN_WORKSPACE_ID are sent to the origin of RUNSPAN_ENDPOINT only. LangSmith's variables apply if neither options
+ * nor RUNSPAN_ variables set the endpoint, the key or the workspace.
  */
 function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
@@ -188,7 +190,7 @@ function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
   }
   return {
     endpoint: endpoint ?? own.endpoint,
-    // An empty `apiKey` option means no key, and does not fall back to the environment.
+    // If the `apiKey` option is empty, no key is sent, even if RUNSPAN_API_KEY is set.
     apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
     workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
@@ -197,13 +199,13 @@ function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
 function langsmithAddress(): Address {
   const [endpoint, apiKey] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
   if (endpoint === undefined && apiKey === undefined) {
-    complain('the tracing of LangSmith is on without LANGSMITH_API_KEY or LANGSMITH_ENDPOINT, so tracing is off');
+    complain('LangSmith tracing is on, but neither LANGSMITH_API_KEY nor LANGSMITH_ENDPOINT is set, so tracing is off');
     return { endpoint, apiKey, workspaceId: undefined };
   }
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** The origin of an address, for a message. */
+/** Returns the origin of an address, for a log line. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -220,7 +222,7 @@ function endpointOf(text: string): URL | undefined {
     else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
     else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
   } catch {
-    // No address at all.
+    // The text is not a URL.
   }
   complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`);
   return undefined;
@@ -231,13 +233,13 @@ function mayCarryCredentials(endpoint: URL, options: ServiceOptions): boolean {
   return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
 }
 
-/** Headers that correspond to a setting, each with the option that sets it. */
+/** Maps headers that have an option of their own to the name of the option. */
 const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-api-key', 'apiKey'],
   ['x-tenant-id', 'workspaceId'],
 ]);
 
-/** If a function returned the headers, an unusable credential throws a SetupError. */
+/** Returns the valid headers. Throws a SetupError if a function returned an invalid credential. */
 function customHeaders(
   given: unknown,
   { origin, isConfidential }: HeaderSource,
@@ -273,7 +275,7 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** Returns names with values. Anything else is returned as a single item, which is not a pair. */
+/** Returns the pairs of names and values. Returns a value of another type as a single item. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
@@ -284,8 +286,8 @@ const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
- * Returns a boolean option, otherwise the first variable that is set, otherwise the default. Logs a line for any other value.
- * Text such as `'false'` counts as in a variable; values without such a meaning count as `misread`.
+ * Returns a boolean option, otherwise the first variable that is set, otherwise the default. An invalid value is
+ * logged. Text such as `'false'` is parsed as in a variable. A value that cannot be parsed counts as `misread`.
  */
 export function flag(
   name: string,
@@ -299,8 +301,8 @@ export function flag(
   if (option === undefined && variable === undefined) return otherwise;
   const meaning = meaningOf(option ?? env(variable as EnvironmentName));
   const value = meaning ?? misread;
-  if (option !== undefined) complain(`expected \`${name}\` to be true or false; it is taken as ${value}`);
-  else if (meaning === undefined) complain(`expected ${variable} to be true or false; it is taken as ${value}`);
+  if (option !== undefined) complain(`expected \`${name}\` to be true or false; ${value} is used`);
+  else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`);
   return value;
 }
 

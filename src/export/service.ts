@@ -5,33 +5,33 @@ import type { HttpClient } from '../http/client.ts';
 import { backoffMs, isTransient, probeDelayMs } from '../http/retry.ts';
 import type { BatchSize } from './queue.ts';
 
-/** Bounds of the limits that a service can set. */
+/** Bounds for the limits that a service reports. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
 /** Runs per batch if neither the response nor the application sets a limit. Larger batches cost less per run. */
 const UNLIMITED_RUNS = 500;
 
-/** Growth of a lowered limit. Of seventy full batches, about one is then too large for a gateway with a lower limit. */
+/** Factor by which a full batch raises a lowered limit. A gateway then refuses about one in 70 full batches. */
 const GROWTH = 1.01;
 
-/** Time limit of the request. Batches do not wait for the response. */
+/** Time limit of the `/info` request. Batches are sent without waiting for its response. */
 const TIMEOUT_MS = 2_000;
 
-/** Delay before a failed request is repeated. */
+/** Delay before a failed `/info` request is repeated. */
 const RETRY_MS = 60_000;
 
 /**
- * The capabilities of the service according to `GET /info`. The request is made in the background and repeated if it fails.
- * Until the response arrives, and if it is unusable, the defaults apply.
+ * The capabilities of the service according to `GET /info`. The request is made in the background and repeated if it
+ * fails. The defaults apply until a valid response arrives.
  */
 export class ServiceInfo {
   readonly #client: HttpClient;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
-  /** The limit according to `/info`, or the default. */
+  /** The limits reported by `/info`, or the defaults. */
   #reported: BatchSize;
-  /** The limit that follows from batches that were too large. */
+  /** Maximum bytes of a batch, lowered when a batch was too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
@@ -49,13 +49,13 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Called when a batch of this size was too large. Limits later batches to half of it. */
+  /** Called when a batch of this size was too large. Limits later batches to half the size. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /** Called when a batch of this size was accepted. A full batch raises a lowered limit by a hundredth. */
+  /** Called when a batch of this size was accepted. A lowered limit rises by 1 % if the batch filled half of it. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
@@ -63,8 +63,8 @@ export class ServiceInfo {
   }
 
   /**
-   * Whether the service reports that multipart ingestion is off. Returns true only once, because the sender tries multipart
-   * again when the fallback ends.
+   * Whether `/info` reported that multipart ingestion is off. Returns true only once per response, because the sender
+   * tries multipart again when the fallback ends.
    */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
@@ -72,7 +72,7 @@ export class ServiceInfo {
     return refuses;
   }
 
-  /** Requests `/info` if that has not been done, or if it is time to retry. Never rejects. */
+  /** Requests `/info` at the first call and when a retry is due. Never rejects. */
   ask(): Promise<void> {
     if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
     this.#requestAtMs = Number.POSITIVE_INFINITY;
@@ -87,7 +87,7 @@ export class ServiceInfo {
       if (answer.status === 200) this.#apply(JSON.parse(answer.text));
       else if (isTransient(answer.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
     } catch {
-      // No response, or no JSON.
+      // The request failed, or the response is not JSON.
       this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
     }
   }
@@ -127,7 +127,7 @@ const REFUSED_PAUSE_MAX_MS = 300_000;
 
 const HURRIED_PROBE_MS = 1_000;
 
-/** Maximum share by which a pause is prolonged at random, so that processes do not all resume at once. */
+/** Maximum share by which a pause is randomly prolonged, so that processes resume at different times. */
 const JITTER = 0.1;
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -136,28 +136,28 @@ const NONE = Number.POSITIVE_INFINITY;
 type GateOptions = Pick<Limits, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly random: () => number };
 
 /**
- * Tracks when the next request may be sent to a service. One response applies to all requests. Callers pass the current
- * monotonic time.
+ * Tracks when the next request may be sent to a service. Each response affects all later requests. Callers pass the
+ * current monotonic time.
  *
- * - A pause lasts as long as the service asks (`Retry-After`), or until the next probe of a service that refuses every
- *   request. The time of pauses does not count against age limits.
- * - An outage lasts from a failed request until a request succeeds. Between its waves of requests is a back-off, which
- *   grows with each wave.
+ * - A pause lasts until the time in `Retry-After` has passed, or until the next probe if the service refuses every
+ *   request. Age limits do not include the time of pauses.
+ * - An outage lasts from a failed request until a request succeeds. During an outage, each wave of failed requests
+ *   starts a back-off. Later back-offs are longer.
  */
 export class SendGate {
   readonly #options: GateOptions;
-  /** Ends of the `Retry-After` pause, of the wait for the next probe, and of the back-off of an outage. */
+  /** Times at which the `Retry-After` pause, the wait for a probe and the back-off end. */
   #resumeAtMs = NEVER;
   #probeAtMs = NEVER;
   #backOffUntilMs = NEVER;
   #failures = 0;
   #hurriedProbeAtMs = NEVER;
   #pausedMs = 0;
-  /** Number of the last requests that were refused. While there are any, a single request probes the service. */
+  /** Number of consecutive refusals. If it is above 0, only one request at a time is sent, which probes the service. */
   refusals = 0;
-  /** End of the pause, not counting a back-off. */
+  /** Time at which the pause ends. A back-off is not a pause. */
   pausedUntilMs: number = NEVER;
-  /** Begin of the outage; infinite if there is none. */
+  /** Time at which the outage began, or infinity if there is no outage. */
   outageSinceMs: number = NONE;
 
   constructor(options: GateOptions) {
@@ -176,7 +176,7 @@ export class SendGate {
     return this.outageSinceMs !== NONE;
   }
 
-  /** Time that does not advance during pauses. */
+  /** Converts a monotonic time to active time, which does not advance during pauses. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
@@ -187,16 +187,16 @@ export class SendGate {
     return backoffMs(failures - 1, random(), retryDelayMs, retryDelayMaxMs);
   }
 
-  /** Records that the service asks for a pause. The pause is up to a tenth longer. */
+  /** Records that the service asks for a pause, which is randomly prolonged by up to 10 %. */
   defer(nowMs: number, ms: number): void {
     const untilMs = nowMs + ms * (1 + JITTER * this.#options.random());
     this.#changePause(nowMs, Math.max(this.#resumeAtMs, untilMs), this.#probeAtMs);
   }
 
   /**
-   * Records that the service refuses every request, for example because of a wrong key. The next probe follows after
-   * 1 s, 5 s, 30 s and so on, up to 5 minutes, or after 1 s if `isHurried`. Refusals of requests that were sent before
-   * the present wait began are ignored.
+   * Records that the service refuses every request, for example because of a wrong key. The first probe is sent after 1
+   * s, later probes after 5 s, 30 s and up to 5 minutes. If `isHurried` is true, the delay is at most 1 s. Refusals
+   * during the wait for a probe are ignored, because their requests were sent earlier.
    */
   refused(nowMs: number, isHurried: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
@@ -205,7 +205,7 @@ export class SendGate {
     this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
   }
 
-  /** Records a failed request. Further failures of the same wave do not prolong the back-off. A pause replaces it. */
+  /** Records a failed request. Starts a back-off unless a back-off or a pause is already in progress. */
   failed(nowMs: number): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (nowMs < this.openAtMs) return;
@@ -213,7 +213,7 @@ export class SendGate {
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
   }
 
-  /** Records an accepted request. Ends the outage and the wait for a probe, but no pause that the service asked for. */
+  /** Records an accepted request. Ends the outage and the wait for a probe, but not a `Retry-After` pause. */
   accepted(nowMs: number): void {
     this.outageSinceMs = NONE;
     this.#failures = 0;
@@ -223,17 +223,17 @@ export class SendGate {
     this.unblock(nowMs);
   }
 
-  /** Ends the wait for the next probe, because the cause of the refusals may be gone. */
+  /** Ends the wait for the next probe. Called when the cause of the refusals may be gone. */
   unblock(nowMs: number): void {
     this.#changePause(nowMs, this.#resumeAtMs, NEVER);
   }
 
-  /** Ends the back-off of an outage, for a flush. */
+  /** Ends the back-off of an outage. Called while a flush waits. */
   endBackOff(): void {
     this.#backOffUntilMs = NEVER;
   }
 
-  /** Brings the next probe forward for a flush, to at most one per second. */
+  /** Schedules the next probe for now because of a flush, but at least 1 s after the last such probe. */
   hurryProbe(nowMs: number): void {
     const atMs = Math.max(nowMs, this.#hurriedProbeAtMs + HURRIED_PROBE_MS);
     if (atMs >= this.#probeAtMs) return;

@@ -17,19 +17,19 @@ import { complain, flag, type HeaderFields, type Service, serviceOf } from './se
 import { defaultSpoolDir } from './spool/fs.ts';
 
 /**
- * Options of `configure` and `createExporter`, each optional. An option that is not set is read from the environment variable
- * named in its description, otherwise the default applies. An invalid option is ignored and logged.
+ * Options of `configure` and `createExporter`. All options are optional. If an option is not set, the environment
+ * variable named in its description applies, then the default. Invalid options are logged and ignored.
  */
 export interface ConfigureOptions {
-  /** URL of the service, for example `http://127.0.0.1:4777`. Without it, tracing is off. `RUNSPAN_ENDPOINT` */
+  /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * API key, sent as the `x-api-key` header to the endpoint only. An empty string sends no key. A function is called for each
-   * request and returns the key or a promise of it. If it throws, rejects or returns no key, the request is not sent; the runs
-   * are kept and sent later, as after a 401. Calls within the function are not traced. `RUNSPAN_API_KEY`
+   * API key, sent as the `x-api-key` header to the endpoint only. If the string is empty, no key is sent. A function is
+   * called for each request and returns the key or a promise. If the function throws, rejects or returns no key, the
+   * runs are kept and sent later. Calls within the function are not traced. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
-  /** Id of the workspace. Needed if the key has access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
+  /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
   workspaceId?: string;
   /** Name of the project that runs are recorded in. `RUNSPAN_PROJECT` @default 'default' */
   project?: string;
@@ -38,8 +38,8 @@ export interface ConfigureOptions {
   /** Set to `false` to turn tracing off. `RUNSPAN_TRACING` @default true if an endpoint is set */
   tracing?: boolean;
   /**
-   * Share of traces to record, from 0 to 1. The trace id decides, so all processes record the same traces, and each trace is
-   * recorded completely or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
+   * Share of traces to record, from 0 to 1. The decision depends on the trace id, so all processes record the same
+   * traces, and each trace is recorded completely or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
    */
   sampleRate?: number;
   /** Called with the first run of a trace to decide if the trace is recorded. If it returns undefined, `sampleRate` decides. */
@@ -49,7 +49,7 @@ export interface ConfigureOptions {
   /** Set to `true` to record no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
   hideOutputs?: boolean;
   /**
-   * Rules for masking values in every run before it is queued, as returned by `redact`. Any other value hides all payloads.
+   * Rules that mask values in each run, created with `redact`. If the value is invalid, all payloads are hidden.
    *
    * @default masks values under names such as `authorization` and `password`
    */
@@ -60,20 +60,22 @@ export interface ConfigureOptions {
    */
   allowInsecure?: boolean;
   /**
-   * Which undelivered runs survive the process; see `docs/delivery.md`. `memory`: none. `spill`: runs that are undelivered when
-   * the process ends normally or by `process.exit`, and runs that are queued while the service is unreachable or the queue is
-   * half full. `write-ahead`: all data recorded by calls that have returned, even after `kill -9`. `RUNSPAN_DURABILITY`
+   * Selects which undelivered runs survive the process; see `docs/delivery.md`. With `memory`, no runs survive. With
+   * `spill`, runs are written to disk when the process ends normally or by `process.exit`, and while the service is
+   * unreachable or the queue is half full. With `write-ahead`, all data recorded by calls that have returned survives,
+   * even after `kill -9`. `RUNSPAN_DURABILITY`
    * @default 'memory'
    */
   durability?: Durability;
   /**
-   * Folder for runs kept on disk, readable only by its owner. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the home folder
+   * Folder for runs on disk, readable only by the current user. `RUNSPAN_SPOOL_DIR` @default '.runspan/spool' in the
+   * home folder
    */
   spoolDir?: string;
   /**
-   * Interval in milliseconds at which data on disk is synced to the device, in the background. After a loss of power, only runs
-   * that started or ended in the last interval are missing. By default, the operating system decides when to write. Requires
-   * `durability: 'write-ahead'` or `'spill'`.
+   * Interval in milliseconds at which files on disk are synced to the device, in the background. After a power loss,
+   * only runs that started or ended in the last interval are missing. By default, the operating system decides when to
+   * sync. Requires `durability: 'write-ahead'` or `'spill'`.
    *
    * @default no sync
    */
@@ -81,19 +83,19 @@ export interface ConfigureOptions {
   /** Limits; see `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
-   * Headers sent with every request, as an object, `Headers`, a `Map` or a list of pairs. A function is called for each request,
-   * like an `apiKey` function, and returns one of these or a promise of it. Headers with credentials are not sent over plain
-   * HTTP to other hosts unless `allowInsecure` is set.
+   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. A function is called
+   * for each request and returns the headers in one of these forms, or a promise. Headers with credentials are not sent
+   * over plain HTTP to other hosts unless `allowInsecure` is set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
-  /** Called for every dropped run. Errors that it throws are logged once and have no other effect. */
+  /** Called for each dropped run. Errors thrown by the function are logged once and otherwise ignored. */
   onDrop?: OnDrop;
   /**
    * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
-   * `limits.exitFlushMs`, then the process ends by the same signal. A second signal ends it at once. Has no effect if the
-   * application listens for the signal, in worker threads, and on Windows.
+   * `limits.exitFlushMs`. The process then ends by the same signal. A second signal ends the process immediately. Has
+   * no effect in worker threads, on Windows, or if the application listens for the signal.
    *
    * @default false
    */
@@ -102,7 +104,7 @@ export interface ConfigureOptions {
   log?: Log;
 }
 
-/** Which undelivered runs survive the process. */
+/** Selects which undelivered runs survive the process. */
 export type Durability = 'memory' | 'spill' | 'write-ahead';
 
 /** The checked settings of an exporter. */
@@ -110,7 +112,7 @@ export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** Hash of the destination whose folder the spool uses, if it is not the destination of these settings. */
+  /** Hash of the destination whose folder the spool uses, if these settings are for another destination. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -156,8 +158,8 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Returns the settings from options, environment and defaults, in this order, or undefined if tracing is off. An exporter that is
- * not for the whole process changes the log only if its options set one.
+ * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, then
+ * defaults apply. If `isForProcess` is false, an existing log is replaced only if the `log` option is set.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -177,7 +179,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
-/** Whether the runtime has `eventLoopUtilization`. Without it, process exit cannot be handled. Bun 1.4 lacks it. */
+/** Whether the runtime has `eventLoopUtilization`, which the flush at process exit requires. Bun 1.4 lacks it. */
 function isRuntimeSupported(): boolean {
   if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
   diagnostics.warnOnce(
@@ -187,7 +189,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Reports an option. If an unknown option hides payloads in another library, returns the payloads to hide here as well. */
+/** Logs an invalid or unknown option. If the option hides payloads in another library, returns the payloads to hide. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
@@ -203,7 +205,7 @@ function reportMistake({ name, value, check }: OptionMistake, options: object): 
   return foreign?.hiding;
 }
 
-/** Returns the value of a variable, or undefined if it is unset or invalid. */
+/** Returns the value of an environment variable, or undefined if the variable is unset or invalid. */
 function fromEnvironment<Value>(
   variable: EnvironmentName,
   [expected, holds]: Check,
@@ -228,7 +230,7 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
   if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
-  // An invalid variable is reported even if it is not used.
+  // An invalid variable is logged even if the option takes precedence.
   const fromVariable = fromEnvironment<LogLevel>('RUNSPAN_LOG', CHECKS.log);
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
@@ -245,7 +247,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
-/** Returns the project. Options take precedence over environment variables, and ids over names. */
+/** Returns the project. Options take precedence over environment variables, and project ids over project names. */
 function projectOf({ project, projectId }: ConfigureOptions): Project {
   if (project !== undefined && projectId !== undefined) {
     complain('`project` and `projectId` are both given; `projectId` is used');
@@ -280,7 +282,7 @@ const LIMIT_CHECKS = Object.fromEntries(
 
 function limitsOf(given: unknown = {}): Limits {
   const [, isDelay] = LIMIT_CHECKS.startDelayMs;
-  // `runspan dev` sets it for the program that it starts.
+  // `runspan dev` sets this variable for the program that it starts.
   const delayMs = fromEnvironment<number>(
     'RUNSPAN_START_DELAY_MS',
     ['a whole number of milliseconds', isDelay],

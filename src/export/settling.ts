@@ -11,19 +11,19 @@ const SUSPICIONS_MAX = 3;
 /** Number of consecutive refused batches after which the endpoint, rather than the runs, is considered at fault. */
 const REFUSED_BATCHES_MAX = 2;
 
-/** Interval between two log lines about failures. */
+/** Minimum interval between two log lines about failures. */
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Decides what becomes of a batch that was sent: which runs are delivered or dropped, and how the others are sent again. A
- * batch that is too large or refused is split in half until the bad run is alone, so that the other runs are delivered.
+ * Handles the outcome of a sent batch. Each run of the batch is then delivered, dropped or queued for a retry. A batch
+ * that is too large or refused is split in half until the bad run is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** Age in active time at which a run that has failed is dropped. */
+  /** Age in milliseconds at which a failed run is dropped. The time of pauses is not included. */
   readonly #ageMs: number;
-  /** Number of consecutive batches of which nothing was accepted. */
+  /** Number of consecutive batches without an accepted run. */
   #refusedBatches = 0;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
@@ -32,11 +32,11 @@ export class Settling {
     const { spool, limits } = parts;
     this.#parts = parts;
     this.#states = states;
-    // Runs that wait for long go to disk, where another age limit applies.
+    // Runs that wait for long are written to disk, where another age limit applies.
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
-  /** Takes the outcome of all items, or one outcome per item. */
+  /** Accepts one outcome for all items, or an array with one outcome per item. */
   settle(batch: Batch, outcome: Outcome | Outcome[]): void {
     const { gate, monotonicMs } = this.#parts;
     const states = this.#states;
@@ -79,12 +79,12 @@ export class Settling {
     }
   }
 
-  /** Whether the service may have only the start of a run that it already had and that was read from disk. */
+  /** Whether the service may have the start but not the end of a run that was read from disk. */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
   }
 
-  /** Puts runs back after a failure, unless they are too old. Splits a batch that may be the cause itself. */
+  /** Queues failed runs for a retry and drops runs that are too old. Splits the batch if its runs may be the cause. */
   #retry(batch: Batch, items: readonly Item[], isSuspect: boolean, nowMs: number): void {
     const { gate } = this.#parts;
     const states = this.#states;
@@ -100,7 +100,7 @@ export class Settling {
       return;
     }
     const attempts = batch.attempts + 1;
-    // A pause replaces the back-off.
+    // During a pause, the batch needs no back-off.
     const delayMs = gate.pausedUntilMs > nowMs ? 0 : gate.backOffMs(attempts);
     this.#putBack(batch, kept, attempts, nowMs + delayMs);
   }
@@ -127,7 +127,7 @@ export class Settling {
     }
   }
 
-  /** Splits a refused batch. A run that is refused alone is dropped, unless the endpoint seems to refuse every run. */
+  /** Splits a refused batch. Drops a run that is refused on its own, unless the endpoint seems to refuse every run. */
   #isolate(batch: Batch, items: readonly Item[], detail: string, nowMs: number): void {
     if (this.#isRefusedWhole(items, batch)) {
       this.#refuse(batch, items, `${detail}: the service refuses every run`, nowMs);
@@ -139,8 +139,8 @@ export class Settling {
   }
 
   /**
-   * Returns whether the endpoint is assumed to refuse every run. A batch counts as refused once one of its runs is
-   * refused on its own, if no part of the batch was accepted.
+   * Whether the endpoint is assumed to refuse every run. A batch counts as refused if one of its runs was refused on
+   * its own and none of its runs was accepted.
    */
   #isRefusedWhole(items: readonly Item[], { lineage }: Batch): boolean {
     if (lineage.isPartlyAccepted) return false;
@@ -157,12 +157,12 @@ export class Settling {
     for (const half of halves(items)) this.#add(half, batch, nowMs);
   }
 
-  /** Adds a piece of a batch, to be sent at once. */
+  /** Queues a part of a batch, to be sent immediately. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
-  /** Puts back a batch, with its body if no run of it was settled. */
+  /** Queues a batch for a retry. Reuses the request body if no run of the batch was settled. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
@@ -186,7 +186,7 @@ export class Settling {
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
-  /** Logs one line per outage, however many requests fail in it, and at most one per minute. */
+  /** Logs only the first failure of an outage, and at most one line per minute. */
   #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
     if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));
@@ -197,7 +197,7 @@ export class Settling {
   }
 }
 
-/** Groups items by the kind of their outcome, accepted ones first. */
+/** Groups items by the kind of their outcome. Accepted items come first. */
 function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
   const groups: [Outcome, Item[]][] = [];
   for (const [at, outcome] of outcomes.entries()) {

@@ -7,10 +7,10 @@ import type { Item } from './delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
-/** Number of consecutive failures after which the rest of the batch is not attempted. */
+/** Number of consecutive failures after which the remaining runs of the batch are not sent. */
 const FAILURES_MAX = 3;
 
-/** Number of further attempts to patch a run that the service accepted and then does not know. Storing it may take a while. */
+/** Maximum retries of a patch that receives a 404 although the run was accepted. Storing a run may take a while. */
 const UNKNOWN_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
@@ -20,9 +20,9 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
 }
 
 /**
- * Sends runs one by one with `POST /runs` and `PATCH /runs/{id}`, for services without multipart ingestion. The number of
- * requests per second is limited. A parent is sent before its children, because the service places a child by its parent.
- * Attachments are left out.
+ * Sends single runs with `POST /runs` and `PATCH /runs/{id}`, for services without multipart ingestion. The number of
+ * requests per second is limited. A parent is sent before its children, because the service may look up the parent when
+ * it stores a child. Attachments are left out.
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
@@ -36,8 +36,9 @@ export class SimpleIngestion {
   }
 
   /**
-   * Attempts each run once and returns the outcomes in the order of the items. Stops early if `isOver` returns true, if the
-   * service asks for a pause or refuses every request, and after three consecutive failures. The remaining runs are `unsent`.
+   * Sends each run once. Returns the outcomes in the order of the items. Stops if `isOver` returns true, if the service
+   * asks for a pause or refuses every request, or after three consecutive failures. The outcome of each remaining run
+   * is `unsent`.
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
     const queue = await this.#loadQueue();
@@ -58,7 +59,7 @@ export class SimpleIngestion {
         return outcome;
       };
       const outcome = queue.add(attempt).catch((thrown): Outcome => {
-        // The record cannot be encoded, for example because it is longer than a string can be.
+        // The record cannot be encoded, for example because its JSON exceeds the maximum length of a string.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       });
       outcomes.set(item, outcome);
@@ -69,7 +70,7 @@ export class SimpleIngestion {
 
   async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
     if (item.attachments.length > 0) {
-      diagnostics.warnOnce('simple attachments', 'the service takes single runs only: their attachments are left out');
+      diagnostics.warnOnce('simple attachments', 'the service accepts single runs only; attachments are left out');
     }
     if (item.op === 'post') {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
@@ -81,7 +82,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** The route exists, because the post was accepted. Only the run is missing. */
+  /** Returns the outcome of a patch with a 404. The route exists, so the service does not know the run. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);
@@ -97,7 +98,7 @@ export class SimpleIngestion {
     return outcome;
   }
 
-  /** Spaces the requests evenly. p-queue's own interval timer would keep the process alive. */
+  /** Delays requests to space them evenly. The interval timer of p-queue would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
     const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
     const nowMs = monotonicMs();
@@ -124,18 +125,18 @@ function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
 
-/** The body of `POST /runs`: the start of the run with its inputs. */
+/** Returns the body of `POST /runs`, which contains the start of the run with its inputs. */
 function postJson(item: Item): string {
   const main = mainJson(item.delivery.run, false);
   const inputs = item.stripped === 'payloads' ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** The body of `PATCH /runs/{id}`. It repeats the fields that identify the run, because a patch must be self-contained. */
+/** Returns the body of a patch, which repeats the fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
-  // Inputs that were set after the post. Inputs that this record has posted are not sent twice.
+  // Inputs that simple ingestion has already posted are not sent again.
   if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;

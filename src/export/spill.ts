@@ -4,25 +4,25 @@ import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** Shares of the queue's limits: above the first, waiting runs go to disk until the queue is below the second. */
+/** If the queue is above the high share of its limits, runs are written to disk until it is below the low share. */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Bytes written in one call, which blocks the event loop for a few milliseconds. */
+/** Maximum bytes written in one call. Each call blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Interval between two writes during an outage, which avoids a file per run, and between two attempts after a disk error. */
+/** Minimum interval between two writes during an outage or after a disk error. Avoids one file per run. */
 const REST_MS = 1_000;
 
 /**
- * Decides what goes to disk. With `spill`: ended runs, when the queue is half full, when the service has been unavailable
- * for five seconds, and when the exporter closes. With `write-ahead`: also every record at its call.
+ * Decides which runs are written to disk. Ended runs are written if the queue is half full, if the service has been
+ * unavailable for five seconds, and when the exporter closes. With `write-ahead`, each record is written immediately.
  */
 export class Spill {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #replay: Replay;
-  /** Whether the queue was above the high share and is not below the low share yet. */
+  /** Whether runs are written to disk until the queue is below the low share. */
   #isDraining = false;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
@@ -33,13 +33,13 @@ export class Spill {
     this.#replay = replay;
   }
 
-  /** Writes the start of a run in write-ahead. */
+  /** Writes the start of a run to disk if `durability` is `write-ahead`. */
   started(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Writes the end of a run in write-ahead. Replaces the record of the start, which the end repeats. */
+  /** Writes the end of a run to disk if `durability` is `write-ahead`. The end replaces the record of the start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -49,7 +49,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** When runs should go to disk; infinite while there is no reason to. */
+  /** Time at which runs must be written to disk, or infinity if no write is necessary. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -57,7 +57,7 @@ export class Spill {
     return Math.max(gate.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
-  /** Writes a slice if runs should go to disk. */
+  /** Writes up to 1 MiB of runs to disk if a write is due. */
   run(nowMs: number): void {
     const { gate, limits } = this.#parts;
     if (this.dueMs > nowMs) return;
@@ -69,15 +69,15 @@ export class Spill {
     this.#restsUntilMs = nowMs + REST_MS;
   }
 
-  /** Writes a slice for a run that would be refused otherwise. Returns false if nothing could be written. */
+  /** Writes up to 1 MiB of runs to disk, to make room in the queue. Returns false if no run was written. */
   makeRoom(): boolean {
     return this.#spill(this.#parts.monotonicMs(), () => true);
   }
 
   /**
-   * Writes the runs that are left when the exporter closes, the oldest first, and returns those that the disk did not
-   * take. A refused slice is halved, down to single runs. After a run that does not fit, only runs of at most half its
-   * size are tried, so that a full disk costs few attempts.
+   * Writes undelivered runs to disk when the exporter closes, the oldest runs first. Returns the runs that could not be
+   * written. If a slice of runs does not fit on the disk, each half is tried, down to single runs. After a single run
+   * does not fit, only runs of at most half its size are tried.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

@@ -14,29 +14,29 @@ import { type Counts, type DropReason, type FlushGroup, FlushTracker, type Place
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Runs and ends of accepted traces are accepted up to this multiple of the queue's limits. */
+/** Factor by which child runs and ends of runs may exceed the limits of the queue. */
 const ACCEPTED_SHARE = 1.25;
 
-/** Bytes of a character in UTF-8. Batches that are small even so need no exact count, which takes time. */
+/** Maximum bytes of a character in UTF-8. If a batch cannot exceed its size, its exact bytes are not counted. */
 const CHARACTER_BYTES_MAX = 3;
 
-/** Share of the queue's limits below which `Exporter.ready` resolves. */
+/** Share of the queue's limits. `Exporter.ready` resolves when the queue is below this share. */
 const ROOM_SHARE = 0.75;
 
-/** Where a run from disk is counted. */
+/** Origin of a run that was read from disk. The start of an `unfinished` run was already delivered. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
- * The states of all runs in delivery: nothing else changes the stage of a run, the counters of the ledger, the usage of
- * the queue, or the records that a flush waits for. Each method is one transition. `delivery.ts` shows the stages.
+ * The states of all runs in delivery. Only this class changes stages, counters of runs, the usage of the queue and the
+ * records that flushes wait for. Each method is one transition. `delivery.ts` describes the stages.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
-  /** What flushes wait for: everything recorded before them, except the ends of open runs. */
+  /** Tracks flushes. A flush waits for all records that were recorded before the flush. */
   readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: ExporterParts;
   readonly #counts: Counts;
-  /** Runs of which something is in memory and not delivered, and the size of their content and of request bodies. */
+  /** Number of runs with undelivered content in memory, and the total bytes of content and request bodies. */
   #runs = 0;
   bytes = 0;
   #spilledRuns = 0;
@@ -47,24 +47,24 @@ export class DeliveryStates {
     this.#counts = parts.ledger.counts;
   }
 
-  /** Runs of this process that are neither delivered nor dropped. */
+  /** Number of runs of this process that are neither delivered nor dropped. */
   get pendingRuns(): number {
     return this.#runs + this.#spilledRuns + this.#keptRuns;
   }
 
-  /** Runs that were left on disk when the exporter closed. */
+  /** Number of runs that were left on disk when the exporter closed. */
   get keptRuns(): number {
     return this.#keptRuns;
   }
 
-  /** Whether there is no room for a run: at the limits for a new trace, beyond them for a run of an accepted trace. */
+  /** Whether the queue has no room for a run. Child runs may exceed the limits of the queue by 25 %. */
   isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.bytes): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /** Whether the next end must be kept without its payloads. */
+  /** Whether the queue has no room for the payloads of a run that ends. */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -74,13 +74,13 @@ export class DeliveryStates {
     return this.#runs < queueRuns * ROOM_SHARE && this.bytes < queueBytes * ROOM_SHARE;
   }
 
-  /** Removes the request body of a batch that is not sent again as it is. */
+  /** Removes the request body of a batch that will not be sent again with the same runs. */
   releaseBody(batch: Batch): void {
     this.bytes -= batch.body?.heldBytes ?? 0;
     batch.body = undefined;
   }
 
-  /** Removes everything that waits to be sent. The caller settles the runs. */
+  /** Removes all records that wait to be sent. The caller settles the runs. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -123,7 +123,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Queues an open run as incomplete, at once or when its post is accepted. Its end is sent when it comes. */
+  /** Queues an open run as incomplete, now or when its post is accepted. The end of the run is sent later. */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -138,14 +138,13 @@ export class DeliveryStates {
     this.queue.addReady(delivery);
   }
 
-  /** Counts a run that is dropped before it has a delivery. */
   countDrop(run: RunName, reason: DropReason, detail?: string): void {
     this.#counts.dropped++;
     this.#counts.droppedByReason[reason]++;
     this.#parts.notice.add(reason, run, detail);
   }
 
-  /** Moves records from the queue into a batch: starts of up to `startsUntilMs`, then ended runs. One record may exceed the size. */
+  /** Takes records for a batch, first starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
@@ -210,7 +209,7 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Records that the deliveries are on disk instead of in memory. Returns the group that waits for their segment. */
+  /** Records that runs were moved from memory to disk. Returns the flush group that waits for their segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
@@ -221,7 +220,7 @@ export class DeliveryStates {
     return group;
   }
 
-  /** Queues a run that was read from disk, or drops it if it is too old. */
+  /** Queues a run that was read from disk, or drops the run if `isExpired` is true. */
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     this.#countBack(origin);
     this.#counts.queued++;
@@ -232,13 +231,13 @@ export class DeliveryStates {
     else this.queue.addReady(delivery);
   }
 
-  /** Counts a run on disk that can no longer be read or is too old. */
+  /** Counts a run that is dropped because its record on disk is damaged or too old. */
   lost(run: RunName, reason: 'corrupt' | 'expired', origin: Origin): void {
     this.#countBack(origin);
     this.countDrop(run, reason);
   }
 
-  /** Counts delivered starts of earlier processes whose ends were never recorded. */
+  /** Counts runs of earlier processes as sent if the start was delivered and no end was recorded. */
   endless(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;
@@ -260,7 +259,7 @@ export class DeliveryStates {
     this.#spilledRuns = 0;
   }
 
-  /** Drops the end of a run whose start is left on disk. */
+  /** Drops the end of a run whose start was left on disk. */
   endKept(delivery: Delivery): void {
     delivery.stage = 'settled';
     this.#counts.spooled--;
@@ -292,7 +291,7 @@ export class DeliveryStates {
 
   #settle(delivery: Delivery): void {
     this.queue.removeOpen(delivery, false);
-    // Nothing of a posted run was in memory.
+    // A posted run has no content in memory.
     if (delivery.stage !== 'posted') this.#runs--;
     this.#weigh(delivery, 0);
     delivery.stage = 'settled';

@@ -159,7 +159,7 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
   it('warns of what is refused without an endpoint, too', async () => {
     const { stdout } = await runRunspan(['doctor'], { RUNSPAN_DURABILITY: 'disk', RUNSPAN_TRACING: 'nope' });
     expect(troubles(stdout)).toEqual(['warn tracing', 'warn durability', 'fail tracing']);
-    expect(lineOf(stdout, 'tracing')).toContain('; it is taken as true; ');
+    expect(lineOf(stdout, 'tracing')).toContain('; true is used; ');
   });
 
   it.each<[string, string, string]>([

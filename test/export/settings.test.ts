@@ -50,7 +50,7 @@ describe('tracing', () => {
   it('is off with a key and no endpoint, and one line names RUNSPAN_ENDPOINT', () => {
     expect(resolve({ apiKey: 'sk-secret' })).toBeUndefined();
     expect(lines).toEqual([
-      'configuration: there is an API key and no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`.',
+      'configuration: an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`.',
     ]);
   });
 
@@ -121,7 +121,7 @@ describe('an option that is not usable is reported', () => {
     expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true });
     expect(lines.sort()).toEqual([
       'configuration: expected `dispatcher` to be an undici dispatcher; the default is used.',
-      'configuration: expected `hideInputs` to be true or false; it is taken as true.',
+      'configuration: expected `hideInputs` to be true or false; true is used.',
       'configuration: expected `onDrop` to be a function; the default is used.',
       'configuration: expected `project` to be text; the default is used.',
       'configuration: expected `sampler` to be a function; the default is used.',
@@ -139,7 +139,7 @@ describe('an option that is not usable is reported', () => {
 
   it('and hides payloads that may have to be hidden', () => {
     expect(withEndpoint({}, { RUNSPAN_HIDE_INPUTS: 'sk-secret' })?.capture.hideInputs).toBe(true);
-    expect(lines).toEqual(['configuration: expected RUNSPAN_HIDE_INPUTS to be true or false; it is taken as true.']);
+    expect(lines).toEqual(['configuration: expected RUNSPAN_HIDE_INPUTS to be true or false; true is used.']);
     expect(withEndpoint({ redact: { paths: ['inputs.a'] } })?.capture.payload.redaction).toBe(hideAll);
     expect(lines[1]).toBe('configure: expected `redact` to be the result of redact(); every payload is hidden');
   });
@@ -180,7 +180,7 @@ describe('an option that is not usable is reported', () => {
     ['Off', false, false],
   ])('as `handleSignals`: %j is taken as %s', (handleSignals, expected, isValid) => {
     expect(withEndpoint({ handleSignals })?.handleSignals).toBe(expected);
-    const line = `configuration: expected \`handleSignals\` to be true or false; it is taken as ${expected}.`;
+    const line = `configuration: expected \`handleSignals\` to be true or false; ${expected} is used.`;
     expect(lines).toEqual(isValid ? [] : [line]);
   });
 });

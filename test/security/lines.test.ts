@@ -62,7 +62,7 @@ const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
   ['finds every run too large', { status: 413 }, {}],
   ['fails', { status: 500 }, {}],
   ['rejects the key', { status: 401 }, {}],
-  ['takes single runs only', { status: 404 }, {}],
+  ['accepts single runs only', { status: 404 }, {}],
   ['is slower than the application', { status: 202 }, { limits: { queueRuns: 1 } }],
   ['fails, with a redaction that throws', { status: 500 }, { redact: redact({ patterns: [/canary/], replace: fail }) }],
 ];
