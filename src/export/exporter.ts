@@ -101,8 +101,8 @@ export class Exporter implements RunSink {
   }
 
   /**
-   * Sends all records and waits until each record is delivered or dropped. Returns early if the service asks for a
-   * pause that is longer than the limit. Never rejects.
+   * Sends all records that were recorded before the call, and waits until each is delivered or dropped. Returns early if
+   * the service asks for a pause that is longer than the limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
