@@ -1,10 +1,11 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeEach, expect, test } from 'vitest';
 import { isInRun, tracedCall } from '../../src/clients/traced-call.ts';
 import { startRun, traceable, withRun } from '../../src/index.ts';
 import { recordRuns } from '../../src/testing.ts';
 
 const recorded = recordRuns();
 beforeEach(() => recorded.clear());
+afterAll(() => recorded.stop());
 
 const call = <Result>(make: () => Promise<Result>) =>
   tracedCall({ name: 'things.get', runType: 'tool', inputs: () => ({ id: 1 }) }, make);

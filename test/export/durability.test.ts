@@ -101,7 +101,7 @@ describe('with spill, ended runs go to disk', () => {
     expect(queued + inFlight).toBeGreaterThan(0);
     expect(spooled + queued + inFlight + dropped).toBe(12);
     expect(disk.bytes).toBeLessThanOrEqual(3_000 + 512);
-    expect(lines.join()).toMatch(/at its limit of \d+ bytes/);
+    expect(lines.join()).toMatch(/has reached its limit of \d+ bytes/);
   });
 });
 

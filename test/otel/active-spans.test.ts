@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startRun, traceable, withRun } from '../../src/index.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
@@ -81,6 +81,7 @@ describe('spans and traced functions in one trace', () => {
 
   test('runs below a span go to the exporter of its processor', async () => {
     const own = recordRuns();
+    onTestFinished(() => own.stop());
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
     await inSpan(tracer, 'span', () => inRun('run', () => inSpan(tracer, 'inner', soon)));
     expect(tree(own)).toEqual(['span', '  run', '    inner']);

@@ -242,6 +242,7 @@ describe('what is left out by the sampler', () => {
 describe('two processors', () => {
   test('with exporters of their own each have a whole tree, whatever the other leaves out', async () => {
     const [one, two] = [recordRuns(), recordRuns()];
+    for (const recorder of [one, two]) onTestFinished(() => recorder.stop());
     const { tracer } = setUp({
       processors: [
         new RunSpanProcessor({ exporter: one.exporter, shouldExport: ({ name }) => name !== 'a' }),
