@@ -17,8 +17,8 @@ import type { Run } from '../../src/run/run.ts';
 import type { RunOptions } from '../../src/run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
-import { compressions } from './compressions.ts';
 import { type Reply, type ScriptedService, type ServiceInfo, scriptedService, traffic } from './scripted-service.ts';
+import { threadWork } from './thread-work.ts';
 import { told } from './told.ts';
 import { virtualClock } from './virtual-timers.ts';
 
@@ -161,7 +161,7 @@ const QUIET_TURNS = 16;
 export async function settle(): Promise<void> {
   for (let quiet = 0, seen = traffic.count; quiet < QUIET_TURNS; quiet++) {
     await new Promise<void>((resolve) => setImmediate(resolve));
-    if (seen === traffic.count && compressions.pending === 0) continue;
+    if (seen === traffic.count && threadWork.pending === 0) continue;
     seen = traffic.count;
     quiet = 0;
   }

@@ -2,7 +2,7 @@
  * Import this before anything of `src/`: its timers are those of a virtual clock from then on, in this file of tests. The library
  * takes Node's timers once, when it is loaded, and the process gets them back at once.
  */
-import './compressions.ts';
+import './thread-work.ts';
 import './virtual-clock.ts';
 
 import { setTimer } from '../../src/base/timers.ts';
