@@ -8,7 +8,7 @@ import { followAsyncIterable, followIterator } from './iterator.ts';
 import {
   abandonment,
   isFollowed,
-  isObject,
+  isObjectOrFunction,
   type Method,
   type Settlement,
   type StreamObserver,
@@ -30,7 +30,7 @@ import {
  * Several calls may return the same promise, unless the function is `async`.
  */
 export function followResult(result: unknown, run: Run, plan: Plan): unknown {
-  if (!isObject(result)) {
+  if (!isObjectOrFunction(result)) {
     endWith(run, plan, result);
     return result;
   }
@@ -76,7 +76,7 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
   }
 
   fulfilled(value: unknown): void {
-    const follow = isObject(value) ? adapterFor(value) : undefined;
+    const follow = isObjectOrFunction(value) ? adapterFor(value) : undefined;
     if (follow === undefined) endWith(this.#run, this.#plan, value);
     else if (isFollowed(value as object, () => follow(value as object, this))) this.watch(value as object);
     else this.#run.end();

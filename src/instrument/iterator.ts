@@ -1,6 +1,13 @@
 import { reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
-import { isFollowed, isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
+import {
+  isFollowed,
+  isObjectOrFunction,
+  type Method,
+  replaceOwn,
+  type Settlement,
+  type StreamObserver,
+} from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
@@ -31,7 +38,7 @@ export function followAsyncIterable(iterable: object, observer: StreamObserver):
         observer.fail(thrown);
         throw thrown;
       }
-      if (!isObject(iterator) || (isIterator && iterator === this)) return iterator;
+      if (!isObjectOrFunction(iterator) || (isIterator && iterator === this)) return iterator;
       isTaken = true;
       const opened = iterator;
       if (isFollowed(opened, () => followIterator(opened, observer))) observer.watch(opened);
@@ -116,6 +123,6 @@ class Steps implements Settlement {
     if (step !== 'next') return;
     this.#observer = begin();
     // If `next` is called without its generator, `next` throws and there is no object to watch.
-    if (isObject(generator)) this.#observer?.watch(generator);
+    if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

@@ -115,7 +115,7 @@ export function defineOwn(object: object, key: PropertyKey, method: Method): boo
   }
 }
 
-export function isObject(value: unknown): value is object {
+export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 

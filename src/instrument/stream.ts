@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { followIterator } from './iterator.ts';
-import { isObject, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
+import { isObjectOrFunction, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
 /** Whether the value is a web stream, either native or implemented by a library. */
@@ -215,7 +215,7 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
   const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
-  if (!isObject(iterator) || iterator === stream) return iterator;
+  if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
   // With `preventCancel`, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);

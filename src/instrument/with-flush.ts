@@ -4,7 +4,7 @@ import { defaultLimits } from '../base/limits.ts';
 import { types } from '../base/node.ts';
 import { delay } from '../base/timers.ts';
 import { type FlushLimit, type FlushResult, flushLimitMs } from '../run/sink.ts';
-import { abandonment, isObject, type Method, type StreamObserver, type Watched } from './observer.ts';
+import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
 import { disguised, isClass } from './traceable.ts';
@@ -46,7 +46,7 @@ export function flushedAfter<Handler extends CallableFunction>(
         void call.flushed();
         throw thrown;
       }
-      const then = isObject(result) ? thenOf(result) : undefined;
+      const then = isObjectOrFunction(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
       // A result that is not a promise cannot be delayed, so the flush continues after the return.
       void call.ended(result);
@@ -117,7 +117,7 @@ class HandlerCall {
 
 function followBody(response: unknown, observer: BodyObserver): boolean {
   const body: unknown = (response as { body?: unknown } | null | undefined)?.body;
-  if (!isObject(body) || !isReadableStream(body) || body.locked || !Object.isExtensible(body)) return false;
+  if (!isObjectOrFunction(body) || !isReadableStream(body) || body.locked || !Object.isExtensible(body)) return false;
   if (!followReadableStream(body, observer)) return false;
   observer.watch(body);
   return true;
