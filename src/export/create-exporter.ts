@@ -100,7 +100,7 @@ export function preloadSoon(): void {
   if (isLoading) return;
   isLoading = true;
   setTimer(() => {
-    void Promise.allSettled([import('undici'), import('p-queue'), import('form-data-encoder')]);
+    void Promise.allSettled([import('undici'), import('form-data-encoder')]);
   }, PRELOAD_DELAY_MS).unref();
 }
 
