@@ -110,8 +110,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Sends all records so far and waits until they are settled. Returns false if this takes longer than `limitMs`, if a pause is
-   * longer than `limitMs`, or if the service refuses two probes for the same reason. A timer keeps the process alive.
+   * Sends all records so far and waits until they are settled. Returns false if this takes longer than `limitMs`, if a
+   * pause is longer than `limitMs`, or if the service refuses two probes for the same reason. A timer keeps the process
+   * alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;

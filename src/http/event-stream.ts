@@ -30,7 +30,7 @@ export class EventTooLongError extends Error {
  * Incomplete data at the end of the stream is not an event.
  */
 export class EventStream {
-  // Without `ignoreBOM`, Node 24 would remove a second byte order mark if the first chunk contains only the first.
+  // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after one.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;

@@ -93,7 +93,7 @@ export class PlainCheck {
     objects[0] = root;
     let waiting = 1;
     let level = 0;
-    // The previous key predicts the next key, also from one object to the next.
+    // Objects of one kind have their keys in the same order, so the previous key usually predicts the next key.
     let known = this.#first;
     let nodesLeft = nodes - 1;
     let charactersLeft = bytes;

@@ -32,7 +32,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// Classes of texts, determined by the first character.
+// Kinds of text. The first character of a text determines its kind.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;

@@ -8,7 +8,7 @@ import { isoTimestamp } from './time.ts';
 
 /**
  * An object whose properties are recorded. The second type accepts an `interface`, which has no index signature.
- * Promises and collections are type errors, because the caller of a promise probably forgot `await`.
+ * Promises and collections are type errors. A promise here usually means that `await` is missing.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
