@@ -47,7 +47,7 @@ export const isolated: readonly string[] = [
   ...inFolder('test/instrument', 'off-call', 'traceable'),
   ...inFolder('test/integrations', 'ai-transparency', 'anthropic-abandoned', 'openai-abandoned'),
   ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
-  ...inFolder('test/run', 'propagation', 'run-changes', 'run-hostile'),
+  ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
 ];
 
