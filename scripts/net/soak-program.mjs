@@ -29,6 +29,9 @@ const turn = traceable(
   { name: 'turn' },
 );
 
+const warnings = [];
+process.on('warning', ({ name, message }) => warnings.push(`${name}: ${message}`));
+
 let created = 0;
 let minute = 0;
 let callsUs = [];
@@ -53,7 +56,7 @@ process.send({ kind: 'recorded' });
 const flushed = await flush({ timeoutMs: 120_000 });
 const { open, queued, inFlight, sent, dropped, created: counted } = stats();
 process.send(
-  { kind: 'end', created, flushed, stats: { created: counted, open, queued, inFlight, sent, dropped } },
+  { kind: 'end', created, flushed, warnings, stats: { created: counted, open, queued, inFlight, sent, dropped } },
   () => process.exit(0),
 );
 

@@ -105,10 +105,11 @@ function shown(sample) {
 }
 
 function verdict(exitCode) {
-  const { created = 0, flushed, stats } = end ?? {};
+  const { created = 0, flushed, stats, warnings } = end ?? {};
   const arrived = ended.reduce((sum, each) => sum + each, 0);
   const facts = [
     ['the program ended with 0', exitCode === 0, exitCode],
+    ['Node printed no warning', warnings?.length === 0, JSON.stringify(warnings)],
     ['the last flush was complete', flushed?.ok === true, JSON.stringify(flushed)],
     ['every run has arrived with its end', arrived === created && created > 0, `${arrived} of ${created}`],
     ['the ledger says so too', stats?.sent === stats?.created && stats?.dropped === 0, JSON.stringify(stats)],

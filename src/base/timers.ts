@@ -23,9 +23,12 @@ export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => R
   return root.runInAsyncScope(fn, undefined, ...args);
 }
 
-/** Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. */
+/**
+ * Like `setTimeout`, but outside any async context. The timer keeps the process alive until `unref` is called. A
+ * negative `ms` counts as 0, because Node 24 and later print a warning for a negative number.
+ */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
-  return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, ms);
+  return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, Math.max(0, ms));
 }
 
 /** Like `setImmediate`, but outside any async context. Keeps the process alive until `unref` is called. */

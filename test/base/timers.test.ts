@@ -27,6 +27,15 @@ describe('timers', () => {
     const soon = new Promise((resolve) => setSoon(() => resolve('soon')));
     expect([await inTime, await soon]).toEqual(['in time', 'soon']);
   });
+
+  it('accept a time that has already passed, without a warning of Node', async () => {
+    const warn = vi.spyOn(process, 'emitWarning');
+    onTestFinished(() => warn.mockRestore());
+
+    await new Promise<void>((resolve) => setTimer(resolve, -0.5));
+    await delay(-0.5, undefined);
+    expect(warn).not.toHaveBeenCalled();
+  });
 });
 
 describe('outside', () => {
