@@ -119,7 +119,8 @@ function report(
         ['arrived', arrived],
         ['duplicates', server.duplicates],
         ['lost', created - arrived],
-        ['told as dropped', stats.dropped],
+        ['reported as dropped', stats.dropped],
+        ...Object.entries(stats.droppedByReason).map(([reason, runs]): [string, number] => [`  ${reason}`, runs]),
       ]),
       table('The process:', [
         ['samples', samples.length],
