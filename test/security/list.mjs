@@ -9,7 +9,7 @@ export const lines = [
   },
   {
     number: 2,
-    rule: 'A key has 1 to 512 printable ASCII characters, or tracing is off and one line says so without it. Headers of yours take the place of none that requests have of their own, in whatever case, and make no further ones.',
+    rule: 'A key has 1 to 8192 printable ASCII characters. If the key is invalid, tracing is off, and one log line says so without the key. The `headers` option cannot replace headers that the library sets, and cannot inject further headers.',
   },
   {
     number: 3,
