@@ -4,6 +4,7 @@ import type { Limits } from '../../../src/base/limits.ts';
 import { delay } from '../../../src/base/timers.ts';
 import { exporterFor } from '../../../src/export/create-exporter.ts';
 import { Ledger } from '../../../src/export/ledger.ts';
+import { forgetAtEnd } from '../../../src/export/process-end.ts';
 import type { ConfigureOptions, Durability } from '../../../src/export/settings.ts';
 import { resolveSettings, type Settings } from '../../../src/export/settings.ts';
 import type { SpoolFs } from '../../../src/export/spool/fs.ts';
@@ -33,10 +34,20 @@ export interface LifeParts {
 /** A process: once it is dead, what is left of it reaches neither a service nor the receiver of drops. */
 export class Life {
   readonly exporters: readonly Exporter[];
-  isDead = false;
+  #isDead = false;
 
   constructor(parts: LifeParts) {
     this.exporters = parts.services.map((service, index) => this.#exporter(service, index, parts));
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** The process no longer holds its exporters, so that many lives fit into memory. */
+  die(): void {
+    this.#isDead = true;
+    for (const exporter of this.exporters) forgetAtEnd(exporter);
   }
 
   #exporter(service: ModelService, index: number, parts: LifeParts): Exporter {
@@ -47,7 +58,7 @@ export class Life {
         spoolDir: MEMORY_SPOOL,
         limits: { ...LIMITS, ...parts.limits },
         dispatcher: this.#dispatcher(service),
-        onDrop: (...drop) => this.isDead || parts.onDrop(...drop),
+        onDrop: (...drop) => this.#isDead || parts.onDrop(...drop),
       },
       false,
     ) as Settings;
@@ -65,11 +76,11 @@ export class Life {
     const request = async ({ method, path, headers, body }: Dispatcher.RequestOptions): Promise<unknown> => {
       const bytes = await bytesOf(body);
       await turns(1);
-      if (this.isDead) return never();
+      if (this.#isDead) return never();
       const answer = service.answer({ method, path, headers: headers as Record<string, string>, body: bytes });
       await turns(1);
       // The exporter has a deadline for what does not answer.
-      if (this.isDead || answer === 'silence') return never();
+      if (this.#isDead || answer === 'silence') return never();
       if (answer === 'reset') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
       return { statusCode: answer.status, headers: answer.headers, body: Readable.from([Buffer.from('{}')]) };
     };

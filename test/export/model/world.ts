@@ -244,6 +244,7 @@ export class World {
     await this.close(0);
     await this.drain();
     if (!this.isEmpty) throw new Error('something is left that does not come to an end');
+    this.#now.life.die();
   }
 
   /** Lets the present process deliver what it can. */
@@ -359,7 +360,7 @@ export class World {
 
   #endLife(end: LifeRecord['end']): void {
     this.#now.end = end;
-    this.#now.life.isDead = true;
+    this.#now.life.die();
     this.#die();
     virtualClock.clear();
     const { text } = this.disk;
