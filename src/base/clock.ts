@@ -1,13 +1,13 @@
-// The original functions, so that fake timers in tests of an application do not stop the clock.
-/** Milliseconds since 1970 by the wall clock. */
+// These are the original functions, because the tests of an application may install fake timers.
+/** Returns the wall clock in milliseconds since 1970. */
 export const wallNowMs: () => number = Date.now;
-/** Milliseconds since an arbitrary moment, independent of the wall clock. */
+/** Returns milliseconds since an arbitrary moment. Changes of the wall clock have no effect. */
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
-/** Maximum deviation of timestamps from the wall clock in microseconds. A larger deviation is corrected. */
+/** Maximum deviation of timestamps from the wall clock, in microseconds. A larger deviation is corrected. */
 const DEVIATION_MAX_US = 20_000;
 
-/** Maximum jump back of the wall clock in microseconds that timestamps ignore. Timestamps follow a longer jump. */
+/** Timestamps follow the wall clock if the wall clock moves back by more than this number of microseconds. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**
@@ -27,19 +27,17 @@ export class Clock {
     this.#anchorUs = wallMs() * 1_000 - this.monotonicUs();
   }
 
-  /** Microseconds since an arbitrary moment, with fractions. */
+  /** Returns microseconds since an arbitrary moment, with fractions. */
   monotonicUs(): number {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp, given the current result of `monotonicUs`. */
+  /** Returns a new timestamp. The argument is the current result of `monotonicUs`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
-    // The wall clock has a resolution of 1 ms, so a deviation of up to 1 ms is normal.
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
     const us = Math.floor(this.#anchorUs + monotonicUs);
-    const isReset = this.#lastUs - us > BACKWARD_MAX_US;
-    this.#lastUs = isReset ? us : Math.max(this.#lastUs + 1, us);
+    this.#lastUs = this.#lastUs - us > BACKWARD_MAX_US ? us : Math.max(this.#lastUs + 1, us);
     return this.#lastUs;
   }
 
@@ -48,5 +46,5 @@ export class Clock {
   }
 }
 
-/** The clock of the process, which sets the timestamps and ids of live runs. */
+/** The clock of the process. Timestamps and ids of live runs come from this clock. */
 export const clock: Clock = new Clock();

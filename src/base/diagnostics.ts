@@ -1,7 +1,7 @@
 import { types } from './node.ts';
 import { visible } from './text.ts';
 
-/** The least severe level that is logged. `silent` logs nothing. */
+/** The least severe level that is logged. With `silent`, nothing is logged. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
@@ -12,11 +12,13 @@ export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: stri
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Maximum number of places that `warnOnce` remembers. Further places log nothing, so a loop cannot flood the log. */
+/** Maximum number of places that log a warning. `warnOnce` ignores further places, so a loop cannot flood the log. */
 const PLACES_MAX = 1_000;
 
-/** Maximum number of concealed values. The oldest value is removed first. Short values are not concealed. */
+/** Maximum number of concealed values. The oldest value is removed first. */
 const CONCEALED_MAX = 1_000;
+
+/** A shorter value is not concealed, because other words of a log line may contain the same characters. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
 const concealed = new Set<string>();
@@ -25,7 +27,7 @@ let log: Log = 'warn';
 let isLogSet = false;
 let calling = (call: () => void): void => call();
 
-/** Writes all log lines. Each log line contains neither payloads nor keys. */
+/** Writes all log lines of the library. A log line never contains a payload or an API key. */
 export const diagnostics = {
   /** Sets the destination of log lines for all exporters of the process. */
   setLog(to: Log): void {
@@ -33,7 +35,7 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /** Sets the function that calls the log function or the console. The composition root turns tracing off for the call. */
+  /** Sets the function that calls the log function or the console. Used to turn tracing off during the call. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
@@ -56,21 +58,21 @@ export const diagnostics = {
   warn: (message: string): void => print('warn', message),
   debug: (message: string): void => print('debug', message),
 
-  /** Logs a warning only the first time for each `place`. */
+  /** Logs a warning, unless an earlier warning had the same `place`. */
   warnOnce(place: string, message: string): void {
     if (places.has(place) || places.size >= PLACES_MAX) return;
     places.add(place);
     print('warn', message);
   },
 
-  /** Resets `warnOnce`. Only used by tests. */
+  /** Resets `warnOnce` in tests. */
   forgetPlaces: (): void => places.clear(),
 };
 
 let isPrinting = false;
 
 function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
-  // A traced log function could otherwise cause an endless loop of log lines.
+  // A log function that is traced may log again, which would start an endless loop.
   if (isPrinting || (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log))) return;
   isPrinting = true;
   try {
@@ -84,13 +86,13 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
       if (types.isPromise(result)) result.catch(() => {});
     });
   } catch {
-    // The log function failed, so the failure cannot be reported.
+    // The log function threw, so no log line can report the error.
   } finally {
     isPrinting = false;
   }
 }
 
-/** Redacts concealed values and URL credentials, which messages of other libraries may contain. */
+/** Redacts concealed values and URL credentials, because error messages of other libraries may contain secrets. */
 function withoutSecrets(message: string): string {
   let shown = message.replace(/(?<=:\/\/)[^\s/?#@]{1,1024}@/g, '[Redacted]@');
   for (const value of concealed) shown = shown.replaceAll(value, '[Redacted]');

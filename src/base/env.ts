@@ -1,7 +1,7 @@
 /** The version of the package. A test compares it with package.json. */
 export const version = '0.1.0';
 
-/** All environment variables that the package reads. `docs/configuration.md` documents them. */
+/** The environment variables that the package reads. `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
@@ -56,15 +56,15 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
 }
 
 /**
- * Whether the endpoint, key and workspace are read from LangSmith's variables. True if LangSmith tracing is on and no
- * `RUNSPAN_` variable sets the endpoint, key or workspace.
+ * Whether the endpoint, API key and workspace are read from LangSmith's variables. True if LangSmith's variables turn
+ * tracing on and no `RUNSPAN_` variable sets the endpoint, API key or workspace.
  */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
   return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
-/** Returns the trimmed value, or undefined if the variable is unset or empty. Only this file reads `process.env`. */
+/** Returns the trimmed value of a variable, or undefined if the variable is unset or empty. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }

@@ -1,4 +1,4 @@
-/** All error codes and their conditions. A test compares the table with `docs/errors.md`. */
+/** The meaning of each error code. A test compares this table with `docs/errors.md`. */
 export const errorCodes = {
   RUNSPAN_INVALID_OPTION: 'An option has the wrong type or a value that is out of range.',
   RUNSPAN_RUN_NOT_FOUND: 'The recorder has no run with this name, or has several.',
@@ -34,7 +34,7 @@ export type ErrorCode = keyof typeof errorCodes;
 
 /**
  * The base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. `code` is
- * stable across versions, but `message` is not. `cause` is the underlying error, if there is one.
+ * stable across versions, but `message` is not. `cause` is the underlying error, if any.
  */
 export class RunspanError extends Error {
   override readonly name: string = 'RunspanError';

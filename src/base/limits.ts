@@ -1,55 +1,56 @@
 /** All configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Milliseconds from queueing a run to sending its batch, so that a batch can collect more runs. */
+  /** Milliseconds that the first run of a batch waits in the queue, so that more runs join the batch. */
   lingerMs: number;
   /**
-   * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. Later, the
-   * start is sent without the end. With 0, a start is sent after `lingerMs`. `flush` sends all starts.
+   * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. If the run
+   * is still open after this time, the start is sent alone. With 0, a start waits only `lingerMs`. `flush` sends all
+   * starts immediately.
    * `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
-  /** Maximum number of runs per request. The `/info` response of the service overrides this limit. */
+  /** Maximum number of runs per request, unless the `/info` response sets another limit. */
   batchRuns: number;
   /** Maximum body bytes per request, unless the `/info` response sets another limit. A larger run is sent alone. */
   batchBytes: number;
-  /** Maximum number of concurrent requests. Further batches wait in the queue. */
+  /** Maximum number of concurrent requests. At the limit, runs wait in the queue. */
   requestsInFlight: number;
   /** Maximum number of undelivered runs. At the limit, new traces are refused and counted as `queue_full`. */
   queueRuns: number;
-  /** Like `queueRuns`, but limits the bytes of runs and request bodies. Text counts one byte per character. */
+  /** Maximum bytes of undelivered runs, at one byte per character of text. At the limit, new traces are refused. */
   queueBytes: number;
-  /** Maximum nesting depth of one payload. Deeper values are replaced by a marker. */
+  /** Maximum nesting depth of one payload. A marker replaces deeper values. */
   payloadDepth: number;
-  /** Maximum number of items in an array or keys in an object. Further items and keys are replaced by a marker. */
+  /** Maximum number of items per array and of keys per object. A marker replaces further items and keys. */
   payloadWidth: number;
-  /** Maximum number of values in one payload. Further values are replaced by a marker. */
+  /** Maximum number of values in one payload. A marker replaces further values. */
   payloadNodes: number;
-  /** Maximum characters of text in one payload. Long text is cut in the middle, with a marker. */
+  /** Maximum characters of text in one payload. A marker replaces the middle of a longer text. */
   payloadBytes: number;
   /** Maximum total bytes of the attachments of one run. An attachment beyond the limit is left out and logged. */
   attachmentBytes: number;
   /**
-   * Maximum number of open runs. Beyond the limit, the oldest open run is sent as incomplete. When the application
-   * calls `end` for this run, the end is sent too.
+   * Maximum number of open runs. Beyond the limit, the oldest open run is sent as incomplete. If the run ends later,
+   * its end is sent too.
    */
   openRuns: number;
-  /** Age in milliseconds at which an open run is sent as incomplete. `end` sends the end later. */
+  /** Age in milliseconds at which an open run is sent as incomplete. If the run ends later, its end is sent too. */
   openRunAgeMs: number;
-  /** Milliseconds after which the run of an unread stream, generator or lazy thenable ends as interrupted. */
+  /** Milliseconds without a read after which the run of a stream, generator or lazy thenable ends as interrupted. */
   streamIdleMs: number;
-  /** Maximum milliseconds to establish a connection. */
+  /** Maximum milliseconds to open a connection. */
   connectTimeoutMs: number;
   /** Maximum milliseconds of a request, from connecting to the last byte of the response. */
   requestTimeoutMs: number;
-  /** Back-off in milliseconds after the first failure. Each further failure doubles the back-off, with full jitter. */
+  /** Back-off in milliseconds after the first failure, with full jitter. Each further failure doubles the back-off. */
   retryDelayMs: number;
   /** Maximum back-off in milliseconds. */
   retryDelayMaxMs: number;
   /** Age in milliseconds at which an undelivered run is dropped. Pauses that the service requested are not counted. */
   ageMs: number;
-  /** Milliseconds of an outage after which waiting runs are written to disk, if `durability` allows storage on disk. */
+  /** Milliseconds of an outage after which waiting runs are written to disk. Not used if `durability` is `memory`. */
   spillAfterMs: number;
-  /** Maximum bytes on disk per process. Beyond the limit, runs stay in memory. */
+  /** Maximum bytes on disk per process. At the limit, runs stay in memory. */
   spoolBytes: number;
   /** Age in milliseconds at which a run on disk is dropped. */
   spoolAgeMs: number;

@@ -2,7 +2,7 @@ import { RunspanError } from './errors.ts';
 import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
-/** The check of an option. `expected` describes valid values. Errors about a `secret` do not show the value. */
+/** The check of an option. `expected` describes valid values. An error about a `secret` option does not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
@@ -16,8 +16,8 @@ export interface OptionMistake {
 }
 
 /**
- * Copies the own properties of `given` that pass their check. Calls `onMistake` for every other property. Known options
- * that are undefined are left out.
+ * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and for options
+ * that are not an object. A known option that is undefined is left out.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -40,16 +40,16 @@ export function validOptions<Options extends object>(
         continue;
       }
     } catch {
-      // The getter of the option or its check threw.
+      // The getter or the check of the option threw.
     }
     onMistake({ name, value, check });
   }
   return valid;
 }
 
-const UNREADABLE = Symbol('a property that throws when it is read');
+const UNREADABLE = Symbol('unreadable');
 
-/** Like `validOptions`, but throws a RunspanError for the first mistake. `what` names the options in the message. */
+/** Like `validOptions`, but throws a RunspanError for the first invalid option. `what` names the options in the message. */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,
@@ -61,7 +61,7 @@ export function checkedOptions<Options extends object>(
 }
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {
-  // The caller may have passed an API key instead of the options, so text is not shown.
+  // A string is not shown, because the caller may have passed an API key instead of the options.
   if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
   if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
   const [expected, , kind] = check;
@@ -79,7 +79,7 @@ export const WHOLE_FROM_1: Check = [
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 
-/** Returns a check for whole numbers in a range, for example for ports. */
+/** Returns a check for whole numbers from `least` to `most`. */
 export function wholeFrom(least: number, most: number): Check {
   return [
     `a whole number from ${least} to ${most}`,
@@ -88,15 +88,11 @@ export function wholeFrom(least: number, most: number): Check {
 }
 
 /**
- * Whether a host name without a port always refers to this machine. True for `localhost`, 127.0.0.0/8, and `::1` with
- * or without brackets. Other names are not resolved.
+ * Whether a host name without a port always refers to this machine. True for `localhost`, for addresses in 127.0.0.0/8,
+ * and for `::1` with or without brackets. Other names are not resolved.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
-  return (
-    name === 'localhost' ||
-    name === '::1' ||
-    name === '[::1]' ||
-    (name.startsWith('127.') && nodeModule('node:net').isIPv4(name))
-  );
+  if (name.startsWith('127.')) return nodeModule('node:net').isIPv4(name);
+  return name === 'localhost' || name === '::1' || name === '[::1]';
 }

@@ -5,8 +5,8 @@ export interface Slot<Value> {
 }
 
 /**
- * Creates a slot that stores values in a private field of the objects. Other code cannot see or copy the field. A
- * `WeakMap` is several times slower per object, mostly because of garbage collection.
+ * Creates a slot that stores each value in a private field of the object. Other code cannot see or copy the field. A
+ * `WeakMap` would be several times slower per object, mostly because of garbage collection.
  */
 export function makeSlot<Value>(): Slot<Value> {
   return class Field extends Identity {

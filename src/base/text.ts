@@ -2,7 +2,7 @@ import { types } from './node.ts';
 
 /**
  * Converts any value to text for a message. Never throws. Returns a placeholder if the conversion fails, for example
- * for a revoked proxy. For an array, returns only the length, because the text of nested arrays is unbounded.
+ * for a revoked proxy. The text of an array is only its length, because the text of nested arrays has no limit.
  */
 export function safeText(value: unknown): string {
   try {
@@ -21,9 +21,9 @@ const JOINED_SCRIPTS = 'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya S
 const JOINED_LETTER = JOINED_SCRIPTS.replace(/(\w+) ?/g, String.raw`\p{sc=$1}`);
 
 /**
- * Matches control characters (ANSI sequences start with one), line and paragraph separators, lone surrogates, and
- * format characters (Unicode category Cf), which hide or reorder text. Does not match joiners within an emoji or within
- * a word in one of the `JOINED_SCRIPTS`.
+ * Returns a pattern that matches control characters, line and paragraph separators, lone surrogates, and format
+ * characters (Unicode category Cf), which hide or reorder text. The pattern does not match joiners within an emoji or
+ * within a word in one of the `JOINED_SCRIPTS`.
  */
 function unsafePattern(): RegExp {
   compiledPattern ??= new RegExp(
@@ -48,10 +48,10 @@ export function visible(text: string): string {
   );
 }
 
-/** Like `visible`, but for JSON text. Uses JSON escapes, so the parsed value does not change. */
+/** Like `visible`, but with JSON escapes, so that the parsed value of a JSON text does not change. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
-    // JSON escapes line breaks within strings, so a raw line break is whitespace between values.
+    // A line break in JSON text is white space between values, because strings contain line breaks only as escapes.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }
@@ -68,7 +68,7 @@ function unitEscapeOf(unit: string): string {
 
 /**
  * Returns the message, the code or the text of a thrown value, on one line with at most 300 characters. For an
- * AggregateError, for example of a host with two addresses, returns the message of the first error.
+ * AggregateError, for example after a connection to each address of a host failed, uses the first error.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -83,7 +83,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value in a message. Text is truncated. An object is shown only by its kind, without payloads. */
+/** Describes a value in a message. A string is truncated. For an object, returns only the kind, never the content. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -93,7 +93,7 @@ export function shown(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
 
-/** Returns `null`, `a list` for an array, or the `typeof` of any other value. */
+/** Returns `null` for null, `a list` for an array, or the `typeof` of any other value. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
@@ -104,7 +104,7 @@ export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
-/** Whether a value is an array. Unlike `Array.isArray`, returns false for a revoked proxy. */
+/** Like `Array.isArray`, but returns false for a revoked proxy instead of throwing. */
 function isList(value: object): boolean {
   try {
     return Array.isArray(value);

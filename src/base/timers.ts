@@ -1,14 +1,14 @@
 import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
 
-// The original functions, so that fake timers in tests of an application do not stop delivery.
+// These are the original functions, because fake timers in the tests of an application would stop delivery.
 const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = globalThis.clearTimeout;
 
 /**
- * An async resource without context. A new resource captures the current context, for example of a request that imports
- * the library. Node has no function that leaves all contexts, so the context is removed from the resource. Depending on
- * the Node version, the resource has one property per AsyncLocalStorage or one property for all contexts.
+ * An async resource without context. A new resource captures the current context, for example the context of a request
+ * whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes the
+ * captured context. The names of the properties depend on the Node version.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -16,8 +16,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Background work often starts during a call of the application. In the
- * async context of that call, the work would be traced and would retain data of the request.
+ * Calls a function outside any async context. Delivery often starts during a call of the application. If delivery kept
+ * the async context of that call, delivery would be traced and would keep the data of the call in memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);
@@ -36,7 +36,10 @@ export function setSoon(callback: () => void): NodeJS.Immediate {
   return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
 }
 
-/** Resolves after `ms`, or rejects when `signal` is aborted. Keeps the process alive only if `holdsProcess` is true. */
+/**
+ * Resolves after `ms` milliseconds, or rejects when `signal` is aborted. Keeps the process alive only if `holdsProcess`
+ * is true.
+ */
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
@@ -54,18 +57,19 @@ export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess 
   });
 }
 
-/** The part of OpenTelemetry's registered context manager that `withoutTracing` uses. */
+/** The methods of OpenTelemetry's context manager that `withoutTracing` calls. */
 interface ContextManager {
   active(): { setValue(key: symbol, value: unknown): object };
   with<Result>(context: object, fn: () => Result): Result;
 }
 
-// All copies of the OpenTelemetry API 1.x share this registry. The OpenTelemetry SDK stores the flag of
-// `suppressTracing()` under this key. Reading the registry and the flag requires no OpenTelemetry package.
+/** The key of the registry that all copies of the OpenTelemetry API 1.x share. */
 const API = Symbol.for('opentelemetry.js.api.1');
+
+/** The context key that `suppressTracing()` of the OpenTelemetry SDK sets. */
 export const SUPPRESS_TRACING: symbol = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
-/** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library never become spans. */
+/** Calls `fn` with OpenTelemetry tracing suppressed, so that requests of the library are not recorded as spans. */
 export function withoutTracing<Result>(fn: () => Result): Result {
   const manager = (globalThis as { [API]?: { context?: ContextManager } })[API]?.context;
   if (manager === undefined) return fn();
