@@ -1,12 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, validOptions } from '../base/options.ts';
 import { kindOf } from '../base/text.ts';
 import type { Project } from './encoded-run.ts';
 import { isRunId } from './ids.ts';
 import type { RunType, UsageMetadata } from './record.ts';
 import { type Fields, TAGS_MAX } from './run-fields.ts';
-import type { CapturePolicy, RunSink } from './sink.ts';
+import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
 
 /** Options that hide payloads of a run, even if the exporter records payloads. */
 export interface Hiding {
@@ -136,6 +137,16 @@ export function usableOptions<Options extends object>(
   return Object.assign(valid ?? ({} as Partial<Options>), hiding);
 }
 
+const flushChecks: Checks<FlushLimit> = {
+  timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
+};
+
+/** Returns the `timeoutMs` of a limit, or `defaultMs` if `timeoutMs` is missing or invalid. Log lines name `place`. */
+export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
+  const { timeoutMs = defaultMs } = usableOptions(place, limit, flushChecks);
+  return Math.min(timeoutMs, DELAY_MAX_MS);
+}
+
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
   /** The part of the log line that describes the effect of the option. Empty if the option has no effect. */
@@ -146,40 +157,24 @@ export interface ForeignOption {
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
-const INPUTS: Hiding = { hideInputs: true };
-const OUTPUTS: Hiding = { hideOutputs: true };
-const BOTH: Hiding = { ...INPUTS, ...OUTPUTS };
-
-/**
- * Options of other libraries, with the payloads that each option hides and the corresponding runspan options. Option
- * names are in lower case, without `_` and without a final `s`.
- */
-const FOREIGN: Readonly<Record<string, readonly [hiding: Hiding | undefined, ...instead: string[]]>> = {
-  runtype: [undefined, 'runType'],
-  projectname: [undefined, 'project'],
-  sessionname: [undefined, 'project'],
-  sessionid: [undefined, 'projectId'],
-  aggregator: [undefined, 'aggregate'],
-  client: [undefined, 'exporter'],
-  apiurl: [undefined, 'endpoint'],
-  baseurl: [undefined, 'endpoint'],
-  apikey: [undefined, 'apiKey'],
-  workspaceid: [undefined, 'workspaceId'],
-  tracingenabled: [BOTH, 'enabled', 'tracing'],
-  processinput: [INPUTS],
-  hideinput: [INPUTS, 'hideInputs'],
-  captureinput: [INPUTS],
-  recordinput: [INPUTS],
-  processoutput: [OUTPUTS],
-  hideoutput: [OUTPUTS, 'hideOutputs'],
-  captureoutput: [OUTPUTS],
-  recordoutput: [OUTPUTS],
-  mask: [BOTH],
-  anonymizer: [BOTH],
-  redact: [BOTH],
+/** Options of other libraries that have another name in runspan. Keys are in lower case, without `_` and a final `s`. */
+const RENAMED: Readonly<Record<string, string>> = {
+  runtype: 'runType',
+  projectname: 'project',
+  sessionname: 'project',
+  sessionid: 'projectId',
+  aggregator: 'aggregate',
+  client: 'exporter',
+  apiurl: 'endpoint',
+  baseurl: 'endpoint',
+  apikey: 'apiKey',
+  workspaceid: 'workspaceId',
 };
 
-/** Options that hide payloads if they are false. All other options hide payloads if they are truthy. */
+/** Options of other libraries that hide payloads: both payloads, or only the payload in the name. */
+const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
+
+/** Options of other libraries that hide payloads if they are false. All other options hide payloads if they are truthy. */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
@@ -193,26 +188,33 @@ export function foreignOption(
   isKnown: (name: string) => boolean,
 ): ForeignOption | undefined {
   const spelling = name.replaceAll('_', '').toLowerCase().replace(/s$/, '');
-  const [hiding, ...ours] = (Object.hasOwn(FOREIGN, spelling) && FOREIGN[spelling]) || [];
-  const instead = ours.find(isKnown) ?? (hiding && optionFor(hiding, spelling, isKnown));
-  if (instead === undefined) return undefined;
-  const isHiding = hiding !== undefined && asksForHiding(given, name, SWITCH.test(spelling));
-  if (!isHiding) return { effect: '', instead, hiding: undefined };
+  const renamed = Object.hasOwn(RENAMED, spelling) ? RENAMED[spelling] : undefined;
+  if (renamed !== undefined) return isKnown(renamed) ? { effect: '', instead: renamed, hiding: undefined } : undefined;
+  const found = HIDING.exec(spelling);
+  if (found === null) return undefined;
+  const payload = found[1] as 'input' | 'output' | undefined;
+  const instead = hidingOption(spelling, payload, isKnown);
+  if (!asksForHiding(given, name, SWITCH.test(spelling))) return { effect: '', instead, hiding: undefined };
   if (instead === 'enabled') return { effect: ', so the calls are not traced', instead, hiding: { enabled: false } };
-  return { effect: `, so no ${payloadsOf(hiding).join(' or ')} are recorded`, instead, hiding };
+  const hiding: Hiding = {};
+  if (payload !== 'output') hiding.hideInputs = true;
+  if (payload !== 'input') hiding.hideOutputs = true;
+  const payloads = payload === undefined ? 'inputs or outputs' : `${payload}s`;
+  return { effect: `, so no ${payloads} are recorded`, instead, hiding };
 }
 
-/** Returns the name of the runspan option that hides the payloads in `hiding`. */
-function optionFor(hiding: Hiding, spelling: string, isKnown: (name: string) => boolean): string {
-  if (spelling === 'tracingenabled') return 'enabled` of `traceable';
-  const [payload, ...others] = payloadsOf(hiding);
+/** Returns the name of the runspan option that hides the payload, or both payloads if `payload` is undefined. */
+function hidingOption(
+  spelling: string,
+  payload: 'input' | 'output' | undefined,
+  isKnown: (name: string) => boolean,
+): string {
+  if (spelling === 'tracingenabled') return ['enabled', 'tracing'].find(isKnown) ?? 'enabled` of `traceable';
+  const hide = payload === 'input' ? 'hideInputs' : 'hideOutputs';
+  if (spelling.startsWith('hide') && isKnown(hide)) return hide;
   // Only `traceable` has the options `inputs` and `outputs`, which select the recorded payloads.
-  if (isKnown('aggregate') && payload !== undefined && others.length === 0) return payload;
+  if (payload !== undefined && isKnown('aggregate')) return `${payload}s`;
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
-}
-
-function payloadsOf(hiding: Hiding): string[] {
-  return Object.keys(hiding).map((name) => name.slice('hide'.length).toLowerCase());
 }
 
 /** Whether the value of an option requests hiding. True if the getter of the option throws. */

@@ -1,8 +1,3 @@
-import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
-import { DELAY_MAX_MS } from '../base/limits.ts';
-import { type Checks, type OptionMistake, validOptions } from '../base/options.ts';
-import { shown } from '../base/text.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 
@@ -123,31 +118,4 @@ export function overrideSink(sink: RunSink): () => void {
     const at = overrides.lastIndexOf(sink);
     if (at >= 0) overrides.splice(at, 1);
   };
-}
-
-const FLUSH_CHECKS: Checks<FlushLimit> = {
-  timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
-};
-
-/**
- * Returns `timeoutMs` of a `FlushLimit`, or `defaultMs` if `timeoutMs` is missing or invalid. The result is at most
- * `DELAY_MAX_MS`. Logs an invalid limit and an unknown option once. `caller` names the called function in log lines.
- */
-export function flushLimitMs(caller: string, limit: unknown, defaultMs: number): number {
-  if (limit === undefined) return defaultMs;
-  const report = ({ name, value, check }: OptionMistake): void => {
-    if (name !== undefined && check === undefined) {
-      // A key in another format may contain application data, which must not be logged.
-      const option = /^[a-z]{1,40}$/i.test(name) ? `\`${name}\`` : 'something else';
-      diagnostics.warnOnce(`${caller} option`, `${caller}: expected { timeoutMs }, got ${option}; left out.`);
-      return;
-    }
-    const got = `${name === undefined ? '' : '`timeoutMs` '}${shown(value)}`;
-    diagnostics.warnOnce(
-      `${caller} limit`,
-      `${caller}: expected { timeoutMs } with a number from 0, got ${got}; the limit is ${defaultMs / 1_000} seconds.`,
-    );
-  };
-  const given = guard('flush', () => validOptions<FlushLimit>(limit, FLUSH_CHECKS, report));
-  return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
 }

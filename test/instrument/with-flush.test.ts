@@ -126,16 +126,16 @@ describe('the time limit of the flush', () => {
   });
 
   it.each<[unknown, string]>([
-    [{ timeoutMs: -1 }, ' with a number from 0, got `timeoutMs` the number -1; the limit is 2 seconds'],
-    [{ timeoutMs: '5' }, ' with a number from 0, got `timeoutMs` "5"; the limit is 2 seconds'],
-    [{ timeoutMs: Number.NaN }, ' with a number from 0, got `timeoutMs` the number NaN; the limit is 2 seconds'],
-    [null, ' with a number from 0, got null; the limit is 2 seconds'],
-    [500, ' with a number from 0, got the number 500; the limit is 2 seconds'],
-    [{ timeoutMS: 5 }, ', got `timeoutMS`; left out'],
+    [{ timeoutMs: -1 }, 'expected `timeoutMs` to be a number from 0'],
+    [{ timeoutMs: '5' }, 'expected `timeoutMs` to be a number from 0'],
+    [{ timeoutMs: Number.NaN }, 'expected `timeoutMs` to be a number from 0'],
+    [null, 'expected the options to be an object, got null'],
+    [500, 'expected the options to be an object, got number'],
+    [{ timeoutMS: 5 }, 'unknown option `timeoutMS`'],
   ])('is the default if the options are invalid, and one line is logged: %j', (options, complaint) => {
     const lines = told();
     expect(limitFor(options)).toBe(2_000);
-    expect(lines).toEqual([`warn: withFlush: expected { timeoutMs }${complaint}.`]);
+    expect(lines).toEqual([`warn: withFlush: ${complaint}; left out.`]);
   });
 
   it.each([
