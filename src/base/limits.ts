@@ -5,8 +5,7 @@ export interface Limits {
   /**
    * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. If the run
    * is still open after this time, the start is sent alone. With 0, a start waits only `lingerMs`. `flush` sends all
-   * starts immediately.
-   * `RUNSPAN_START_DELAY_MS`
+   * starts immediately. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
   /** Maximum number of runs per request, unless the `/info` response sets another limit. */

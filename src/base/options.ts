@@ -2,7 +2,7 @@ import { RunspanError } from './errors.ts';
 import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
-/** The check of an option. `expected` describes valid values. An error about a `secret` option does not show the value. */
+/** The check of an option. `expected` describes valid values. Errors about a `secret` option do not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
@@ -16,8 +16,8 @@ export interface OptionMistake {
 }
 
 /**
- * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and for options
- * that are not an object. A known option that is undefined is left out.
+ * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and also if
+ * `given` is not an object. A known option that is undefined is left out.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -49,7 +49,7 @@ export function validOptions<Options extends object>(
 
 const UNREADABLE = Symbol('unreadable');
 
-/** Like `validOptions`, but throws a RunspanError for the first invalid option. `what` names the options in the message. */
+/** Like `validOptions`, but throws a RunspanError for the first mistake. `what` names the options in the message. */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,

@@ -5,46 +5,45 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * The position in the run tree where nested runs start. The context is a plain frozen object, stored under a global
- * symbol, so that all copies of the package in a process build one tree. A copy ignores the `owner` of a context that
- * another copy created.
+ * The parent of runs that start, and the fields that these runs inherit. Contexts are plain frozen objects that all
+ * copies of the package in a process share, so runs of different copies form one tree.
  */
 export interface RunContext {
-  /** Undefined if the context only sets an exporter. A run that starts in this context then starts a new trace. */
+  /** The run id of the parent. Undefined if the context only sets an exporter, so a run starts a new trace. */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
   readonly project: Project | undefined;
-  /** Tags and metadata that nested runs inherit. Metadata values are JSON text. */
   readonly tags: readonly string[] | undefined;
+  /** Metadata values are JSON text. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
-  /** Whether the sink refused the run. The sink then refuses nested runs too. */
+  /** Whether the sink refused the parent. The sink refuses nested runs too. */
   readonly refused: boolean;
-  /** False if sampling left out the trace. */
+  /** Whether sampling records the trace. */
   readonly sampled: boolean;
-  /** The sink of nested runs, if it differs from the sink of this run. */
+  /** The sink of nested runs. Undefined if nested runs use the sink of the owner. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context became current. */
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** The `RunOwner` that records the run. Ignored if the owner belongs to another copy of the package. */
+  /** The `RunOwner` of the parent. Ignored if another copy of the package created the owner. */
   readonly owner: object | undefined;
 }
 
-/** Identifies this copy of the package. */
+/** Identifies this copy of the package. A process may load several copies. */
 export const PACKAGE_COPY: object = Object.freeze({});
 
-/** The object that records a run, for example a `Run`, an OpenTelemetry span or a run of another process. */
+/** The object that records a run, for example a `Run` or an OpenTelemetry span. */
 export interface RunOwner {
-  /** The `PACKAGE_COPY` of the package copy that created this owner. */
+  /** The `PACKAGE_COPY` of the copy that created this owner. */
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
   /** The model call that the run records. Undefined if the run has ended or is not a model call. */
   readonly modelCall: ModelCall | undefined;
 }
 
-/** Identifies a model call by facts that are known when the call starts. */
+/** The fields that identify a model call. All fields are known when the call starts. */
 export interface ModelCall {
   readonly runType: RunType;
   /** The requested model. */
@@ -53,10 +52,10 @@ export interface ModelCall {
   readonly scope?: string | undefined;
 }
 
-/** Whether a run is sent, was refused by its sink, or was left out by sampling. */
+/** A run is sent (`kept`), refused by its sink (`refused`), or left out by sampling (`sampledOut`). */
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
+/** Returns the context of a run. Nested runs inherit the tags and metadata of `from`. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -89,7 +88,7 @@ export function remoteContext(
   return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
-/** Returns a copy of `context` whose nested runs go to `exporter`. */
+/** Returns a copy of `context` that sends nested runs to `exporter`. */
 export function contextTo(exporter: RunSink, context: RunContext | undefined): RunContext {
   return Object.freeze({ ...(context ?? rootContext), exporter });
 }
@@ -123,7 +122,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Returns the tags and metadata that a run inherits. Returns none if `sink` differs from the sink of the parent. */
+/** Returns the tags and metadata that a run inherits. A run with another sink than its parent inherits nothing. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
@@ -134,23 +133,23 @@ export function inheritedFrom(
 }
 
 /**
- * Returns the model call of the parent run if the parent run is open and has the same sink. A nested call of the same
- * type and model is assumed to be the same call, recorded by a second instrumentation. For example, a wrapped client
- * may call a patched method. The outer record is kept, because it has the application's request and result. Sibling
- * runs are never compared, because concurrent calls of one model look alike.
+ * Returns the model call of the parent run if the parent run is open and has the same sink. Used to record a model call
+ * once if two instrumentations see the call, for example if a wrapped client calls a patched method. Only the outer run
+ * is recorded, because the outer run has the application's request and result. Sibling runs are never compared, because
+ * concurrent calls of one model look alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
   return owner?.sink === sink ? owner.modelCall : undefined;
 }
 
-/** Returns the model call of a run with this type and metadata, or undefined if the metadata has no model. */
+/** Returns the model call of a run. Returns undefined if the metadata contains no model name. */
 export function modelCall(runType: RunType | undefined, metadata: object | undefined): ModelCall | undefined {
   const model: unknown = metadata && Reflect.get(metadata, 'ls_model_name');
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Whether two records describe one model call. Nested spans of one instrumentation scope describe different calls. */
+/** Whether two runs record one model call. Nested spans of one instrumentation scope record different calls. */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;
@@ -178,7 +177,7 @@ export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
 
-/** Replaces the span that an SDK started for a call with the run that records the call. */
+/** Records the run of `context` instead of a span that an SDK started for the same call. */
 export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }
@@ -195,27 +194,24 @@ export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** Returns the innermost context of a run or a framework step, ignoring spans. */
+/** Returns the context of the current run or of the active framework step, whichever is inner. Ignores spans. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
 }
 
-/** Returns the inner context. A step that was active before the run became current is outside the run. */
+/** Returns the inner of two contexts. A step that was active before the run became current is the outer context. */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
-/**
- * Returns the innermost context of a run or a span. A span that was active before the run became current is outside the
- * run. Any other active span is inside the run.
- */
+/** Returns the context for a run that starts now: of the current run or of the active span, whichever is inner. */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
   return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
 }
 
-/** Like `currentContext`, but uses `parentSpan` as the active span. */
+/** Returns the inner of two contexts. A span that was active before the run became current is outside the run. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,
@@ -246,12 +242,12 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** The context with tracing off. `sampled` is false, so runs with their own exporter are not recorded either. */
+/** The context with tracing off. `sampled` is false, so that a run with its own exporter is not recorded either. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**
- * Calls a tracing callback, for example `sampler`, with tracing off in the callback and in all work that the callback
- * starts. If the callback were traced, its run would call the callback again, endlessly.
+ * Calls a tracing callback, for example `sampler`, with tracing off. If the callback were traced, its run would call
+ * the callback again, without end.
  */
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(untracedContext, () => fn(...args));

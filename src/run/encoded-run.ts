@@ -6,21 +6,18 @@ import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
 
-/** The name of a project, or an object with the project id. A request contains either the name or the id. */
+/** The name of a project, or an object with the id of the project. */
 export type Project = string | { readonly id: string };
 
-/** Returns the name or the id of a project. */
 export function projectText(project: Project): string {
   return typeof project === 'string' ? project : project.id;
 }
 
-/** The fields that are known when a run starts. */
 interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' | 'runType' | 'tags' | 'metadata'>> {
   readonly startUs: number;
   readonly parent: ParentRun | undefined;
 }
 
-/** The parent fields that determine the position of a run in the trace. */
 interface ParentRun {
   readonly id: string | undefined;
   readonly traceId: string | undefined;
@@ -29,27 +26,25 @@ interface ParentRun {
 }
 
 /**
- * The record of a run, from the start to the delivery of the run. Payloads are encoded as JSON text when the
- * application passes the values. Later changes of the values therefore have no effect, and the record retains no
- * application objects. `Run` sets the end fields, and the sink may clear delivered payloads.
+ * The record of a run, from the start of the run until delivery. Payloads are JSON text, encoded when the application
+ * passes a value, so a later change of the value has no effect.
  *
- * To add a field, extend this class, `mainJson` and `parseMainJson`. The exporter, the spool and `recordRuns` use all
- * three.
+ * A new field belongs in this class, in `mainJson` and in `parseMainJson`.
  */
 export class EncodedRun {
   readonly id: string;
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  /** ISO 8601 timestamp in UTC with microseconds. `endTime` has the same format. */
+  /** ISO 8601 timestamp in UTC with microseconds, like `endTime`. */
   readonly startTime: string;
   readonly project: Project;
-  /** Whether the sink refused the parent. The sink then refuses this run too, because a trace is never sent in part. */
+  /** Whether the sink refused the parent. The sink then refuses this run too, so that a trace is never sent in part. */
   readonly refused: boolean;
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
-  /** Metadata values are JSON text. Nested runs may share the map. */
+  /** Metadata values are JSON text. Nested runs share the map. */
   metadata: ReadonlyMap<string, string> | undefined;
   /** JSON text of `extra.runtime`. Only the first run of a trace has this field. */
   runtime: string | undefined;
@@ -60,7 +55,7 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** State that the sink keeps for this run, stored here instead of in a map. */
+  /** State of the sink for this run. A field is faster than a map of all runs. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -79,7 +74,7 @@ export class EncodedRun {
   }
 }
 
-/** JSON text of `extra.runtime`, which describes the SDK and the platform. Contains no environment variables. */
+/** JSON text of `extra.runtime`, which describes the SDK and the platform. */
 const runtimeJson: string = JSON.stringify({
   sdk: 'runspan',
   sdk_version: version,
@@ -88,7 +83,7 @@ const runtimeJson: string = JSON.stringify({
   platform: `${process.platform}-${process.arch}`,
 });
 
-/** Clears the content of a delivered run to free memory, because the application may still reference the run. */
+/** Clears the payloads of a delivered run, because the application may keep the run in memory. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
@@ -98,19 +93,14 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/**
- * Changes the end that is sent for a run, for example to mark the run as incomplete. `endTime` replaces the end time.
- * `error` is sent if the run has no error. An empty `error` clears the error of an earlier incomplete record.
- */
+/** The end that is sent for a run instead of the recorded end, for example to mark the run as incomplete. */
 export interface EndOverride {
   readonly endTime?: string;
+  /** Sent if the run has no error. Empty text clears the error of an earlier incomplete record. */
   readonly error: string;
 }
 
-/**
- * Returns the JSON text of a run without payloads, for the main part of a multipart request. If `ended` is false, the
- * end time and the error are left out, even if the run has ended in the meantime.
- */
+/** Returns the JSON text of a run without payloads. If `ended` is false, the text has no end time and no error. */
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const endTime = override?.endTime ?? run.endTime;
   const error = run.error ?? override?.error;
@@ -126,7 +116,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/** Returns the JSON text of a run with payloads. A successful run without outputs gets empty outputs. */
+/** Returns the JSON text of a run with payloads. A run that ended without outputs and error gets empty outputs. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -135,7 +125,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Whether a payload has content. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
+/** Whether a payload is not empty. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
@@ -149,8 +139,8 @@ function extraJson(run: EncodedRun): string {
 }
 
 /**
- * Parses the result of `mainJson`. Returns undefined if a field is missing or invalid. Throws if the text is not a JSON
- * object or if `extra` is malformed.
+ * Parses JSON text that `mainJson` created. Returns undefined if a field is missing or invalid. Throws if the text is
+ * not a JSON object, or if `extra` is not a JSON object.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
   const main: WireFields = objectOf(JSON.parse(json));
@@ -210,13 +200,13 @@ function areTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** Limits of the name cache. Applications repeat a small number of names in many runs. */
+/** Maximum length of a cached name, and maximum number of cached names. Most runs repeat a few names. */
 const NAME_CHARACTERS_MAX = 64;
 const NAMES_MAX = 1_000;
 
 const names = new Map<string, string>();
 
-/** Like `jsonText`, but caches the result. Used for run names and keys. */
+/** Like `jsonText`, but with a cache. */
 function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;

@@ -5,12 +5,12 @@ import { safeText, shown } from '../base/text.ts';
 import { canonicalId } from './time.ts';
 
 /**
- * Creates a UUIDv7 for a run with this start time. Ids increase strictly within a process, unless the clock moves back
- * by more than `BACKWARD_MAX_MS`. The layout is:
+ * Returns a new UUIDv7 for a run with this start time. The ids of a process increase strictly, unless the clock moves
+ * back by more than `BACKWARD_MAX_MS`. The layout is:
  *
  *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
  *
- * In each millisecond, the counter starts at a random value below 2^23.
+ * The counter starts at a random value below 2^23 in each millisecond.
  */
 export function newRunId(startUs: number): string {
   const ms = Math.floor(startUs / 1_000);
@@ -31,10 +31,10 @@ const COUNTER_END = 2 ** 24;
 let counterMs = 0;
 let counter = 0;
 
-/** All numbers with three hexadecimal digits, from `000` to `fff`. */
+/** The texts `000` to `fff`. */
 const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
 
-// Random bytes are requested for many ids together, because the system call is the slowest step of creating an id.
+/** Number of random bytes per request, enough for many ids. The request is the slowest step of creating an id. */
 const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
@@ -49,8 +49,8 @@ export function randomHex(digits: number): string {
 }
 
 /**
- * Derives a run id from the start time, trace id and span id of an OpenTelemetry span. Exporting the span again, or
- * with another processor, gives the same run id. The UUIDv7 contains the span id:
+ * Derives a run id from the start time, trace id and span id of an OpenTelemetry span. Every export of the span gives
+ * the same run id. The result is a UUIDv7 that contains the span id:
  *
  *     tttttttt-tttt-7sss-VXXs-ssssssssssss    t  start, milliseconds     s  span id, 64 bits
  *                                             V  variant and 2 bits, XX 8 bits of the trace id
@@ -66,7 +66,7 @@ const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let prefixMs = Number.NaN;
 let prefix = '';
 
-/** Returns the first digits of an id, `tttttttt-tttt-7`. The result is cached for the current millisecond. */
+/** Returns the first digits of an id, `tttttttt-tttt-7`. Caches the digits of the latest millisecond. */
 function timePrefix(ms: number): string {
   if (ms === prefixMs) return prefix;
   const time = ms.toString(16).padStart(12, '0');
@@ -81,9 +81,8 @@ const NAMESPACE: Buffer = Buffer.from('efbbad0ad40851189657a2b2ede2c632', 'hex')
 /**
  * Derives a run id from your own id, for example an order id, so that you can find the run without storing the run id.
  * Pass the result as `id` when the run starts, and again when you send feedback. The result is a UUIDv5 (RFC 9562,
- * 5.5). The same key gives the same id in every process. If the key is neither text nor a number, for example
- * undefined, a warning is logged once and every call returns a new id, because runs with the same id replace each
- * other.
+ * 5.5). The same key gives the same id in every process. If the key is neither text nor a number, each call returns a
+ * new id and a warning is logged once.
  */
 export function runIdFrom(key: string): string {
   if (!isText(key)) {
@@ -99,14 +98,14 @@ export function runIdFrom(key: string): string {
   return canonicalId(hash.toString('hex', 0, 16));
 }
 
-/** Whether the key is text or a number. The number 7 and the text `7` give the same run id. */
+/** Whether a key is text or a number. The number 7 and the text `7` give the same run id. */
 function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text is a UUID in lower case with hyphens. Requests contain only UUIDs with this spelling. */
+/** Whether a text is a UUID in lower case with hyphens, which is the spelling in requests. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }

@@ -10,39 +10,40 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum number of characters of a dotted order in a header, enough for about 138 nested runs. */
+/** Maximum number of characters of a dotted order in a header. About 138 nested runs have 8 192 characters. */
 const ORDER_MAX = 8_192;
 
-/** Limits of fields in headers. A longer project name is cut. A longer tag is ignored, and so are further tags. */
+/** Maximum number of characters of a project or tag in baggage. A longer project is cut. A longer tag is ignored. */
 const TEXT_MAX = 1_000;
+
+/** Maximum number of tags in baggage. Further tags are ignored. */
 const TAGS_MAX = 100;
 
-/** The trace headers that are read, with the prefixes of their baggage keys. The first valid header is used. */
+/** The headers that contain ids, and the prefixes of the baggage keys. The first valid header is used. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
 ] as const;
 
-/** Request headers: `Headers`, headers of `node:http`, or a plain object. Names are case-insensitive. */
+/** Request headers as a `Headers` object, as headers of `node:http`, or as a plain object. Names ignore case. */
 export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
 
-/** Optional fields that request headers may carry in addition to the ids. */
+/** A field that request headers may contain in addition to the ids. */
 export type HeaderField = 'project' | 'tags' | 'metadata';
 
 /** Options of `fromHeaders`. */
 export interface FromHeadersOptions {
   /**
-   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because any
-   * caller can send such headers and choose the project in which your runs are recorded. @default []
+   * The fields that nested runs inherit from the headers. List a field only if you trust all callers. A caller can
+   * otherwise choose the project of your runs. @default []
    */
   accept?: readonly HeaderField[];
 }
 
 const HEADER_FIELDS: readonly unknown[] = ['project', 'tags', 'metadata'] satisfies HeaderField[];
 
-/** Validates the `accept` option of every function that reads headers. */
 export const acceptCheck: Check = [
   "a list of 'project', 'tags' and 'metadata'",
   (value) => Array.isArray(value) && value.every((field) => HEADER_FIELDS.includes(field)),
@@ -63,7 +64,7 @@ export class RemoteRun {
     this.#inherited = inherited;
   }
 
-  /** @internal Returns the context for nested runs that go to `sink`. */
+  /** @internal Returns the context for nested runs, which are sent to `sink`. */
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
@@ -76,7 +77,6 @@ export class RemoteRun {
   }
 }
 
-/** The fields of a remote run that nested runs inherit. */
 interface InheritedFields {
   readonly project: Project | undefined;
   readonly tags: readonly string[] | undefined;
@@ -85,11 +85,12 @@ interface InheritedFields {
 }
 
 /**
- * Returns the caller's run, read from request headers. With `withRun(fromHeaders(request.headers), handler)`, runs in
- * the handler become children of the caller's run in the same trace. The ids are read from `runspan-trace`, or from
- * `langsmith-trace` if `runspan-trace` is missing or invalid. The sampling decision is read from W3C `baggage`. The
- * project, tags and metadata in the baggage are ignored unless listed in `accept`. Headers never set the endpoint or
- * the key. Returns undefined if no header describes a run. Never throws.
+ * Returns the caller's run, read from request headers. Returns undefined if no header contains a run. With
+ * `withRun(fromHeaders(request.headers), handler)`, runs in the handler become children of the caller's run.
+ *
+ * The ids are read from the header `runspan-trace`, or from `langsmith-trace` if `runspan-trace` is missing or invalid.
+ * The sampling decision is read from W3C `baggage`. The project, tags and metadata in the baggage are ignored unless
+ * listed in `accept`. Headers never set the endpoint or the API key. Never throws.
  */
 export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions): RemoteRun | undefined {
   try {
@@ -138,8 +139,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * The application and a propagator may both have set the header. The header then contains two dotted orders, and the
- * second order starts with the first. Any other list is invalid.
+ * Returns the dotted order in a header. If the application and a propagator both set the header, the header contains
+ * two dotted orders, and the second order continues the first. Any other list is invalid.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -148,11 +149,12 @@ function innermostOrder(value: string | undefined): string | undefined {
 }
 
 /**
- * Returns `headers` with the headers that pass a run to another process, worker or message. `run` defaults to the
- * current run. `runspan-trace` contains the ids. W3C `baggage` contains the project, tags, metadata and sampling
- * decision of the run, after the existing members. No header is added if there is no run, if tracing is off, or if the
- * dotted order has more than 8 192 characters. Fields and metadata entries that exceed 8 192 bytes of baggage are left
- * out.
+ * Returns a copy of `headers` with two headers that pass a run to another process, worker or message. `run` defaults to
+ * the current run. `runspan-trace` contains the ids. W3C `baggage` contains the existing members and the project, tags,
+ * metadata and sampling decision of the run.
+ *
+ * No header is added if there is no run, if tracing is off, or if the dotted order has more than 8 192 characters. A
+ * field or a metadata entry is left out if the baggage would exceed 8 192 bytes.
  */
 export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, string> {
   const result: Record<string, string> = guard('toHeaders', () => plainHeaders(headers)) ?? {};
@@ -183,13 +185,12 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   return undefined;
 }
 
-/** The run fields that a baggage header contains. */
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
-/** Returns a baggage header with existing members of other libraries and with all fields of the run that fit. */
+/** Returns a baggage header with members of other libraries and the fields of a run. Omits a field that is too long. */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Each member is counted with a comma, but the last member has no comma.
+  // Each member is counted with a comma. The last member has no comma.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -207,7 +208,7 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
-/** Returns the JSON text of the metadata entries whose encoded text fits into `bytesMax`. */
+/** Returns the JSON text of the metadata. Omits entries, so that the baggage member has at most `bytesMax` bytes. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -221,7 +222,7 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   return `{${entries.join(',')}}`;
 }
 
-/** Returns the value of a header, or undefined if the header is missing or not text. */
+/** Returns the value of a header. Returns undefined if the header is missing or not text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
   const value: unknown =
     typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, keyOf(headers, name) ?? name);
@@ -235,7 +236,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** Returns the key of a header in `headers`, ignoring case. `name` is in lower case. */
+/** Returns the key of a header, ignoring case. `name` is in lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -257,23 +258,23 @@ function plainHeaders(headers: HeadersLike | undefined): Record<string, string> 
   return plain;
 }
 
-/** Maximum bytes and members of a baggage header that every intermediary must propagate (W3C Baggage, 3.3.2). */
-export const BAGGAGE_BYTES_MAX = 8_192;
+/** Maximum bytes and members of a baggage header that every proxy must pass on (W3C Baggage, 3.3.2). */
+const BAGGAGE_BYTES_MAX = 8_192;
 const MEMBERS_MAX = 64;
 
-/** A member of a baggage header. `text` is the unmodified `key=value;property`. */
+/** A member of a baggage header. `text` has the form `key=value;property`, with an encoded value. */
 export interface BaggageMember {
   readonly key: string;
   readonly text: string;
 }
 
 /**
- * Parses the members of a W3C `baggage` header without decoding values. Ignores invalid members and members beyond the
- * limits of the specification: https://www.w3.org/TR/baggage/
+ * Parses a W3C `baggage` header without decoding values. Ignores invalid members and members beyond the limits of the
+ * specification (https://www.w3.org/TR/baggage/).
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  // The header is cut at a comma, because a truncated member would have a different value.
+  // A long header is cut at a comma, because a truncated member would have another value.
   const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
   for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();
@@ -283,7 +284,7 @@ export function parseBaggage(header: string): BaggageMember[] {
   return members;
 }
 
-/** Returns the decoded value of a member, or undefined if the member is missing or wrongly encoded. */
+/** Returns the decoded value of a member. Returns undefined if the member is missing or the encoding is invalid. */
 export function baggageValue(members: readonly BaggageMember[], key: string): string | undefined {
   const text = members.find((member) => member.key === key)?.text;
   if (text === undefined) return undefined;
@@ -295,7 +296,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** Creates a member with an encoded value. Lone surrogates become U+FFFD. */
+/** Returns a member with an encoded value. A lone surrogate becomes U+FFFD. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

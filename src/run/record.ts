@@ -1,15 +1,15 @@
-/** The type of a run. Viewers support the listed types. Any other text is sent unchanged. */
+/** The type of a run. Viewers know the listed types. Any other text is sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
 /** An event within a run, for example the first token of a stream. */
 export interface RunEvent {
   name: string;
-  /** ISO 8601, UTC. */
+  /** ISO 8601 timestamp in UTC. */
   time: string;
   kwargs?: Record<string, unknown>;
 }
 
-/** Token counts and costs of a model call. Counts include cached and reasoning tokens, which the details split. */
+/** Token counts and costs of a model call. Counts include the tokens in the details, for example cached tokens. */
 export interface UsageMetadata {
   input_tokens?: number;
   output_tokens?: number;
@@ -21,14 +21,14 @@ export interface UsageMetadata {
   total_cost?: number;
 }
 
-/** Binary data that is sent separately from the payloads of a run. */
+/** Binary data of a run that is sent beside the payloads. */
 export interface Attachment {
   name: string;
   bytes: Uint8Array;
   mimeType: string;
 }
 
-/** A run with the field names of the wire format. The receiver and `recordRuns()` return such runs. */
+/** A run with the field names of requests. The receiver and `recordRuns()` return such runs. */
 export interface RunRecord {
   id: string;
   trace_id: string;
@@ -43,7 +43,7 @@ export interface RunRecord {
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   events?: RunEvent[];
-  /** Error text, with `Name: message` on the first line, then stack and causes. Absent if the run succeeded. */
+  /** Error text: `Name: message` on the first line, then the stack and the causes. Absent if the run succeeded. */
   error?: string;
   tags?: string[];
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };

@@ -7,8 +7,8 @@ import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * An object whose properties are recorded. The second type accepts an `interface`, which has no index signature.
- * Promises and collections are type errors. A promise here usually means that `await` is missing.
+ * An object whose properties are recorded. The second type accepts an `interface`, which has no index signature. A
+ * collection is a type error, and so is a promise, because a promise usually means that `await` is missing.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
@@ -17,12 +17,12 @@ export type Fields =
 /** Maximum number of tags of one run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** The path of a tag, used to match redaction paths. */
+/** The path of a tag, for redaction paths. */
 const TAG = ['tags', undefined] as const;
 
 /**
- * Returns `present` with the redacted tags of `added`, without duplicates. If the run has more than `TAGS_MAX` tags,
- * logs a warning once and leaves out further tags. Does not change `present`, which nested runs share.
+ * Returns the tags `present` and the redacted tags `added`, without duplicates. Leaves out further tags if a run has
+ * `TAGS_MAX` tags, and logs a warning once. Does not change `present`, which nested runs share.
  */
 export function withTags(
   present: readonly string[] | undefined,
@@ -56,10 +56,10 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
 /** Maximum number of metadata keys of one run, including inherited keys. */
 const KEYS_MAX = 10_000;
 
-/** Metadata keys that runspan sets. These keys are recorded even if the run already has `KEYS_MAX` keys. */
+/** Metadata keys that the library sets. The keys are recorded even if a run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
-/** Returns a copy of `present` with the entries of `added`. Nested runs share `present`. */
+/** Returns a copy of the metadata `present` with the entries of `added`. Nested runs share `present`. */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
   added: Fields,
@@ -71,8 +71,8 @@ export function withMetadata(
 }
 
 /**
- * Adds entries to a metadata map that only one run uses. If the map already has `KEYS_MAX` keys, logs a warning once
- * and leaves out new keys. Values of existing keys are still replaced.
+ * Adds entries to the metadata of one run. If the run already has `KEYS_MAX` keys, logs a warning once and leaves out
+ * new keys. Entries with existing keys are still replaced.
  */
 export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
@@ -89,14 +89,13 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
   }
 }
 
-/** Maximum number of events of one run. The text of the events is limited to the size of one payload. */
+/** Maximum number of events of one run. */
 const EVENTS_MAX = 10_000;
 
-/** The events of one run. Events beyond the limits are only counted. */
+/** The events of one run. The text of all events is limited to the size of one payload. Further events are counted. */
 export class EventList {
   readonly #events: string[] = [];
   #characters = 0;
-  /** Number of events that were left out because of a limit. */
   dropped = 0;
 
   add(name: string, timeUs: number, data: Fields | undefined, rules: PayloadRules): void {
@@ -118,9 +117,9 @@ export class EventList {
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total token count, and splits the token details so that each token is counted under exactly one price.
- * `cache_creation` keeps only tokens whose cache duration is unknown. In a priced service tier, `cache_read` and
- * `reasoning` get the tier name as a prefix, and a detail with the tier name counts all other tokens.
+ * Adds the total token count, and splits the token details so that each detail has one price. `cache_creation` keeps
+ * only tokens with an unknown cache duration. If the service tier has its own prices, `cache_read` and `reasoning` get
+ * the name of the tier as a prefix, and the detail with the name of the tier counts all other tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;

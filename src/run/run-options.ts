@@ -9,13 +9,13 @@ import type { RunType, UsageMetadata } from './record.ts';
 import { type Fields, TAGS_MAX } from './run-fields.ts';
 import type { CapturePolicy, FlushLimit, RunSink } from './sink.ts';
 
-/** Options that hide payloads of a run, even if the exporter records payloads. */
+/** Hides payloads of a run, even if the exporter records payloads. */
 export interface Hiding {
   hideInputs?: true;
   hideOutputs?: true;
 }
 
-/** Returns the capture policy of a run whose options may hide payloads. */
+/** Returns the capture policy of a sink, changed by the options of one run. */
 export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
   if (hideInputs === undefined && hideOutputs === undefined) return capture;
   return {
@@ -30,21 +30,20 @@ export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** At most 1 000 tags, including inherited tags. A longer list is ignored. */
+  /** A list with more than 1 000 tags is ignored. Tags beyond 1 000 per run, with inherited tags, are left out. */
   tags?: readonly string[];
-  /** At most 10 000 keys, including inherited keys. Further keys are left out. */
+  /** Keys beyond 10 000 per run, with inherited keys, are left out. */
   metadata?: Fields;
   /**
-   * The name of the project that the run is recorded in. Nested runs inherit the project. @default the project of the
-   * parent, or of the exporter for the first run of a trace
+   * The name of the project in which the run is recorded. Nested runs inherit the project. @default the project of the
+   * parent run, or of the exporter if there is no parent
    */
   project?: string;
   /** The id of the project. Takes precedence over `project`. */
   projectId?: string;
   /**
-   * A UUID to use instead of a generated one, so that you can find the run again. `runIdFrom` derives a UUID from your
-   * own id. Use each id for one run only. If a second run has the same id, the service either replaces the first run or
-   * ignores the second.
+   * A UUID to use instead of a generated UUID, so that you can find the run again. `runIdFrom` derives a UUID from your
+   * own id. Use each id for one run only, because the service replaces a run with the same id or ignores the new run.
    */
   id?: string;
   inputs?: Fields;
@@ -58,7 +57,7 @@ const text: Check = ['text', (value) => typeof value === 'string' && value !== '
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
-/** Checks of the options that all functions that start runs accept. `inputs` has a different type in each function. */
+/** Checks of the options that every function accepts when it starts a run. The type of `inputs` differs. */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
@@ -74,19 +73,18 @@ export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, 
   exporter: ['the result of createExporter()', isSink],
 };
 
-/** Returns the project given in the options, or undefined if there is none. */
 export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {
   return projectId === undefined ? project : { id: projectId };
 }
 
 export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: object };
 
-/** Fields that `Run.set` may change while the run is open. */
+/** The fields that `Run.set` changes while a run is open. */
 export interface RunChanges {
   name?: string;
-  /** Tags to add, up to 1 000 tags of the run in total. Further tags are left out. */
+  /** Tags to add. Tags beyond 1 000 per run are left out. */
   tags?: readonly string[];
-  /** Metadata to add or replace, up to 10 000 keys of the run in total. Further keys are left out. */
+  /** Metadata to add or replace. Keys beyond 10 000 per run are left out. */
   metadata?: Fields;
   inputs?: Fields;
   outputs?: unknown;
@@ -104,8 +102,8 @@ export const changeChecks: Checks<RunChanges> = {
 };
 
 /**
- * Returns the valid options. Ignores each invalid option and logs the option once per place, because a mistake in a
- * tracing option must not stop the application. Functions that may throw use `checkedOptions`.
+ * Returns the valid options. An invalid option is left out and logged once per place, because a mistake in the options
+ * of tracing must not stop the application.
  */
 export function usableOptions<Options extends object>(
   place: string,
@@ -118,7 +116,7 @@ export function usableOptions<Options extends object>(
     validOptions(given, checks, ({ name, value, check }) => {
       if (name === undefined) {
         const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
-        // The key differs from `place`, so that another warning with the key `place` does not suppress this warning.
+        // Another warning may use `place` itself as its key, and would suppress this warning.
         diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
         return;
       }
@@ -149,7 +147,7 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** The part of the log line that describes the effect of the option. Empty if the option has no effect. */
+  /** Describes the effect of the option in a log line. Empty if the option has no effect. */
   readonly effect: string;
   /** The runspan option to use instead. */
   readonly instead: string;
@@ -157,7 +155,7 @@ export interface ForeignOption {
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
-/** Options of other libraries that have another name in runspan. Keys are in lower case, without `_` and a final `s`. */
+/** Options of other libraries and the same options of runspan. Keys are in lower case, without `_` and a final `s`. */
 const RENAMED: Readonly<Record<string, string>> = {
   runtype: 'runType',
   projectname: 'project',
@@ -171,10 +169,10 @@ const RENAMED: Readonly<Record<string, string>> = {
   workspaceid: 'workspaceId',
 };
 
-/** Options of other libraries that hide payloads: both payloads, or only the payload in the name. */
+/** Matches options of other libraries that hide inputs, outputs or both. The group is the hidden payload. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
-/** Options of other libraries that hide payloads if they are false. All other options hide payloads if they are truthy. */
+/** Matches options that hide payloads if the value is false. The other options hide payloads if the value is truthy. */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
@@ -217,7 +215,7 @@ function hidingOption(
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
 
-/** Whether the value of an option requests hiding. True if the getter of the option throws. */
+/** Whether an option hides payloads. True if the getter of the option throws. */
 function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
     const value = (given as Record<string, unknown>)[name];
@@ -228,11 +226,11 @@ function asksForHiding(given: object, name: string, isSwitch: boolean): boolean 
 }
 
 function areTags(value: unknown): boolean {
-  // Checking every tag of a longer list could block the event loop.
+  // A check of every tag in a longer list could block the event loop.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 
-/** Whether the value is a sink. False if a getter of the value throws. */
+/** Whether a value is a sink. False if a getter of the value throws. */
 export function isSink(value: unknown): boolean {
   try {
     const { start, end, capture } = (value ?? {}) as Partial<RunSink>;

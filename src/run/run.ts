@@ -35,15 +35,15 @@ import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * A traced operation, from start to end. `startRun` and `currentRun` return runs. Wrapped functions create runs
- * themselves. No method throws, and an ended run does not change. While tracing is off, runs record nothing.
+ * A traced operation, from start to end. `startRun` and `currentRun` return runs, and each call of a traced function
+ * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
  */
 export class Run {
   /** The id from the options, or a new UUIDv7. */
   readonly id: string;
   /** The id of the first run of the trace. */
   readonly traceId: string;
-  /** The position in the trace, as text with the start time and the id of every run from the first run to this run. */
+  /** The position in the trace: the start times and ids of all runs from the first run of the trace to this run. */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
   readonly runType: RunType;
@@ -53,7 +53,7 @@ export class Run {
   readonly context: RunContext;
   /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
-  /** @internal The model call that the run records. Undefined after the run has ended. */
+  /** @internal The model call that the run records. Undefined if the run has ended. */
   modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
@@ -128,7 +128,7 @@ export class Run {
 
   /**
    * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
-   * `limits.payloadBytes` characters of text. `extra.metadata.dropped_events` is the number of further events.
+   * `limits.payloadBytes` characters in total. `extra.metadata.dropped_events` counts further events.
    */
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
@@ -137,8 +137,8 @@ export class Run {
   }
 
   /**
-   * Replaces or extends recorded fields of the run. Values are copied immediately. In a wrapped function, `outputs` set
-   * here take precedence over the function's result and the `outputs` option.
+   * Changes recorded fields of the run. Tags and metadata are added, other fields are replaced. Values are copied
+   * immediately. In a traced function, these `outputs` take precedence over the result and the option `outputs`.
    */
   set(changes: RunChanges): void {
     if (Run.#isAttached(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
@@ -148,9 +148,9 @@ export class Run {
    * Attaches bytes or a `Blob` to the run, for example an image that was sent to a model. Bytes are copied. A `Blob` is
    * read when the run is sent, so `fs.openAsBlob(path)` attaches a file without loading the file into memory.
    *
-   * `name` must be unique in the run, has at most 256 characters and contains no dot. `mimeType` defaults to the type
+   * `name` must be unique in the run, have at most 256 characters and contain no dot. `mimeType` defaults to the type
    * of the `Blob`, or to `application/octet-stream`. A run has at most 100 attachments with `limits.attachmentBytes`
-   * bytes in total. An invalid attachment, or an attachment beyond a limit, is left out with one log line.
+   * bytes in total. An invalid attachment or an attachment beyond a limit is left out, and one line is logged.
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
@@ -175,22 +175,22 @@ export class Run {
     this.#stop(reason, errorText(error, this.#capture.payload.redaction));
   }
 
-  /** @internal Ends the run as cancelled, because the caller stopped reading the result. */
+  /** @internal Ends the run as cancelled. Called when the consumer stops reading the result. */
   cancel(): void {
     this.#stop('cancelled', undefined);
   }
 
-  /** @internal Ends the run as interrupted, because the end of the result cannot be observed. */
+  /** @internal Ends the run as interrupted. Called when the end of the result cannot be observed. */
   interrupt(reason: string): void {
     this.#stop('interrupted', `Interrupted: ${reason}`);
   }
 
-  /** Ends the run when a `using` block is left, if it is still open. */
+  /** Ends the run at the end of a `using` block, if the run is still open. */
   [Symbol.dispose](): void {
     if (Run.#isAttached(this, 'end')) this.end();
   }
 
-  /** @internal Returns the fields that identify the run. A payload that contains a `Run` records only these fields. */
+  /** @internal Returns the fields that a payload contains instead of a `Run`. */
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
@@ -219,7 +219,7 @@ export class Run {
     this.#record.outputs = outputs;
   }
 
-  /** Whether `self` is a run. False for a proxy and for a detached method, for example in `promise.catch(run.fail)`. */
+  /** Whether `self` is a run. False for a proxy, and for a detached method as in `promise.catch(run.fail)`. */
   static #isAttached(self: unknown, method: string): boolean {
     if (typeof self === 'object' && self !== null && #record in self) return true;
     diagnostics.warnOnce(
@@ -265,14 +265,14 @@ export class Run {
     }
     record.endTime = isoTimestamp(this.#nowUs());
     this.isOpen = false;
-    // Frees memory, because the application may still reference the run.
+    // The application may keep the run in memory for a long time.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
     this.sink?.end(record);
   }
 
-  /** Returns the start time plus the monotonic duration, so a change of the wall clock does not affect durations. */
+  /** Returns the start time plus the monotonic duration, so that durations ignore changes of the wall clock. */
   #nowUs(): number {
     return this.#startUs + Math.max(0, Math.floor(clock.monotonicUs() - this.#startMonotonicUs));
   }
@@ -283,7 +283,7 @@ export class Run {
     if (this.isOpen) this.#record.outputs = json;
   }
 
-  /** Encodes a payload, and removes the attachments of the previous payload in the same field. */
+  /** Encodes a payload and removes the attachments of the payload that it replaces. */
   #encode(field: 'inputs' | 'outputs', value: unknown): string {
     this.#attachments?.forget(field);
     const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
@@ -296,7 +296,7 @@ export class Run {
     return this.#attachments;
   }
 
-  /** Adds metadata. The first addition copies the map, which nested runs share. */
+  /** Adds metadata. The first call copies the map, because nested runs share the map. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {
@@ -309,7 +309,7 @@ export class Run {
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
-/** Starts a run below `parent`. The default sink is the sink of the parent. Log lines name `place`. */
+/** Starts a run below `parent`. The option `exporter` defaults to the sink of the parent. Log lines name `place`. */
 export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
   const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
   options.name ??= 'run';

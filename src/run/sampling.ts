@@ -9,24 +9,23 @@ import { projectIn, type RunOptions } from './run-options.ts';
 import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
- * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true, false, or the
- * fraction of such traces to record, from 0 to 1. The function must be synchronous. If the function returns `undefined`
- * or throws, `sampleRate` applies. Any other result is logged once, and `sampleRate` applies too.
+ * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true, false, or a sample
+ * rate from 0 to 1 for such traces. The function must be synchronous. If the function throws or returns `undefined`,
+ * `sampleRate` applies. If the function returns any other value, `sampleRate` applies and one line is logged.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
-/** Whether sampling records a run that is about to start. */
+/** Whether sampling records a run. */
 export interface SamplingResult {
   readonly isKept: boolean;
-  /** The run id that was generated for the decision. Undefined if no decision was needed. */
+  /** The run id that the decision is based on. Undefined if the run needs no decision. */
   readonly id: string | undefined;
 }
 
-/** The result for runs that need no decision. */
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** Applies the sampling of the sink to the first run of a trace. Nested runs have the same result as the first run. */
+/** Decides whether a run is recorded. The sink decides for the first run of a trace, and nested runs follow. */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,
@@ -41,12 +40,12 @@ export function sample(
   return { isKept: isSampled({ traceId, name, runType, project }), id: traceId };
 }
 
-/** Returns a function that applies the sampler and the rate, or undefined if every trace is recorded. */
+/** Combines the options `sampleRate` and `sampler`. Returns undefined if every trace is recorded. */
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;
   return (start) => {
-    // The sampler is not called for a trace that starts within the sampler.
+    // A trace that starts within the sampler would call the sampler again, without end.
     if (isSampling) return isWithin(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));
@@ -69,9 +68,9 @@ function isWithin(traceId: string, rate: number): boolean {
 }
 
 /**
- * Maps a lower-case trace id to a number from 0 to 1, which is the same in every process and version. Services with the
- * same rate record the same traces. A service with a higher rate also records all traces of services with a lower rate.
- * The number is the 32-bit FNV-1a hash with the finaliser of MurmurHash3, divided by 2^32.
+ * Maps a lower-case trace id to a number from 0 to 1. The number is the same in every process and version, so all
+ * services with the same sample rate record the same traces. The number is the 32-bit FNV-1a hash with the finaliser of
+ * MurmurHash3, divided by 2^32.
  */
 export function shareOf(traceId: string): number {
   let hash = 0x811c9dc5;

@@ -1,65 +1,68 @@
 import type { PayloadRules } from '../payload/limits.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 
-/** Settings that decide which parts of a run a sink records. */
+/** The settings of a sink that decide which parts of a run are recorded. */
 export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
   readonly payload: PayloadRules;
-  /** Maximum size in bytes of all attachments of a run. */
+  /** Maximum total bytes of the attachments of a run. */
   readonly attachmentBytes: number;
-  /** Called when the first run of a trace starts. Undefined if every trace is recorded. */
+  /** Undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
-  /** Milliseconds after which a stream that nobody reads counts as abandoned. */
+  /** Milliseconds without a read after which a stream is abandoned. */
   readonly streamIdleMs: number;
 }
 
-/** Describes a trace whose first run is about to start. */
+/** Describes a trace to a sampler before the first run starts. */
 export interface TraceStart {
   readonly traceId: string;
-  /** The name and type of the first run, and the name or id of its project. */
+  /** The name of the first run. */
   readonly name: string;
+  /** The type of the first run. */
   readonly runType: string;
+  /** The name or the id of the project. */
   readonly project: string;
 }
 
-/** Whether a trace is recorded. The decision applies to all runs of the trace. */
+/** Decides whether a trace is recorded. Called when the first run of the trace starts. */
 export type SamplingDecision = (start: TraceStart) => boolean;
 
-/** Time limit of `flush` and `close`, in milliseconds. */
 export interface FlushLimit {
+  /** Maximum milliseconds to wait. */
   readonly timeoutMs?: number;
 }
 
-/** `pending` is the number of runs that were not delivered in time. */
 export interface FlushResult {
+  /** Whether every run was delivered or dropped in time. */
   readonly ok: boolean;
+  /** Number of runs that were not delivered in time. */
   readonly pending: number;
 }
 
 /**
- * The destination of runs. `configure`, `createExporter` and `recordRuns` return sinks. Pass a sink as the option
- * `exporter`. No method throws.
+ * The destination of runs. `configure`, `createExporter` and `recordRuns` return a sink, which is a value for the
+ * option `exporter`. No method throws.
  */
 export interface RunSink {
   /** @internal */
   readonly capture: CapturePolicy;
   /** @internal True if tracing is off and the sink refuses every run. */
   readonly isOff?: true;
-  /** @internal Called once when a run starts. Returns false to refuse the run, whose end is then not reported. */
+  /** @internal Called once when a run starts. Returns false to refuse the run, for which `end` is not called. */
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended and its record is complete. */
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for a run of a trace that sampling left out. */
   skip(): void;
-  /** Waits until every run recorded before the call is delivered or dropped, or until the time limit. Never rejects. */
+  /** Waits until every run recorded before the call is delivered or dropped, or until the limit. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
   /** Flushes and then closes. Later runs are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
-/** The sink that is used while tracing is off. */
+/** The sink while tracing is off. */
 export const noopSink: RunSink = {
   capture: {
     project: 'default',
@@ -81,20 +84,20 @@ export const noopSink: RunSink = {
 let createSink: (() => RunSink | undefined) | undefined;
 let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
-/** Sinks set by `overrideSink`. The last sink is used instead of the installed sink. */
+/** Sinks set by `overrideSink`. The last sink replaces the installed sink. */
 const overrides: RunSink[] = [];
 
-/** Registers the function that creates the sink at the first run. Called when the composition root is loaded. */
+/** Registers the function that creates the sink at the first run. */
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
   createSink = factory;
 }
 
-/** Registers `load`, which prepares delivery if tracing is on. Called when the composition root is loaded. */
+/** Registers the function that prepares delivery if tracing is on. */
 export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/** Prepares delivery before the first request. Called when a program wraps an SDK client, usually at startup. */
+/** Loads the modules of delivery. Called when a program wraps an SDK client, which usually happens at startup. */
 export function preloadDelivery(): void {
   preload();
 }
@@ -106,7 +109,7 @@ export function currentSink(): RunSink | undefined {
   return installed?.sink;
 }
 
-/** Sets the sink of new traces. Runs that have started keep their sink. */
+/** Sets the sink of new traces. A run that has already started keeps its sink. */
 export function installSink(sink: RunSink | undefined): void {
   installed = { sink };
 }

@@ -6,16 +6,16 @@ import { isSink, type RunOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
 /**
- * Starts a run below the current run, or a new trace if `root` is true. Use `withRun` to make the new run the current
- * run. The run stays open until you call `end` or `fail`, or leave the `using` block of the run.
+ * Starts a run below the current run, or a new trace if `root` is true. The current run does not change until you call
+ * `withRun`. The run stays open until you call `end` or `fail`, or until the end of its `using` block.
  */
 export function startRun(options: RunOptions): Run {
   return startRunBelow('startRun', options, currentContext());
 }
 
 /**
- * Calls `fn` with `run` as the current run, also in asynchronous work that `fn` starts, and returns the result of `fn`.
- * `run` may be the result of `fromHeaders`. If `run` is undefined, the current run does not change.
+ * Calls `fn` and returns the result. `run` is the current run in `fn` and in asynchronous work that `fn` starts. `run`
+ * may be the result of `fromHeaders`. If `run` is undefined, the current run does not change.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
@@ -29,8 +29,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` with `exporter` as the destination of all runs that start in `fn` or in asynchronous work of `fn`. Runs
- * with an `exporter` option of their own and runs that have already started are not affected.
+ * Calls `fn` and returns the result. All runs that start in `fn` or in asynchronous work of `fn` are sent to
+ * `exporter`, except runs that have the option `exporter`.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
@@ -41,7 +41,7 @@ export function withExporter<Result>(exporter: RunSink, fn: () => Result): Resul
   return fn();
 }
 
-/** Returns the current run, or undefined outside any run. */
+/** Returns the current run, or undefined if there is no current run. */
 export function currentRun(): Run | undefined {
   const owner = enteredContext()?.owner;
   return owner instanceof Run ? owner : undefined;

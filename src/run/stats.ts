@@ -1,9 +1,9 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 
-/** The reason why a run was dropped. The names are part of the public interface. */
+/** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/** A dropped run, which `onDrop` receives. A field is empty if a damaged file no longer contains the field. */
+/** A dropped run, as passed to `onDrop`. A field is empty if the run was read from a damaged file without the field. */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
@@ -17,17 +17,17 @@ export interface DroppedRun {
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
- * The other fields describe the health of delivery. The object is a copy and does not change.
+ * The object is a copy and does not change.
  */
 export interface Stats {
   created: number;
-  /** Runs recovered from the files of an earlier process, including unreadable runs. */
+  /** Runs in the files of an earlier process, including unreadable runs. */
   recovered: number;
   /** Runs that have started but not ended. */
   open: number;
-  /** Ended runs with data that waits to be sent. */
+  /** Ended runs that wait to be sent. */
   queued: number;
-  /** Ended runs whose remaining data is being sent. */
+  /** Ended runs that are being sent. */
   inFlight: number;
   /** Ended runs that are stored on disk. */
   spooled: number;
@@ -37,11 +37,11 @@ export interface Stats {
   dropped: number;
   /** Number of dropped runs for each reason. */
   droppedByReason: Record<DropReason, number>;
-  /** Runs left out by sampling. These runs are not part of the sum. */
+  /** Runs left out by sampling. Not part of `created`. */
   sampledOut: number;
   /** Number of requests sent, including retries, by kind. */
   requests: { multipart: number; simple: number };
-  /** Records in memory that wait to be sent or are being sent. */
+  /** The records in memory that wait to be sent or are being sent. */
   backlog: Backlog;
   /** Durations of requests. Undefined until the first request has ended. */
   latency: Latency | undefined;
@@ -52,25 +52,22 @@ export interface Stats {
 export interface Backlog {
   /** Total bytes of all exporters. `limits.queueBytes` limits each exporter. */
   bytes: number;
-  /**
-   * Age in milliseconds of the oldest record of all exporters, including pauses that the service requested. The age is
-   * 0 if there are no records.
-   */
+  /** Age in milliseconds of the oldest record of all exporters. 0 if there are no records. */
   oldestMs: number;
 }
 
 /**
- * Milliseconds from sending a request to the end of its response or its failure, over the latest 500 requests of each
- * exporter. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
+ * Durations of the latest 500 requests of each exporter, from sending a request to the end of the response or the
+ * failure. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
  */
 export interface Latency {
   p50Ms: number;
   p99Ms: number;
 }
 
-/** The latest request of all exporters that was refused or got no response. */
+/** The latest failed request of all exporters. */
 export interface DeliveryError {
-  /** ISO 8601, UTC. */
+  /** ISO 8601 timestamp in UTC. */
   at: string;
   /** The response status or the connection error. Contains no key, payload or URL credentials. */
   message: string;
@@ -78,28 +75,28 @@ export interface DeliveryError {
 
 let read: (() => Stats) | undefined;
 
-/** Registers the function that returns the stats of all exporters. Called when the composition root is loaded. */
+/** Registers the function that returns the stats of all exporters. */
 export function registerStats(reader: () => Stats): void {
   read = reader;
 }
 
-/** Returns the result of `stats()`, or undefined if the composition root is not loaded. */
+/** Returns the result of `stats()`, or undefined if no function is registered. */
 export function currentStats(): Stats | undefined {
   return read?.();
 }
 
 /**
- * Messages on channels of `node:diagnostics_channel`, by channel name. A channel without subscribers costs nothing.
- * Subscribers are called synchronously. An error that a subscriber throws is an uncaught exception.
+ * Messages on channels of `node:diagnostics_channel`, by channel name. Subscribers are called synchronously. An error
+ * that a subscriber throws is an uncaught exception.
  */
 export interface ChannelMessages {
-  /** A request with runs has ended, with or without a response. */
+  /** Published when a request with runs has ended, with or without a response. */
   'runspan:request:end': RequestMessage;
-  /** A run was dropped. */
+  /** Published when a run was dropped. */
   'runspan:run:dropped': DropMessage;
-  /** Requests started to fail. */
+  /** Published when requests start to fail. */
   'runspan:delivery:outage': OutageMessage;
-  /** The first runs were accepted after an outage. */
+  /** Published when the first runs are accepted after an outage. */
   'runspan:delivery:recovery': RecoveryMessage;
 }
 
@@ -136,11 +133,11 @@ export interface OutageMessage {
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** Milliseconds between the outage message and this message. */
+  /** Milliseconds since the outage message. */
   readonly durationMs: number;
 }
 
-// These references keep the channels and their subscribers from being garbage-collected.
+// Without a reference, a channel and its subscribers could be garbage-collected.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),
@@ -152,7 +149,7 @@ let isPublishing = false;
 
 /** Publishes a message. `messageOf` is called only if the channel has subscribers. */
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // A subscriber that traces could otherwise cause an endless loop of messages.
+  // The subscriber may be traced, and its run may publish a message, without end.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {

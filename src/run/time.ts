@@ -1,4 +1,4 @@
-// The original `Date`, so that timestamps stay correct if the application replaces `Date`.
+// This is the original `Date`, because the tests of an application may replace `Date`.
 const DateOfPlatform = Date;
 
 /** Formats a timestamp, for example `2026-11-20T07:22:40.123456Z`. */
@@ -8,7 +8,7 @@ export function isoTimestamp(us: number): string {
 }
 
 /**
- * Returns the position of a run in its trace. Texts sort by position (interface, "POST /runs/multipart", rule 6):
+ * Returns the position of a run in its trace. Runs sort by this text (interface, "POST /runs/multipart", rule 6):
  *
  *     20261120T072240123456Z<root id> . 20261120T072240123460Z<child id> . …
  *     └ start, UTC, microseconds ┘
@@ -24,10 +24,10 @@ export function compactTimestamp(us: number): string {
   return compactPrefix + fraction;
 }
 
-/** All numbers with three digits, from `000` to `999`. */
+/** The texts `000` to `999`. */
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-// Cached parts of the latest timestamp. A busy process formats thousands of timestamps in one second.
+// The parts of the latest timestamp are cached, because a busy process formats thousands of timestamps per second.
 let formattedUs = Number.NaN;
 let second = Number.NaN;
 let isoPrefix = '';
@@ -64,7 +64,7 @@ export function parseIsoTimestamp(text: string): number | undefined {
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** Whether the date exists. V8 parses 30 February as 2 March. */
+/** Whether a date exists. V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
   return new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
@@ -80,7 +80,7 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/** Returns the segments, starting with the root run, or undefined if the text is not a dotted order. */
+/** Returns the segments of a dotted order, from the root run to the run. Returns undefined for any other text. */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {
