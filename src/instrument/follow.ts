@@ -25,10 +25,7 @@ import {
   isReadableStream,
 } from './stream.ts';
 
-/**
- * Ends the run when the result is complete, and returns the value that the caller receives instead of the result.
- * Several calls may return the same promise, unless the function is `async`.
- */
+/** Ends the run when the result is complete. Returns the value that the caller receives instead of the result. */
 export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   if (!isObjectOrFunction(result)) {
     endWith(run, plan, result);
@@ -47,13 +44,13 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   return followed ?? result;
 }
 
-/** Like `followResult`, but for a new promise of an `async` function, which no other code has changed. */
+/** Like `followResult`, but for the promise of an `async` function, which is new and unchanged. */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));
 }
 
-/** Ends a run when its result is complete. The result is a promise, a stream, or a promise of a stream. */
+/** Ends a run when the promise, iterator or stream that the function returned is complete. */
 export class RunObserver implements StreamObserver, Settlement, Watched {
   wasTouched = true;
   isStepping = false;
@@ -143,7 +140,7 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
 
 type Follow = (value: object, observer: StreamObserver) => boolean;
 
-/** Returns the function that follows a result which is read in chunks. Returns undefined for any other result. */
+/** Returns the function that follows an iterator or a stream. Returns undefined for any other result. */
 function adapterFor(value: object): Follow | undefined {
   try {
     // Collections are recorded as values. Most results are arrays or plain objects.
@@ -162,21 +159,22 @@ function adapterFor(value: object): Follow | undefined {
   }
 }
 
-/** Maximum number of chunks that are kept per result. Further chunks are only counted. */
+/** Maximum number of recorded chunks per result. Further chunks are counted. */
 const CHUNKS_MAX = 10_000;
 
-/** Maximum number of bytes of one binary chunk that a callback receives. */
+/** Maximum number of bytes of one binary chunk that `aggregate` and `outputs` receive. */
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * Encodes each chunk of a result on arrival, or keeps the chunk values if a callback needs them. The text and bytes of
- * all chunks are limited to the size of one payload.
+ * The chunks of one result. Each chunk is encoded when the consumer reads it, or kept as a value for `aggregate` and
+ * `outputs`. The text and bytes of all chunks are limited to the size of one payload.
  */
 export class Chunks {
   readonly #options: ChunkOptions;
   readonly #run: Run;
+  /** The chunks for `aggregate` and `outputs`. Undefined if neither option is set. */
   #values: unknown[] | undefined;
-  /** Undefined if a callback needs the chunk values, or if outputs are not recorded. */
+  /** The encoded chunks. Undefined if `#values` is set, or if outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;
@@ -224,7 +222,7 @@ export class Chunks {
       values.push(chunk);
       return;
     }
-    // A reader of a byte stream may pass the same buffer for every chunk.
+    // The application may reuse the buffer of a byte stream for the next chunk.
     const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
     values.push(copy);
     this.#charactersLeft -= copy.byteLength;

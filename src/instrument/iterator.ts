@@ -1,24 +1,24 @@
 import { reportFailure } from '../base/guard.ts';
 import { types } from '../base/node.ts';
 import {
+  interceptOwn,
   isFollowed,
   isObjectOrFunction,
   type Method,
-  replaceOwn,
   type Settlement,
   type StreamObserver,
 } from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
- * Follows a synchronous or async iterator by replacing methods on the instance. The iteration ends with the last
- * result, a call of `return` (for example by `break`) or an error. Returns false if the methods cannot be replaced.
+ * Follows a synchronous or async iterator by replacing its methods. The iteration ends with the last result, with an
+ * error, or when the consumer calls `return`, for example by `break`. Returns false if a method cannot be replaced.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
-/** Follows a generator whose run starts with the first `next()`. `begin` returns undefined if no run was started. */
+/** Follows a generator. The first `next()` calls `begin`, which starts a run or returns undefined. */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
@@ -27,24 +27,22 @@ export function followLazyGenerator(generator: object, begin: () => StreamObserv
 export function followAsyncIterable(iterable: object, observer: StreamObserver): boolean {
   const isIterator = followIterator(iterable, observer);
   let isTaken = false;
-  const isReplaced = replaceOwn(iterable, Symbol.asyncIterator, (iterate) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      if (isTaken || observer.isStepping) return Reflect.apply(iterate, this, args);
-      let iterator: unknown;
-      try {
-        iterator = observer.step(iterate, this, args);
-      } catch (thrown) {
-        isTaken = true;
-        observer.fail(thrown);
-        throw thrown;
-      }
-      if (!isObjectOrFunction(iterator) || (isIterator && iterator === this)) return iterator;
+  const isReplaced = interceptOwn(iterable, Symbol.asyncIterator, (iterate, self, args) => {
+    if (isTaken || observer.isStepping) return Reflect.apply(iterate, self, args);
+    let iterator: unknown;
+    try {
+      iterator = observer.step(iterate, self, args);
+    } catch (thrown) {
       isTaken = true;
-      const opened = iterator;
-      if (isFollowed(opened, () => followIterator(opened, observer))) observer.watch(opened);
-      else observer.end();
-      return iterator;
-    };
+      observer.fail(thrown);
+      throw thrown;
+    }
+    if (!isObjectOrFunction(iterator) || (isIterator && iterator === self)) return iterator;
+    isTaken = true;
+    const opened = iterator;
+    if (isFollowed(opened, () => followIterator(opened, observer))) observer.watch(opened);
+    else observer.end();
+    return iterator;
   });
   return isReplaced || isIterator;
 }
@@ -52,21 +50,15 @@ export function followAsyncIterable(iterable: object, observer: StreamObserver):
 type Step = 'next' | 'return' | 'throw';
 
 function replaceSteps(iterator: object, steps: Steps): boolean {
-  if (!Object.isExtensible(iterator) || !replaceStep(iterator, 'next', steps)) return false;
-  replaceStep(iterator, 'return', steps);
-  replaceStep(iterator, 'throw', steps);
+  const replace = (step: Step): boolean =>
+    interceptOwn(iterator, step, (method, self, args) => steps.take(step, method, self, args));
+  if (!Object.isExtensible(iterator) || !replace('next')) return false;
+  replace('return');
+  replace('throw');
   return true;
 }
 
-function replaceStep(iterator: object, step: Step, steps: Steps): boolean {
-  return replaceOwn(iterator, step, (method) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      return steps.take(step, method, this, args);
-    };
-  });
-}
-
-/** Observes every step of one iterator. Also receives the outcome of a step that returns a promise. */
+/** Observes the steps of one iterator. Receives the outcome of a step if the step returns a promise. */
 class Steps implements Settlement {
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
@@ -91,7 +83,7 @@ class Steps implements Settlement {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    // An async generator returns native promises that no other code has changed.
+    // The promises of an async generator are native, and no other code has changed them.
     if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
@@ -102,9 +94,9 @@ class Steps implements Settlement {
   fulfilled(result: unknown): void {
     const observer = this.#observer as StreamObserver;
     try {
-      // `yield*` passes on result objects unchanged, so `done` and `value` may be getters that throw.
+      // `done` and `value` may be getters that throw, because `yield*` passes on result objects unchanged.
       const { done, value } = result as IteratorResult<unknown>;
-      // A generator may still yield in its `finally` block. Any other iterator ends when `return` is called.
+      // After a call of `return`, a generator may still yield in a `finally` block. Any other iterator has ended.
       if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
       else if (done === true) observer.end();
       else observer.chunk(value);
@@ -117,12 +109,12 @@ class Steps implements Settlement {
     this.#observer?.fail(error);
   }
 
-  /** If `return` or `throw` is called before the first `next`, the generator never runs its body and no run starts. */
+  /** Starts the run at the first `next`. If `return` or `throw` is called before `next`, no run starts. */
   #beginWith(step: Step, generator: unknown, begin: () => StreamObserver | undefined): void {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // If `next` is called without its generator, `next` throws and there is no object to watch.
+    // A detached `next` throws when it is called, so there is no object to watch.
     if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

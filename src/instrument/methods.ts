@@ -5,9 +5,8 @@ import type { TraceableOptions } from './plan.ts';
 import { traceable } from './traceable.ts';
 
 /**
- * The type of the decorator `@traced`. Standard decorators support methods, static and `#private` methods, getters,
- * setters, accessors and fields that hold a function. Legacy decorators (`experimentalDecorators`) support methods,
- * static methods, getters and setters.
+ * The decorator `@traced`. Supports methods, static and `#private` methods, getters, setters, accessors and fields that
+ * hold a function. With `experimentalDecorators`, supports methods, static methods, getters and setters.
  */
 export interface TracedDecorator {
   <This, Value extends CallableFunction>(value: Value, context: ClassMethodDecoratorContext<This>): Value;
@@ -24,21 +23,21 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-/** The type of `traced`, which is a decorator and also a function that converts options to a decorator. */
-// The decorator must come first, because a field decorator receives `undefined`, which is also valid as options.
+/** The type of `traced`, which is a decorator, and a function that returns a decorator for the given options. */
+// The decorator comes first, because a field decorator receives `undefined`, which is also valid as options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member when used as `@traced` or `@traced({ name, runType, … })`. The run is named after the member.
- * Supports standard decorators and `experimentalDecorators`. If the decorator is used on a class, or on a member that
- * cannot be traced, it changes nothing and logs one line.
+ * Traces a class member, as `@traced` or `@traced({ name, runType, … })`. The run has the name of the member. Standard
+ * decorators and `experimentalDecorators` are supported. On a class or a member that cannot be traced, the decorator
+ * changes nothing and logs one line.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // The result replaces the class or function, so the argument is returned unchanged.
+  // The result of a decorator replaces the class, so the class is returned unchanged.
   refuse('a class or function by itself');
   return options;
 }) as Traced;
@@ -81,7 +80,7 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-/** Adds the member's name to the options. Returns invalid options unchanged, because `traceable` reports them. */
+/** Adds the name of the member to the options. Returns invalid options unchanged, which `traceable` then logs. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
   const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
@@ -95,7 +94,7 @@ function refuse(what: string): void {
   );
 }
 
-/** Names of the methods of an object, or of a class and its instances. */
+/** The names of the methods of an object, or of a class and its instances. */
 export type MethodName<Target> = Target extends abstract new (
   ...args: never[]
 ) => infer Instance
@@ -110,10 +109,10 @@ export type FunctionName<Target> = {
 const PLACE = 'traceMethods';
 
 /**
- * Traces methods in place, either of an object, or of a class and all its instances, including existing instances.
- * `methods` is an array of names, or an object with the options of each method. `options` apply to all methods. Each
- * run is named after its method. A static method is traced if the instances have no method of the same name. Returns
- * the target. A method that is already traced is not changed. If a method does not exist, one line is logged.
+ * Replaces methods of an object, or of a class and all its instances, by traced methods. Returns the target. `methods`
+ * is an array of names, or an object with the options of each method. `options` apply to all methods. Each run has the
+ * name of its method. A static method is traced if the instances have no method with the same name. A method that is
+ * already traced does not change. If a method does not exist, one line is logged.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -139,17 +138,17 @@ function trace(owner: object, name: PropertyKey, options: TraceableOptions): voi
   replaceMethod(PLACE, owner, name, (method) => traceable(method, named));
 }
 
-/** Returns the object that owns the method: the prototype of a class, or the class if the method is static. */
+/** Returns the object that has the method: the prototype of a class, or the class itself for a static method. */
 function ownerOf(target: object, name: PropertyKey): object {
   if (typeof target !== 'function') return target;
   const prototype: unknown = target.prototype;
   return typeof prototype === 'object' && prototype !== null && name in prototype ? prototype : target;
 }
 
-/** A replaced method. `before` is the original own property, or undefined if the method was inherited. */
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
+  /** The original own property. Undefined if the method was inherited. */
   readonly before: PropertyDescriptor | undefined;
 }
 
@@ -157,8 +156,8 @@ const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
 
 /**
  * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. A
- * method is replaced only once, even if other code has replaced our wrapper since, because that code may call our
- * wrapper. Returns false and logs one line per `place` and `name` if the method does not exist or cannot be replaced.
+ * method is replaced only once, even if other code has replaced the wrapper, because the other code may call the
+ * wrapper. If the method does not exist or cannot be replaced, returns false and logs one line per `place` and `name`.
  */
 export function replaceMethod(
   place: string,
@@ -188,7 +187,7 @@ export function replaceMethod(
   return isReplaced === true;
 }
 
-/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced since. */
+/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced later. */
 export function restoreMethods(place: string, owner: object): void {
   guard(place, () => {
     const known = replacements.get(owner);

@@ -5,50 +5,50 @@ import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Receives the chunks that a consumer reads from a result, and the end, error or cancellation of the result. */
+/** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
 export interface StreamObserver {
-  /** True while `step` runs. Calls that the step makes on the same result are not observed separately. */
+  /** True during `step`. A method of the result may call other methods of the result, which are not observed. */
   readonly isStepping: boolean;
-  /** Calls a method of the result on behalf of the consumer, for example `next`. */
+  /** Calls a method of the result, for example `next`, when the consumer calls the method. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;
   end(): void;
   fail(error: unknown): void;
-  /** Called when the consumer stops reading before the end of the result. */
+  /** Called when the consumer stops reading before the end. */
   cancel(): void;
-  /** Starts to watch a result that the consumer may abandon before the end. */
+  /** Starts to watch a result, because the consumer may never read the result to the end. */
   watch(object: object): void;
-  /** Called when the engine starts to read the result internally. Only the end is reported after this call. */
+  /** Called when the engine itself reads the result. The observer then receives only the end or the error. */
   detach(): void;
 }
 
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Called when a method of the thenable is called. The outcome may arrive after the thenable is garbage-collected. */
+  /** Called when the application calls a method of the thenable, so that the thenable is no longer watched. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
 }
 
-/** State of a watched result. Must not reference the result, because a reference would prevent garbage collection. */
+/** The state of a watched result. A reference to the result would prevent garbage collection of the result. */
 export interface Watched {
-  /** Set when the consumer uses the result. Cleared by each check for an unused result. */
+  /** Set to true when the consumer uses the result. Each check sets the field to false. */
   wasTouched: boolean;
   readonly idleMaxMs: number;
   /** Called once if the result is abandoned before its end. */
   abandon(reason: string): void;
 }
 
-/** Reports results that are garbage-collected before their end, or not used for one to two times `idleMaxMs`. */
+/** Reports a result that is garbage-collected before its end, or not used for one to two times `idleMaxMs`. */
 class Abandonment {
-  /** Results of the current turn of the event loop. Most generators end before the turn ends, and need no timer. */
+  /** Results of the current turn of the event loop. Most generators end within the turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** Starts to watch a result, and stops watching the previous result of `watched`. */
+  /** Starts to watch a result. Stops watching the earlier result of `watched`. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -88,13 +88,23 @@ class Abandonment {
   }
 }
 
-/** Watches all results of the process. */
 export const abandonment: Abandonment = new Abandonment();
 
+/** Calls a replaced method. Receives the original method, and the `this` and the arguments of the call. */
+export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
+
+/** Like `replaceOwn`, but each call of the new method calls `intercept` and returns the result. */
+export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
+  return replaceOwn(object, key, (method) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      return intercept(method, this, args);
+    };
+  });
+}
+
 /**
- * Replaces a method on the object itself. A new property is not enumerable. Intended for results, which belong to one
- * call. Use `replaceMethod` for long-lived objects. Returns false and changes nothing if the method does not exist or
- * cannot be replaced.
+ * Replaces a method on the object itself. For the result of one call, because `replaceMethod` remembers long-lived
+ * objects. Returns false if the method does not exist or cannot be replaced.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -106,7 +116,7 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
   }
 }
 
-/** Sets a method on the object itself. A new property is not enumerable. Returns false if the object refuses. */
+/** Sets a method on the object itself. A new property is not enumerable. Returns false if the object is frozen. */
 export function defineOwn(object: object, key: PropertyKey, method: Method): boolean {
   try {
     return Reflect.defineProperty(object, key, { configurable: true, writable: true, value: method });
@@ -119,10 +129,10 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Maximum number of calls that follow the same object. Further calls do not follow the object. */
+/** Maximum number of runs that follow one object, because each run replaces the methods of the object again. */
 const CALLS_MAX = 16;
 
-/** Follows an object, unless `CALLS_MAX` calls already do. Each call wraps the methods of the object again. */
+/** Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns whether the object is followed. */
 export function isFollowed(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {
     const calls = callCounts.get(object) ?? 0;

@@ -9,13 +9,12 @@ import type { Fields } from '../run/run-fields.ts';
 import { commonChecks, type Hiding, type RunOptions, usableOptions } from '../run/run-options.ts';
 import type { RunSink } from '../run/sink.ts';
 
-/** The arguments of a function. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
 
-/** The type of a call's result after promises are resolved. A generator or stream becomes an array of its chunks. */
+/** The awaited result of a function, or an array of chunks if the result is a generator or a stream. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps the type of a generator or an async iterable to an array of its chunks. Any other type is left unchanged. */
+/** Maps a generator or an async iterable to an array of its chunks. Any other type does not change. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
@@ -28,18 +27,18 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   extends Omit<RunOptions, 'name' | 'inputs'> {
   /** @default the function's own name */
   name?: string;
-  /** If false, calls of this function are not traced. Nested calls of traced functions still are. @default true */
+  /** If false, calls of this function are not traced. Nested calls of other traced functions are. @default true */
   enabled?: boolean;
   /**
-   * Receives an array of the arguments and returns the inputs to record. Called before each call of the function. If
-   * the callback throws or returns a promise, a marker is recorded instead of the arguments.
+   * Receives the arguments and returns the inputs to record. Called before the function is called. If the callback
+   * throws or returns a promise, a marker is recorded instead of the arguments.
    *
    * @default `{}` for no argument, one plain object itself, `{ input }` for one other value, else `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result, which is the value of a promise or an array of the chunks of a generator or stream. Returns
-   * the outputs to record. If `aggregate` is set, receives the value that `aggregate` returned, despite the type.
+   * Receives the result and returns the outputs to record. The result is the value of a promise, or the array of chunks
+   * of a generator or stream. If `aggregate` is set, the result is the value that `aggregate` returned.
    *
    * @default a plain object itself, `{}` for `undefined`, `{ outputs }` for any other value
    */
@@ -48,10 +47,10 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   aggregate?(chunks: unknown[]): unknown;
 }
 
-/** The options of one wrapped function, including options that only `integrations/` use. */
+/** The options of one traced function, including options that only integrations use. */
 export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
-/** The options that apply to the chunks of a result. */
+/** The options that `Chunks` uses. */
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
 /** The data that an integration records for one method call. */
@@ -61,11 +60,11 @@ export interface CallDescription {
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Merged with the metadata of the plan. */
   readonly metadata?: Fields;
-  /** The OpenTelemetry span that the SDK started for this call before calling the method. */
+  /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
 }
 
-/** The checked options of one wrapped function. Every plan has every field, so all plans have the same object shape. */
+/** The checked options of one traced function. Every plan has every field, so that all plans have one object shape. */
 export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   name: string;
   runType?: RunType;
@@ -82,13 +81,13 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** Replaces `inputs`. Returns the data to record for one call, or undefined if the call is not traced. May throw. */
+  /** Used instead of `inputs`. Returns the data of one call, or undefined if the call is not traced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
   /** True if the function calls a model. Another instrumentation may record the same call. */
   isModelCall?: true;
-  /** Replaces `outputs`. Receives the result of a call and ends the run. May throw. */
+  /** Used instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Follows a special result without replacing the object. Returns true if the callback will end the run. */
+  /** Follows the result of an SDK method. Returns true if the callback will end the run. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 
@@ -97,7 +96,7 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     Object.assign(this, options);
   }
 
-  /** Returns a new plan. Tags and metadata are added. Every other option replaces the option of this plan. */
+  /** Returns a new plan. Tags and metadata are added to those of this plan. All other options are replaced. */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -109,8 +108,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns the plan for one call of a function with an `id`. Omits the `id` if an earlier call has used it, because
-   * the service would reject a second run with the same id or overwrite the first run.
+   * Returns the plan for one call of a function with an `id`. Only the first call gets the `id`, because the service
+   * replaces a run with the same id or ignores the new run.
    */
   forCall(): Plan {
     if (!this.#isIdUsed) {
@@ -147,7 +146,7 @@ const planChecks: Checks<TraceableOptions> = {
   aggregate: aFunction,
 };
 
-/** Options of `fn.with(…)`. The options apply to calls of the returned function. */
+/** Options of `fn.with(…)`. */
 export type CallOptions = Pick<
   TraceableOptions,
   'name' | 'tags' | 'metadata' | 'project' | 'projectId' | 'id' | 'root' | 'exporter' | 'enabled'
@@ -155,19 +154,19 @@ export type CallOptions = Pick<
 
 const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
 
-/** Checks the options of `fn.with(…)`. */
+/** Returns the valid options of `fn.with(…)`. */
 export function callOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;
 }
 
-/** Checks the options of `traceable`. */
+/** Returns the valid options of `traceable`. */
 export function traceableOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<TraceableOptions>('traceable', options, planChecks) as Partial<PlanOptions>;
 }
 
 /**
  * Returns the data that an integration records for a call, or undefined if the call is not traced. If the integration
- * throws, an error marker is recorded instead of the arguments.
+ * throws, the data contains an error marker.
  */
 export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
   try {
@@ -195,7 +194,7 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/** Calls a callback of the application. If the callback fails, returns a marker instead of the raw payload. */
+/** Calls a callback of the application. If the callback throws or returns a promise, returns an error marker. */
 export function userValue<Value>(
   option: 'inputs' | 'outputs' | 'aggregate',
   name: string,
@@ -204,12 +203,11 @@ export function userValue<Value>(
 ): unknown {
   try {
     const result = callback(value);
-    // `isPromise` also recognizes a promise of another realm, for example in a test runner.
     if (!types.isPromise(result)) return result;
     ignoreRejection(result);
     return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
   } catch (thrown) {
-    // The error message may contain the payload, so only the name of the error is recorded.
+    // Only the name of the error is recorded, because the error message may contain the payload.
     return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
   }
 }

@@ -6,7 +6,7 @@ type Result = Promise<unknown>;
 
 const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } = Promise.prototype;
 
-/** Returns the `then` method of a promise or thenable. Reads the property once and does not call the method. */
+/** Returns the method `then` of a promise or thenable, without calling the method. Reads the property once. */
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
@@ -17,9 +17,9 @@ export function thenOf(value: object): Method | undefined {
 }
 
 /**
- * Reports the outcome of a promise or thenable, and returns the object that the caller receives instead. Returns
- * undefined if the thenable cannot be changed. If `mayRepeat` is true, repeated calls with the same promise, for
- * example from a cache, return the same derived promise.
+ * Reports the outcome of a promise or thenable. Returns the object that the caller receives: a derived promise, or the
+ * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true, a promise that is returned
+ * several times, for example from a cache, has one derived promise.
  */
 export function followThenable(
   value: object,
@@ -31,7 +31,7 @@ export function followThenable(
   return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
-/** Follows a method's result if it is a promise or thenable. Returns the object that the caller receives. */
+/** Like `followThenable`, but returns any other value unchanged. */
 export function followIfThenable(result: unknown, settlement: Settlement): unknown {
   if (typeof result !== 'object' || result === null) return result;
   const then = thenOf(result);
@@ -39,8 +39,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * Derives one promise from a native promise. If the caller does not handle a rejection, Node reports one unhandled
- * rejection, like without tracing.
+ * Derives a promise from a native promise, and reports the outcome. If the caller does not handle a rejection, Node
+ * reports one unhandled rejection, like without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -61,7 +61,7 @@ function isPlainPromise(value: object): value is Result {
   return !Object.hasOwn(value, 'constructor');
 }
 
-/** Derived promises by original promise. */
+/** The derived promise of each original promise. */
 const derivatives: Slot<Result> = makeSlot();
 
 function sharedDerivative(promise: Result, settlement: Settlement): Result {
@@ -71,7 +71,7 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
     derivatives.set(promise, derived);
     return derived;
   }
-  // This handler hides no unhandled rejection, because callers receive the derived promise.
+  // The handler for rejections hides no unhandled rejection, because callers receive the derived promise.
   thenOfPromise.call(
     promise,
     (value) => settlement.fulfilled(value),
@@ -80,17 +80,17 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
   return known;
 }
 
-/** Like `deriveOne`, but also copies properties that the application added to the promise. */
+/** Like `deriveOne`, but also copies the properties that the application added to the promise. */
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
-  // Node adds symbols to promises while an AsyncLocalStorage is in use. Listing these symbols would be slow.
+  // Symbols are not listed, which would be slow. Node adds symbols to promises if an AsyncLocalStorage is in use.
   if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
   return derived;
 }
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // With async_hooks, the derived promise already has its own id and context.
+    // Node has already added symbols for the async id and the context to the derived promise.
     if (Object.hasOwn(derived, key)) continue;
     const property = Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor;
     if ((key === 'then' || key === 'catch' || key === 'finally') && typeof property.value === 'function') {
@@ -101,8 +101,8 @@ function copyProperties(derived: Result, promise: Result): void {
 }
 
 /**
- * Wraps a method that the application added to a promise, so that the method runs on the original promise. The caller
- * then handles the rejection of that promise, so the rejection of the derived promise is marked as handled.
+ * Wraps a method that the application added to a promise. The method is called on the original promise, where the
+ * caller handles the rejection, so the rejection of the derived promise is marked as handled.
  */
 function calledOn(promise: Result, derived: Result, method: Method): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
@@ -113,8 +113,8 @@ function calledOn(promise: Result, derived: Result, method: Method): Method {
 }
 
 /**
- * Follows a thenable by replacing `then` on the instance, so the caller receives the same object. A lazy thenable stays
- * lazy, because we never call `then`. `catch` and `finally` are replaced too, because they may not call `then`.
+ * Follows a thenable by replacing `then` on the instance. A lazy thenable stays lazy, because only the application
+ * calls `then`. `catch` and `finally` are replaced too, because these methods may not call `then`.
  */
 function followThen(value: object, then: Method, settlement: Settlement): boolean {
   if (!defineOwn(value, 'then', followingThen(then, settlement))) return false;
@@ -142,8 +142,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes a rejection in the callback of `catch`, and a fulfilled value in the promise that `catch` returns. Other
- * arguments, for example Bluebird's error filters, are passed on unchanged.
+ * Observes a rejection in the callback of `catch`, and a value in the promise that `catch` returns. Passes on other
+ * arguments, for example the error filters of Bluebird.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);
@@ -159,7 +159,7 @@ function followingCatch(method: Method, settlement: Settlement): Method {
   };
 }
 
-/** Observes the promise that `finally` returns. The promise settles like the thenable, unless the callback fails. */
+/** Observes the promise that `finally` returns, which has the outcome of the thenable unless the callback throws. */
 function followingFinally(method: Method, settlement: Settlement): Method {
   return function (this: unknown, ...args: unknown[]): unknown {
     settlement.asked?.();

@@ -2,24 +2,31 @@ import type { Readable } from 'node:stream';
 import { guard } from '../base/guard.ts';
 import { nodeModule } from '../base/node.ts';
 import { followIterator } from './iterator.ts';
-import { isObjectOrFunction, type Method, replaceOwn, type Settlement, type StreamObserver } from './observer.ts';
+import {
+  type Interceptor,
+  interceptOwn,
+  isObjectOrFunction,
+  type Method,
+  type Settlement,
+  type StreamObserver,
+} from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether the value is a web stream, either native or implemented by a library. */
+/** Whether a value is a web stream. A library may implement its own web streams. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether the value is a readable Node stream, either from `node:stream` or implemented by a library. */
+/** Whether a value is a readable Node stream. A library may implement its own Node streams. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
 }
 
 /**
- * Whether the value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`).
- * The stream reads the response itself and emits events to `on`, `finalMessage` and iterations.
+ * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). The
+ * helper reads the response itself and emits events.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;
@@ -27,8 +34,8 @@ export function isHelperStream(value: object): boolean {
 }
 
 /**
- * Observes a Node stream by replacing `emit`, because the stream emits all consumed data as `data` events. A listener
- * would start the flow of the stream and change the number of listeners.
+ * Observes a Node stream by replacing `emit`. The stream emits a `data` event for each chunk that is read. A listener
+ * would make the stream flow and would change the number of listeners.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -41,16 +48,16 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
   });
 }
 
-/** Whether an error is an abort without a cause, which Node emits if `break` leaves an iteration. */
+/** Whether an error is an abort without a cause. Node emits such an error if `break` ends an iteration. */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'ABORT_ERR' && cause === undefined;
 }
 
-/** Events with which SDK helpers emit a chunk of a message, a chat completion or a response. */
+/** The events of SDK helpers for one chunk of a response. */
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
-/** Observes the stream of an SDK helper. A listener would hide errors that the application does not handle. */
+/** Observes the stream of an SDK helper by replacing `_emit`. A listener would hide unhandled errors. */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
   return followEmit(stream, '_emit', (event, value) => {
@@ -62,46 +69,44 @@ export function followHelperStream(stream: object, observer: StreamObserver): bo
 }
 
 function followEmit(stream: object, method: string, observe: (event: unknown, value: unknown) => void): boolean {
-  return replaceOwn(stream, method, (emit) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      guard('traceable', () => observe(args[0], args[1]));
-      return Reflect.apply(emit, this, args);
-    };
+  return interceptOwn(stream, method, (emit, self, args) => {
+    guard('traceable', () => observe(args[0], args[1]));
+    return Reflect.apply(emit, self, args);
   });
 }
 
 /**
- * Observes a web stream by replacing the methods that consume the stream. Never locks or reads the stream, so the
- * consumer controls back-pressure. The engine bypasses the methods for `pipeTo`, for a transfer to another thread and,
- * on Node 26, for `Response.clone` and `Readable.fromWeb`. In these cases only the end of the stream is observed.
+ * Observes a web stream by replacing the methods that read the stream. Never locks or reads the stream, so the consumer
+ * controls back-pressure. The engine reads a stream without these methods for `pipeTo`, for a transfer to another
+ * thread and, on Node 26, for `Response.clone` and `Readable.fromWeb`. The observer then receives only the end of the
+ * stream.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
-  const following = (follow: Follow, handsOn = false): ((method: Method) => Method) => {
-    return (method) =>
-      function (this: unknown, ...args: unknown[]): unknown {
-        // A library may implement one method of a stream by calling another.
-        if (observer.isStepping) return Reflect.apply(method, this, args);
-        isHandedOn ||= handsOn;
-        return follow(method, this as ReadableStream, args, observer);
-      };
+  const intercepting = (follow: Follow, handsOn = false): Interceptor => {
+    return (method, self, args) => {
+      // A library may implement one method of a stream by calling another method.
+      if (observer.isStepping) return Reflect.apply(method, self, args);
+      isHandedOn ||= handsOn;
+      return follow(method, self as ReadableStream, args, observer);
+    };
   };
-  if (!replaceOwn(stream, 'getReader', following(followGetReader))) return false;
-  replaceOwn(stream, 'tee', following(followTee, true));
-  replaceOwn(stream, 'pipeTo', following(followPipeTo, true));
-  replaceOwn(stream, 'pipeThrough', following(followPipeThrough, true));
-  replaceOwn(stream, 'cancel', following(followCancel));
-  replaceOwn(stream, 'values', following(followValues));
-  replaceOwn(stream, Symbol.asyncIterator, following(followValues));
+  if (!interceptOwn(stream, 'getReader', intercepting(followGetReader))) return false;
+  interceptOwn(stream, 'tee', intercepting(followTee, true));
+  interceptOwn(stream, 'pipeTo', intercepting(followPipeTo, true));
+  interceptOwn(stream, 'pipeThrough', intercepting(followPipeThrough, true));
+  interceptOwn(stream, 'cancel', intercepting(followCancel));
+  interceptOwn(stream, 'values', intercepting(followValues));
+  interceptOwn(stream, Symbol.asyncIterator, intercepting(followValues));
   // A LangChain stream is its own iterator.
   if (typeof (stream as { next?: unknown }).next === 'function') followIterator(stream, observer);
   followEnd(stream, observer, () => isHandedOn);
   return true;
 }
 
-/** Observes the end of a stream that the engine reads. For other reads, the replaced methods report the end earlier. */
+/** Observes the end of a stream that the engine reads without calling the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // Only native streams can be read by the engine without calls of the replaced methods.
+  // The engine calls the methods of a stream that a library implements.
   if (!(stream instanceof ReadableStream)) return;
   const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
@@ -125,45 +130,40 @@ function followGetReader(method: Method, stream: ReadableStream, args: unknown[]
 
 function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStream, observer: StreamObserver): void {
   let isReleased = false;
-  const settlement = settlementOf((result) => {
-    const { done, value } = result as { done: boolean; value?: unknown };
-    if (done) observer.end();
-    else observer.chunk(value);
+  const settlement: Settlement = {
+    fulfilled: (result) => {
+      guard('traceable', () => {
+        const { done, value } = result as { done: boolean; value?: unknown };
+        if (done) observer.end();
+        else observer.chunk(value);
+      });
+    },
+    // `read` also rejects if the arguments are invalid. `closed` rejects only if the stream fails.
+    fail() {},
+  };
+  interceptOwn(reader, 'read', (read, self, args) => {
+    if (observer.isStepping) return Reflect.apply(read, self, args);
+    return followIfThenable(observer.step(read, self, args), settlement);
   });
-  replaceOwn(reader, 'read', (read) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      if (observer.isStepping) return Reflect.apply(read, this, args);
-      return followIfThenable(observer.step(read, this, args), settlement);
-    };
+  interceptOwn(reader, 'cancel', (cancel, self, args) => {
+    const result = Reflect.apply(cancel, self, args);
+    // `Readable.fromWeb` cancels a stream after the stream has failed. `closed` reports the error in this case.
+    const { isErrored } = nodeModule('node:stream');
+    if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
+    return result;
   });
-  replaceOwn(reader, 'cancel', (cancel) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      const result = Reflect.apply(cancel, this, args);
-      // `Readable.fromWeb` cancels a stream after the stream has failed. `closed` reports the error in this case.
-      const { isErrored } = nodeModule('node:stream');
-      if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
-      return result;
-    };
+  interceptOwn(reader, 'releaseLock', (release, self, args) => {
+    isReleased = true;
+    return Reflect.apply(release, self, args);
   });
-  replaceOwn(reader, 'releaseLock', (release) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      isReleased = true;
-      return Reflect.apply(release, this, args);
-    };
-  });
-  // `read` also rejects if its caller makes a mistake. `closed` rejects only if the stream fails, and the engine marks
-  // the rejection as handled (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
+  // The engine marks a rejection of `closed` as handled, so this handler hides no unhandled rejection
+  // (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
   });
 }
 
-function settlementOf(fulfilled: (value: unknown) => void, fail: (error: unknown) => void = () => {}): Settlement {
-  const guarded = (value: unknown): void => void guard('traceable', () => fulfilled(value));
-  return { fulfilled: guarded, fail };
-}
-
-/** Observes both branches as one result, which ends when the first branch ends. */
+/** Observes both branches of `tee` as one result, which ends when the first branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
   guard('traceable', () => {
@@ -176,17 +176,13 @@ function followTee(method: Method, stream: ReadableStream, args: unknown[], obse
 function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const wasLocked = isLocked(stream);
   const piped: unknown = Reflect.apply(method, stream, args);
-  // A rejected `pipeTo` has consumed nothing.
+  // If the arguments are invalid, `pipeTo` rejects without reading the stream.
   if (wasLocked || !isLocked(stream)) return piped;
   observer.detach();
-  const settlement = settlementOf(
-    () => observer.end(),
-    (error) => observer.fail(error),
-  );
-  return followIfThenable(piped, settlement);
+  return followIfThenable(piped, { fulfilled: () => observer.end(), fail: (error) => observer.fail(error) });
 }
 
-/** Observes the output of a transform. The end, errors and cancellation of the output pass through the pipe. */
+/** Observes the output of a transform stream instead of its input. Ends, errors and cancellations pass through. */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const readable = Reflect.apply(method, stream, args) as object;
   guard('traceable', () => {
@@ -204,31 +200,33 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-/** Whether a stream is locked. False for other values, for which the called method itself throws. */
+/** Whether a stream is locked. False if the value is not a stream. */
 function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const [options] = args;
-  // The option may be a getter, so the option is read only once.
+  // `preventCancel` may be a getter, so the option is read only once.
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
   const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
   if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
-  // With `preventCancel`, another consumer may continue to read the stream.
+  // If `preventCancel` is set, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);
   return iterator;
 }
 
-/** Progress of all consumers of one stream: chunks that the fastest has read, and consumers that have not cancelled. */
+/** The progress of all consumers of one stream. */
 interface Progress {
+  /** Number of chunks that the fastest consumer has read. */
   chunks: number;
+  /** Number of consumers that have not cancelled. */
   uncancelled: number;
 }
 
-/** Returns an observer for one of several consumers. Reports only chunks that no other consumer has reported. */
+/** Returns an observer for one consumer of a stream. Reports a chunk only if no other consumer has read the chunk. */
 function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
   let chunks = 0;
   let isCancelled = false;
@@ -249,7 +247,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
       isCancelled = true;
       if (--progress.uncancelled === 0) whole.cancel();
     },
-    // The original stream is watched, and every consumer references the original stream.
+    // The original stream is already watched, and every consumer references the original stream.
     watch() {},
     detach: () => whole.detach(),
   };

@@ -35,12 +35,12 @@ import {
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** A wrapped function with an additional method `with`. */
+/** A traced function: the type of the original function and a method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the same function with other options for single calls, for example `answer.with({ id, metadata: { user }
-   * })(question)`. Tags and metadata are added to the tags and metadata of the function. The original is not changed.
-   * If the function already has a `with`, that property is kept.
+   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. Tags and
+   * metadata are added to the tags and metadata of the function. If the original function has a property `with`, that
+   * property is kept instead.
    */
   with(options: CallOptions): Fn;
 };
@@ -50,24 +50,24 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/** Original functions by wrapper, so that no call is traced twice. */
+/** The original function and the plan of each wrapper. A function that is wrapped again still has one run per call. */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
- * Wraps a function so that each call becomes a run. The parent is the run that is current at the time of the call. The
- * wrapper has the type and behavior of the function. A synchronous function stays synchronous, and a generator stays
- * lazy. `this`, results, errors and own properties are preserved. If tracing is off, the function is called directly.
+ * Returns a function that records a run for each call of `fn`. The parent of a run is the current run at the call. The
+ * function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy, and `this`, results,
+ * errors and own properties do not change. If tracing is off, `fn` is called directly.
  *
- * If the function is already wrapped, the new options replace or extend its options. If `fn` is a class or not a
- * function, `fn` is returned unchanged and one line is logged.
+ * If `fn` is already traced, the options replace or extend its options. If `fn` is a class or not a function, `fn` is
+ * returned unchanged and one line is logged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
   options?: TraceableOptions<ArgumentsOf<Fn>, OutcomeOf<Fn>>,
 ): Traceable<Fn> {
-  const mistake = typeof fn !== 'function' ? `got ${fn === null ? 'null' : typeof fn}` : isClass(fn) && 'got a class';
-  if (mistake) {
-    diagnostics.warnOnce(`traceable ${mistake}`, `traceable(fn): expected a function, ${mistake}; it is not traced.`);
+  const kind = uncallableKind(fn);
+  if (kind !== undefined) {
+    diagnostics.warnOnce(`traceable ${kind}`, `traceable(fn): expected a function, got ${kind}; it is not traced.`);
     return fn as Traceable<Fn>;
   }
   const known = wrapped.get(fn);
@@ -77,12 +77,12 @@ export function traceable<Fn extends CallableFunction>(
   return wrap(plan, known?.fn ?? original, original) as unknown as Traceable<Fn>;
 }
 
-/** Wraps a function for an integration. Does not check the options. */
+/** Like `traceable`, but for integrations. Does not check the options. */
 export function tracedBy(options: PlanOptions, fn: Callable): Callable {
   return wrap(new Plan(options), fn, fn);
 }
 
-/** The wrapper copies the properties of `shown`, which is `fn` or an earlier wrapper with additional properties. */
+/** Returns a wrapper of `fn` with the properties of `shown`, which is `fn` or an earlier wrapper of `fn`. */
 function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
   const wrapper = disguised(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
@@ -101,7 +101,7 @@ function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
 const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  // An async function of this realm returns a native promise.
+  // An async function of another realm returns a promise with other prototypes.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {
@@ -109,7 +109,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // A method is not a constructor and has no `prototype`, like `fn`.
+  // A method has no `prototype` and is not a constructor, like `fn`.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -130,13 +130,13 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
     throw thrown;
   }
   if (!run.isOpen) {
-    // Each step of a generator enters the context of the run, even if the run is not recorded.
+    // The steps of a generator enter the context of the run, even if the run is not recorded.
     return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
   }
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/** Records the inputs and the parent at the call, and starts the run at the first step. */
+/** The call records the inputs and the parent. The run starts at the first step of the generator. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
@@ -146,7 +146,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
       try {
         generator = Reflect.apply(fn, this, args) as object;
       } catch (thrown) {
-        // The default value of a parameter threw, so there is no generator.
+        // The default value of a parameter threw, so the function returned no generator.
         start(prepared)?.fail(thrown);
         throw thrown;
       }
@@ -160,18 +160,18 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** The data of a run that has not started, collected when the function was called. */
+/** The data of a run that is collected at the call, before the run starts. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
-  readonly verdict: SamplingResult;
-  inputs: EncodedPayload | undefined;
-  description: CallDescription | undefined;
-  modelCall: ModelCall | undefined;
+  readonly sampling: SamplingResult;
+  readonly inputs: EncodedPayload | undefined;
+  readonly description: CallDescription | undefined;
+  readonly modelCall: ModelCall | undefined;
 }
 
-/** Collects the inputs, parent and sampling result of a call. Returns undefined if the call is not traced. */
+/** Collects the data of a run at the call. Returns undefined if the call is not traced. */
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
@@ -179,47 +179,31 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const sink = given.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
-    const verdict = sample(plan, parent, sink);
-    if (!verdict.isKept && parent?.sampled === false) {
+    const sampling = sample(plan, parent, sink);
+    const { isKept } = sampling;
+    if (!isKept && parent?.sampled === false) {
       sink.skip();
       return undefined;
     }
-    const prepared: PreparedRun = {
-      plan,
-      parent,
-      sink,
-      verdict,
-      inputs: undefined,
-      description: undefined,
-      modelCall: undefined,
-    };
-    // The root run of an unsampled trace is created too, because its context excludes nested runs.
-    if (!verdict.isKept) return prepared;
-    if (plan.describe !== undefined && !isDescribed(prepared, args)) return undefined;
-    if (parent?.refused !== true) prepared.inputs = plan.encodeInputs(args, sink, prepared.description);
-    return prepared;
+    // The first run of a trace that is not sampled starts too, because the context of the run excludes nested runs.
+    const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
+    if (isKept && plan.describe !== undefined && description === undefined) return undefined;
+    const call = description && plan.isModelCall && modelCall(plan.runType, description.metadata);
+    if (call !== undefined && isSameCall(enclosingModelCall(parent, sink), call)) return undefined;
+    const inputs = isKept && parent?.refused !== true ? plan.encodeInputs(args, sink, description) : undefined;
+    return { plan, parent, sink, sampling, inputs, description, modelCall: call };
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
   }
 }
 
-/** Adds the integration's description of the call. Returns false if the call is not traced. */
-function isDescribed(prepared: PreparedRun, args: unknown[]): boolean {
-  const { plan, parent, sink } = prepared;
-  const description = describeCall(plan, args);
-  if (description === undefined) return false;
-  prepared.description = description;
-  prepared.modelCall = plan.isModelCall && modelCall(plan.runType, description.metadata);
-  return prepared.modelCall === undefined || !isSameCall(enclosingModelCall(parent, sink), prepared.modelCall);
-}
-
-function start({ plan, parent, sink, verdict, inputs, description, modelCall }: PreparedRun): Run | undefined {
+function start({ plan, parent, sink, sampling, inputs, description, modelCall }: PreparedRun): Run | undefined {
   try {
-    if (description === undefined) return new Run(plan, parent, sink, inputs, verdict);
+    if (description === undefined) return new Run(plan, parent, sink, inputs, sampling);
     const { name, metadata, span } = description;
-    const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, verdict);
-    // The plan does not get this metadata, because nested runs inherit the metadata of the plan.
+    const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, sampling);
+    // The metadata is not added to the plan, because nested runs inherit the metadata of the plan.
     if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
     run.modelCall = modelCall;
     if (span !== undefined) replaceSpan(span, run.context);
@@ -230,9 +214,7 @@ function start({ plan, parent, sink, verdict, inputs, description, modelCall }: 
   }
 }
 
-/**
- * Calls a function without a run. Nested runs are recorded as usual, unless the plan has an exporter with tracing off.
- */
+/** Calls a function without a run. Nested runs are recorded, unless the plan has an exporter with tracing off. */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -244,8 +226,8 @@ function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]
 const hidingContexts = new WeakMap<RunSink, RunContext>();
 
 /**
- * Returns the context that prevents the recording of nested runs. Returns undefined if no context is needed, because
- * entering a context on Node 20 slows down every later `await` of the process.
+ * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, because a
+ * process on Node 20 becomes slower when a context is entered.
  */
 function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
   if (off?.isOff !== true || enabled === false) return undefined;
@@ -256,23 +238,15 @@ function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined
   return context;
 }
 
-/** Runs the steps of a generator in a context without recording the generator. */
+/** Returns an observer that calls the steps of a generator in a context and records nothing. */
 function hiddenSteps(context: RunContext): StreamObserver {
   const ignore = (): void => {};
   const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
-  return {
-    isStepping: false,
-    step,
-    chunk: ignore,
-    end: ignore,
-    fail: ignore,
-    cancel: ignore,
-    watch: ignore,
-    detach: ignore,
-  };
+  const ignored = { chunk: ignore, end: ignore, fail: ignore, cancel: ignore, watch: ignore, detach: ignore };
+  return { ...ignored, isStepping: false, step };
 }
 
-/** Copies name, length, prototype, own properties and metadata to the wrapper. Returns `fn` if copying fails. */
+/** Copies the prototype, own properties and metadata of `fn` to the wrapper. Returns `fn` if a property is refused. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -280,7 +254,7 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
       for (const key of Reflect.ownKeys(fn)) {
         Reflect.defineProperty(wrapper, key, Object.getOwnPropertyDescriptor(fn, key) as PropertyDescriptor);
       }
-      // A bound function is a constructor without `prototype`. The `prototype` of our wrapper cannot be deleted.
+      // A bound function is a constructor without `prototype`. The `prototype` of the wrapper cannot be deleted.
       if (Object.hasOwn(wrapper, 'prototype') && !Object.hasOwn(fn, 'prototype')) wrapper.prototype = undefined;
       copyMetadata(fn, wrapper);
       return wrapper;
@@ -288,14 +262,14 @@ export function disguised(wrapper: Callable, fn: Callable): Callable {
   );
 }
 
-/** Functions that `reflect-metadata` adds to `Reflect`. */
+/** The functions that `reflect-metadata` adds to `Reflect`. */
 interface ReflectMetadata {
   getOwnMetadataKeys?(target: object): Iterable<unknown>;
   getOwnMetadata(key: unknown, target: object): unknown;
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/** Copies the metadata of a function. Frameworks such as NestJS find routes, guards and status codes by function. */
+/** Copies the metadata of a function. Frameworks such as NestJS store routes, guards and status codes as metadata. */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {
@@ -309,10 +283,12 @@ function nameOf(fn: CallableFunction): string {
   return typeof name === 'string' && name !== '' ? name : 'anonymous';
 }
 
-/** Whether the function can only be called with `new`. */
-export function isClass(fn: CallableFunction): boolean {
-  // A method named `class` also matches, but has no `prototype`.
-  return /^class\b/.test(Function.prototype.toString.call(fn)) && Object.hasOwn(fn, 'prototype');
+/** Returns the kind of a value that cannot be called, or undefined for a function. */
+export function uncallableKind(value: unknown): string | undefined {
+  if (typeof value !== 'function') return value === null ? 'null' : typeof value;
+  // The source of a method named `class` also starts with `class`, but a method has no `prototype`.
+  const isClass = /^class\b/.test(Function.prototype.toString.call(value)) && Object.hasOwn(value, 'prototype');
+  return isClass ? 'a class' : undefined;
 }
 
 function isConstructor(fn: Callable): boolean {

@@ -8,30 +8,27 @@ import type { FlushLimit, FlushResult } from '../run/sink.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './observer.ts';
 import { thenOf } from './promise.ts';
 import { followReadableStream, isReadableStream } from './stream.ts';
-import { disguised, isClass } from './traceable.ts';
+import { disguised, uncallableKind } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** Time reserved for the handler's response after the flush. */
+/** Milliseconds between the end of the flush and the end of the handler's remaining time, for the response. */
 const RESPONSE_MARGIN_MS = 250;
 
-/** Wraps a handler so that each call is followed by a flush. */
+/** Returns a handler that flushes after each call of `handler`. */
 export function flushedAfter<Handler extends CallableFunction>(
   handler: Handler,
   options: FlushLimit | undefined,
   flush: Flush,
 ): Handler {
-  const mistake =
-    typeof handler !== 'function'
-      ? `got ${handler === null ? 'null' : typeof handler}`
-      : isClass(handler) && 'got a class';
-  if (mistake) {
+  const kind = uncallableKind(handler);
+  if (kind !== undefined) {
     diagnostics.warnOnce(
-      `withFlush ${mistake}`,
-      `withFlush(handler): expected a function, ${mistake}; nothing is flushed.`,
+      `withFlush ${kind}`,
+      `withFlush(handler): expected a function, got ${kind}; nothing is flushed.`,
     );
     return handler;
   }
@@ -49,7 +46,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       }
       const then = isObjectOrFunction(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
-      // A result that is not a promise cannot be delayed, so the flush continues after the return.
+      // Only a promise can be delayed, so any other result is returned before the flush ends.
       void call.ended(result);
       return result;
     },
@@ -62,7 +59,7 @@ class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
-  /** Read when the handler is called, because the platform's request context ends with the request. */
+  /** Read when the handler is called, because the request context of the platform ends with the request. */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
 
@@ -73,7 +70,7 @@ class HandlerCall {
     this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
-  /** Waits for the thenable and the flush. Returns or throws the outcome of the thenable. */
+  /** Waits for the thenable and then for the flush. Returns or throws the outcome of the thenable. */
   async settled(thenable: object, then: Method): Promise<unknown> {
     let value: unknown;
     try {
@@ -86,7 +83,7 @@ class HandlerCall {
     return value;
   }
 
-  /** Flushes after the result, or after the body of a response. Returns the promise that the result must wait for. */
+  /** Flushes after the result, or after the body of a response. Returns a promise if the result must wait. */
   ended(result: unknown): Promise<void> | undefined {
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
@@ -94,7 +91,7 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Flushes once. Returns a promise if the result must wait for the flush, or undefined if the platform waits. */
+  /** Flushes once. Returns a promise if the result must wait, or undefined if the platform waits for the flush. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
@@ -108,7 +105,7 @@ class HandlerCall {
   }
 
   async #flushNow(): Promise<void> {
-    // AWS Lambda provides the remaining time of a call, in milliseconds.
+    // AWS Lambda reports the remaining time of a call in milliseconds.
     const read = platformMethod('getRemainingTimeInMillis', [this.#args[2], this.#args[1]]);
     const leftMs = Number(read?.()?.[0]);
     const timeoutMs = Number.isNaN(leftMs) ? this.#limitMs : Math.max(0, leftMs - RESPONSE_MARGIN_MS);
@@ -124,13 +121,12 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
   return true;
 }
 
-/** Observes the body of a response. Delays the end of the body until the promise that `onEnd` returns has resolved. */
+/** Observes the body of a response. Delays the end of the body until the promise of `onEnd` resolves. */
 class BodyObserver implements StreamObserver, Watched {
   wasTouched = true;
   isStepping = false;
   hasBegun = false;
   readonly idleMaxMs: number = defaultLimits.streamIdleMs;
-  /** Resolves at the end of the body. */
   readonly over: Promise<void>;
   readonly #onEnd: () => Promise<void> | undefined;
   #resolveOver = (): void => {};
@@ -205,10 +201,7 @@ class BodyObserver implements StreamObserver, Watched {
   }
 }
 
-/**
- * Global symbols of the request context: for Next.js and its hosts
- * (https://nextjs.org/docs/app/guides/self-hosting#after), and for `@vercel/functions`.
- */
+/** Global symbols of request contexts: Next.js (https://nextjs.org/docs/app/guides/self-hosting#after) and Vercel. */
 const CONTEXTS = [Symbol.for('@next/request-context'), Symbol.for('@vercel/request-context')];
 
 function requestContexts(): unknown[] {
@@ -216,7 +209,7 @@ function requestContexts(): unknown[] {
   return CONTEXTS.map((key) => guard('withFlush', () => holders[key]?.get?.()));
 }
 
-/** Calls a method of the platform. Returns its result in an array, or undefined if the method throws. */
+/** Calls a method of the platform. Returns an array with the result, or undefined if the method throws. */
 type PlatformMethod = (...args: unknown[]) => [unknown] | undefined;
 
 function platformMethod(key: string, platforms: readonly unknown[]): PlatformMethod | undefined {
