@@ -139,10 +139,14 @@ const flushChecks: Checks<FlushLimit> = {
   timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
 };
 
-/** Returns the `timeoutMs` of a limit, or `defaultMs` if `timeoutMs` is missing or invalid. Log lines name `place`. */
+/** Returns the `timeoutMs` of a limit, or `defaultMs` if `timeoutMs` is missing or invalid. */
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
-  const { timeoutMs = defaultMs } = usableOptions(place, limit, flushChecks);
-  return Math.min(timeoutMs, DELAY_MAX_MS);
+  if (limit === undefined) return defaultMs;
+  // The line contains no key or value, because `call().then(flush)` passes data of the application.
+  const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is left out.`;
+  const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
+  const given = guard(place, () => validOptions(limit, flushChecks, report));
+  return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
 }
 
 /** An option of another library that was passed to runspan. */

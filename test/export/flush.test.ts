@@ -61,22 +61,22 @@ describe('flush', () => {
     expect(virtualClock.nowMs).toBe(30_000);
   });
 
-  const MISTAKE = 'expected `timeoutMs` to be a number from 0';
-
-  it.each<[unknown, string]>([
-    [5_000, 'expected the options to be an object, got number'],
-    [null, 'expected the options to be an object, got null'],
-    [{ timeoutMs: '5s' }, MISTAKE],
-    [{ timeoutMs: Object.create(null) }, MISTAKE],
-    [{ timeoutMs: -1 }, MISTAKE],
-    [{ timeoutMs: Number.NaN }, MISTAKE],
-    [{ timeoutMS: 5 }, 'unknown option `timeoutMS`'],
-  ])('has no other limit with %j, and reports it once', async (limit, mistake) => {
+  it.each([
+    5_000,
+    null,
+    { timeoutMs: '5s' },
+    { timeoutMs: Object.create(null) },
+    { timeoutMs: -1 },
+    { timeoutMs: Number.NaN },
+    { timeoutMS: 5 },
+  ])('has no other limit with %j, and reports it once', async (limit) => {
     const { whole, flush, close, lines } = await delivery();
     whole();
     expect(await flush(limit as never)).toEqual(DONE);
     expect(await close(limit as never)).toEqual(DONE);
-    expect(lines).toEqual([`warn: flush and shutdown: ${mistake}; left out.`]);
+    expect(lines).toEqual([
+      'warn: flush and shutdown: expected { timeoutMs } with a number from 0; anything else is left out.',
+    ]);
   });
 
   it('does not reject over a limit that cannot be read', async () => {
