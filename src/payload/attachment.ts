@@ -3,23 +3,23 @@ import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } fro
 import { mayBeDataUri } from './plain.ts';
 import { type Redaction, shownText } from './redact.ts';
 
-/** Content of an attachment. */
+/** The content of an attachment. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
-/** An attachment that has not been sent. A Blob is immutable, so its bytes are read during sending. */
+/** An attachment that has not been sent. A Blob is immutable, so the bytes are read when the attachment is sent. */
 export interface HeldAttachment {
   name: string;
   mimeType: string;
   bytes: Uint8Array | Blob;
 }
 
-/** A payload field whose binary values become attachments. */
+/** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
-/** The payload that contained an attachment. When a stream ends, its chunks become the `outputs`. */
+/** A payload that contains an attachment. The chunks of a stream become the `outputs` when the stream ends. */
 export type AttachingPayload = AttachingField | 'chunks';
 
-/** Remaining capacity of a run for attachments. */
+/** The number of attachments and bytes that a run can still record. */
 export interface AttachmentRoom {
   readonly bytesLeft: number;
   readonly countLeft: number;
@@ -31,12 +31,12 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** The attachments of one run. Names are unique. The number and the total bytes of attachments are limited. */
+/** The attachments of one run. Names are unique. The number of attachments and their total bytes are limited. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
   readonly #names = new Set<string>();
-  /** Attachment names by payload. The record holds the bytes and releases the bytes after delivery. */
+  /** The names of the attachments of each payload. */
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   #bytes = 0;
 
@@ -57,7 +57,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds an attachment of the application. Logs one line instead if an argument is invalid or a limit is reached. */
+  /** Adds an attachment. Logs one line instead if an argument is invalid or a limit is reached. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -73,7 +73,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#hold([{ name: shown, mimeType: type, bytes }]);
   }
 
-  /** Adds attachments that were extracted from a recorded payload. */
+  /** Adds attachments that were extracted from a payload. */
   keep(payload: AttachingPayload, attachments: readonly HeldAttachment[]): void {
     const names = attachments.map(({ name }) => name);
     for (const name of names) this.#names.add(nameOnWire(name));
@@ -81,7 +81,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
   }
 
-  /** Removes the unsent attachments of a payload before the payload is replaced. */
+  /** Removes the attachments of a payload. Called before the payload is replaced. */
   forget(payload: AttachingPayload): void {
     const replaced = this.#ofPayloads.get(payload);
     if (replaced === undefined) return;
@@ -115,7 +115,7 @@ export class RunAttachments implements AttachmentRoom {
     if (mimeType !== undefined && !isMimeType(mimeType)) return 'expected `mimeType` to be text such as "image/png"';
     if (this.isTaken(name)) return 'expected `name` to be unique within the run';
     if (this.countLeft <= 0) return `a run had more than ${ATTACHMENTS_MAX} attachments`;
-    return bytesOf(content) > this.bytesLeft ? 'the attachments of a run exceeded limits.attachmentBytes' : undefined;
+    return sizeOf(content) > this.bytesLeft ? 'the attachments of a run exceeded limits.attachmentBytes' : undefined;
   }
 
   #hold(attachments: readonly HeldAttachment[]): void {
@@ -125,20 +125,20 @@ export class RunAttachments implements AttachmentRoom {
 }
 
 /**
- * Extracts binary values, Blobs and data URIs from one payload and replaces each of these values with a marker. An
- * object or text that occurs several times in the payload is attached once.
+ * Extracts large binary values, Blobs and data URIs from one payload. A marker replaces each extracted value. A value
+ * that occurs several times in the payload is attached once.
  */
 export class PayloadAttachments {
   readonly #field: AttachingField;
   readonly #bytesMax: number;
   readonly #room: AttachmentRoom | undefined;
-  /** Markers by extracted object or text. */
+  /** The marker of each extracted value. */
   readonly #markers = new Map<unknown, string>();
   #bytes = 0;
   #number = 0;
   #taken: HeldAttachment[] | undefined;
 
-  /** `bytesMax` limits the bytes of all attachments if the run has not started and `room` is undefined. */
+  /** `bytesMax` applies if `room` is undefined, because the run has no attachments yet. */
   constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
     this.#field = field;
     this.#bytesMax = bytesMax;
@@ -154,7 +154,7 @@ export class PayloadAttachments {
   describe(value: object): Readonly<Record<string, unknown>> | undefined {
     const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
     if (!isLarge && !isBlob(value)) return undefined;
-    const byteLength = bytesOf(value);
+    const byteLength = sizeOf(value);
     return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
   }
 
@@ -178,7 +178,7 @@ export class PayloadAttachments {
     this.#taken = undefined;
   }
 
-  /** Attaches a Blob, or a copy of binary data. Returns the attachment's name, or a marker if a limit is reached. */
+  /** Attaches a Blob or a copy of binary data. Returns the attachment's name, or a marker if a limit is reached. */
   #attach(value: ArrayBufferView | ArrayBufferLike | Blob, size: number): string {
     const known = this.#markers.get(value);
     if (known !== undefined) return known;
@@ -214,34 +214,30 @@ export class PayloadAttachments {
   }
 }
 
-function bytesOf(value: ArrayBufferView | ArrayBufferLike | Blob): number {
-  return isBlob(value) ? sizeOf(value) : value.byteLength;
-}
-
-/** Maximum number of attachments per run. Receivers reject a run with more attachments. */
+/** Maximum number of attachments per run. Services reject a run with more attachments. */
 export const ATTACHMENTS_MAX = 100;
 
-/** Maximum length of an attachment's name. Receivers limit the header line that contains the name. */
+/** Maximum length of an attachment's name. Services limit the length of the header line that contains the name. */
 const NAME_CHARACTERS_MAX = 256;
 
 /** MIME type of an attachment whose content type is unknown. */
 export const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Matches `type/subtype` and parameters, in characters that a header line may contain (RFC 9110, 8.3.1). */
+/** Matches `type/subtype` and optional parameters, without characters that a header line cannot contain (RFC 9110). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 export function isMimeType(value: unknown): value is string {
   return typeof value === 'string' && MIME_TYPE.test(value);
 }
 
-/** Rejects names with dots, because dots separate the fields in the name of a multipart section. */
+/** Whether a value is a valid name. A name contains no dot, because dots separate the fields in the name of a part. */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }
 
 /**
- * Returns the name in the encoding of multipart requests (HTML standard, "Multipart form data"). Encoded names are
- * compared, because two different names may have the same encoding.
+ * Returns a name as encoded in multipart requests (HTML standard, "Multipart form data"). Encoded names must be unique,
+ * because two different names may have the same encoding.
  */
 export function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
@@ -257,25 +253,22 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** Returns the size in bytes. Ignores a `size` property that a subclass of Blob defines. */
-export function sizeOf(bytes: Uint8Array | Blob): number {
-  if (bytes instanceof Uint8Array) return bytes.byteLength;
-  const { get } = Object.getOwnPropertyDescriptor(Blob.prototype, 'size') as PropertyDescriptor;
-  return get?.call(bytes) as number;
+/** Returns the size in bytes. Calls the built-in `size` of a Blob, because a subclass may replace `size`. */
+export function sizeOf(content: AttachmentContent): number {
+  return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }
 
-/** Returns the MIME type of a Blob, or the default type if a header line may not contain the Blob's type. */
+/** Returns the MIME type of a Blob, or `UNKNOWN_TYPE` if the type of the Blob is invalid. */
 export function typeOf({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
 
-/** The comma in a data URI must occur before this index. */
+/** Maximum index of the comma in a data URI. */
 const TYPE_END_MAX = 256;
 
 const BASE64 = ';base64';
 
-/** A data URI whose content is not decoded. */
-export interface DataUri {
+interface DataUri {
   readonly mimeType: string;
   /** Size of the decoded content, in bytes. */
   readonly byteLength: number;

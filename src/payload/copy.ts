@@ -13,32 +13,33 @@ import {
   threw,
 } from './describe.ts';
 import { type PayloadRules, redactAndTruncate, truncate } from './limits.ts';
-import type { PathPlace, Redaction, Step } from './redact.ts';
+import type { Redaction } from './redact.ts';
+import type { PathMatcher, Step } from './redaction-paths.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** Keys of at most this many characters are kept even if the character limit is reached. */
+/** Maximum length of a key that is kept even if the character limit is reached. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** Passed as `owner` if the siblings of a property must not be read. */
+/** The `owner` of a property if the other properties of the object must not be read. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
 /**
- * Copies a value into plain JSON data, masks secrets and enforces the limits. Reads each property once. Calls
- * application code (getters, `toJSON`, proxy traps) no more often than `JSON.stringify` does. Replaces a property that
- * throws with a marker. Never changes the original value.
+ * Copies a value into plain data, masks secrets and applies the limits. Reads each property once. Calls getters,
+ * `toJSON` and proxy traps no more often than `JSON.stringify`. A marker replaces a property that throws. Never changes
+ * the original value.
  */
 export class Copier {
   readonly #rules: PayloadRules;
   readonly #redaction: Redaction | undefined;
   readonly #attachments: PayloadAttachments | undefined;
-  /** Whether the path of each value is tracked, for redaction paths or a replacement function. */
+  /** Whether redaction paths or a replacement function need the path of each value. */
   readonly #isTracked: boolean;
   readonly #trail: Step[];
-  #place: PathPlace | undefined;
-  /** The objects from the root to the current object. Used to detect circular references. */
+  #matcher: PathMatcher | undefined;
+  /** The objects from the root to the current object, to detect circular references. */
   readonly #ancestors: object[] = [];
   /** The value of the latest property whose name ends with `headers`. */
   #headers: unknown;
@@ -47,7 +48,7 @@ export class Copier {
 
   constructor(
     rules: PayloadRules,
-    place: PathPlace | undefined,
+    matcher: PathMatcher | undefined,
     trail: readonly Step[],
     attachments: PayloadAttachments | undefined,
   ) {
@@ -55,9 +56,9 @@ export class Copier {
     this.#rules = rules;
     this.#redaction = redaction;
     this.#attachments = attachments;
-    this.#isTracked = place !== undefined || redaction?.wantsTrail === true;
+    this.#isTracked = matcher !== undefined || redaction?.wantsTrail === true;
     this.#trail = this.#isTracked ? [...trail] : [];
-    this.#place = place;
+    this.#matcher = matcher;
     this.#nodesLeft = rules.nodes;
     this.#charactersLeft = rules.bytes;
   }
@@ -111,7 +112,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** Copies a proxy. Each trap of the proxy may throw, or return a value of an unexpected type. */
+  /** Copies a proxy. A trap may throw, or return a value of an unexpected type. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -149,12 +150,12 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The described object has already been counted.
+    // The object has already been counted as a node.
     this.#nodesLeft++;
     return this.copy(description);
   }
 
-  /** `size` is the total number of items. Items beyond `listed` are reported as truncated. */
+  /** Copies at most `listed` items. A marker replaces the other items. `size` is the total number of items. */
   #items(items: readonly unknown[], listed: number, size: number): unknown[] {
     const kept = Math.min(listed, this.#rules.width);
     const names = this.#redaction?.names;
@@ -172,7 +173,7 @@ export class Copier {
     return copies;
   }
 
-  /** `owner` is the object whose other properties help to decide whether a property is a secret. */
+  /** Copies properties. Other properties of `owner` may show that a property is a secret, for example a name. */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;
@@ -184,7 +185,7 @@ export class Copier {
     return withRest(copy, keys.length - taken);
   }
 
-  /** Copies a map into an object if all keys are strings, or into a list of pairs otherwise. */
+  /** Copies a map into an object if all keys are strings. Copies any other map into a list of pairs. */
   #map({ items, size }: Items): unknown {
     const pairs = items as readonly (readonly [unknown, unknown])[];
     if (!pairs.every(([key]) => typeof key === 'string')) {
@@ -230,14 +231,14 @@ export class Copier {
   /** Copies the value of a property or an item. Masks the value if a redaction path matches. */
   #below(step: Step, value: unknown): unknown {
     if (!this.#isTracked) return this.copy(value);
-    const above = this.#place;
-    const place = above?.step(step);
-    if (place?.isEnd === true) return this.#mask(step, value);
-    this.#place = place;
+    const above = this.#matcher;
+    const matcher = above?.step(step);
+    if (matcher?.isMatch === true) return this.#mask(step, value);
+    this.#matcher = matcher;
     this.#trail.push(step);
     const copy = this.copy(value);
     this.#trail.pop();
-    this.#place = above;
+    this.#matcher = above;
     return copy;
   }
 
@@ -252,7 +253,7 @@ export class Copier {
 function resultOf(toJson: unknown, value: object): unknown {
   try {
     const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
-    // Only the recording has called `toJSON`, so no other code handles the rejection of a returned promise.
+    // If `toJSON` returns a promise, no other code handles a rejection.
     ignoreRejection(result);
     return result;
   } catch (thrown) {
@@ -265,7 +266,7 @@ function withRest(copy: object, left: number): object {
   return copy;
 }
 
-/** Sets an own property. Assigning to `__proto__` would change the prototype instead. */
+/** Sets an own property. An assignment to `__proto__` would change the prototype instead. */
 function put(object: object, key: string, value: unknown): void {
   if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -3,7 +3,7 @@ import type { Stream } from 'node:stream';
 import { nodeModule, types } from '../base/node.ts';
 import { messageOf } from '../base/text.ts';
 
-/** Maximum number of bytes of a binary value that a payload contains as base64. */
+/** Maximum number of bytes of a binary value that stays in the payload as base64. */
 export const BINARY_BYTES_KEPT = 1_024;
 
 /** The first items of a collection, and the total number of items. */
@@ -17,13 +17,13 @@ export class Items {
   }
 }
 
-/** A primitive, a list of items, or an object whose properties are recorded. */
+/** The recorded form of a platform object: a primitive, a list of items, or an object whose properties are recorded. */
 export type Description = string | number | boolean | bigint | symbol | Items | Readonly<Record<string, unknown>>;
 
 /**
- * Describes a platform object whose own properties do not show its value, for example a `Date` or a stream. Returns
- * undefined for any other object. Never reads a stream, awaits a promise or changes the object. Reads at most `width`
- * items of a set. Throws if a getter or method of the object throws.
+ * Describes a platform object, for example a `Date` or a stream. Returns undefined for any other object. Never reads a
+ * stream, awaits a promise or changes the object. Reads at most `width` items of a set. Throws if a getter or method of
+ * the object throws.
  */
 export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -31,22 +31,22 @@ export function describe(value: object, width: number): Description | undefined 
   if (types.isRegExp(value)) return String(value);
   if (types.isBoxedPrimitive(value)) return value.valueOf() as Description;
   if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return binary(value);
-  if (types.isSet(value)) return firstItems(setValues.call(value), setSize.call(value), width);
+  if (types.isSet(value)) return firstItems(Set.prototype.values.call(value), Set.prototype, value, width);
   if (value instanceof URL) return withoutCredentials(value.href);
   return iteratorKind(value) ?? webObject(value) ?? nodeStream(value);
 }
 
 /** Returns the first `width` entries of a map as pairs. */
 export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): Items {
-  return firstItems(mapPairs.call(map as Map<unknown, unknown>), mapSize.call(map), width);
+  return firstItems(Map.prototype.entries.call(map as Map<unknown, unknown>), Map.prototype, map, width);
 }
 
-/** Also true for an error from another realm, for example from a test runner that uses `node:vm`. */
+/** Whether a value is an error. An error may come from another realm, for example from a test runner. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
 
-/** Returns the keys of an error, including `name`, `message`, `stack`, `cause` and `errors` if inherited. */
+/** Returns the keys of an error, including inherited keys such as `name` and `stack`. */
 export function errorKeys(error: object): readonly string[] {
   const named = ['name', 'message', 'stack', ...['cause', 'errors'].filter((key) => key in error)];
   return [...new Set([...named, ...Object.keys(error)])];
@@ -91,36 +91,27 @@ export function isBinary(value: unknown): value is ArrayBufferView | ArrayBuffer
   return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
 }
 
-/** Also true for a `File`, because `File` extends `Blob`. */
+/** Whether a value is a `Blob` or a `File`. */
 export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Returns a view of the bytes without copying. Throws if the buffer was transferred. */
+/** Returns the bytes without copying. Throws if the buffer was transferred to another thread. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
     : new Uint8Array(value);
 }
 
-// Built-in methods of the prototypes. An object may override these methods with application code.
-const mapPairs = Map.prototype.entries;
-const setValues = Set.prototype.values;
-const mapSize = getter(Map.prototype, 'size');
-const setSize = getter(Set.prototype, 'size');
-
-function getter(prototype: object, key: string): () => number {
-  return Object.getOwnPropertyDescriptor(prototype, key)?.get as () => number;
-}
-
-function firstItems(items: Iterator<unknown>, size: number, width: number): Items {
+/** Calls the built-in `size` of `prototype`, because a subclass may replace `size` with application code. */
+function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {
     const { done, value } = items.next();
     if (done === true) break;
     kept.push(value);
   }
-  return new Items(kept, Math.max(size, kept.length));
+  return new Items(kept, Reflect.get(prototype, 'size', collection) as number);
 }
 
 function binary(value: ArrayBufferView | ArrayBufferLike): Description {
@@ -167,7 +158,7 @@ function webObject(value: object): Description | undefined {
   return value instanceof TransformStream ? '[TransformStream]' : undefined;
 }
 
-/** Returns the class of a Node stream. For HTTP messages, adds the method, URL, status and headers. */
+/** Returns the class of a Node stream, or the fields of an HTTP message. */
 function nodeStream(value: object): Description | undefined {
   if (!(value instanceof nodeModule('node:stream').Stream)) return undefined;
   const type = value.constructor.name;
@@ -180,8 +171,8 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// HTTP messages are recognized by their members instead of their class, because importing `node:http` takes longer than
-// importing half of this library. HTTP/2 messages have the same members.
+// HTTP messages are recognized by their members, because the import of `node:http` for the classes would take too long.
+// HTTP/2 messages have the same members.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }
@@ -191,7 +182,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Converts pairs into an object. If a key occurs several times, its property is a list of the values. */
+/** Converts pairs into an object. If a key occurs several times, the property is a list of values. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

@@ -1,26 +1,27 @@
 import { safeText } from '../base/text.ts';
 import { isError } from './describe.ts';
 import { redactAndTruncate, truncate } from './limits.ts';
-import { failureText, MASK, placeOf, type Redaction } from './redact.ts';
+import { failureText, MASK, type Redaction } from './redact.ts';
+import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes per error. The limit also ends a circular chain of causes. */
+/** Maximum number of recorded causes per error. Also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
 /** Maximum number of characters of an error text. A longer text is truncated. */
 const CHARACTERS_MAX = 65_536;
 
-const WAY = ['error'] as const;
+const PATH = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Payload limits for a thrown object that is not an Error. */
+/** Limits of a thrown object that is not an Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**
- * Returns the `error` field of a run. The first line is `Name: message`. The stack follows, and then each cause in the
- * same form. The errors of an AggregateError are recorded as causes. A thrown value that is not an Error is recorded as
- * text, or as JSON if its text is `[object …]`. Never throws, even if a getter of the value throws.
+ * Returns the error text of a run: `Name: message`, the stack, and then each cause in the same form. The errors of an
+ * AggregateError are recorded as causes. A thrown value that is not an Error is recorded as text, or as JSON if the
+ * text is `[object …]`. Never throws, even if a getter of the value throws.
  */
 export function errorText(thrown: unknown, redaction?: Redaction): string {
   if (redaction?.hidesAll === true) return MASK;
@@ -40,29 +41,29 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   if (redaction === undefined) return text.length <= CHARACTERS_MAX ? text : truncate(text, CHARACTERS_MAX);
   if (redaction.hidesAll) return MASK;
   try {
-    if (placeOf(redaction.root, WAY)?.isEnd === true) return redaction.mask(text, WAY);
-    return redactAndTruncate(redaction.maskNamed(text, WAY), CHARACTERS_MAX, redaction, WAY);
+    if (matcherAt(redaction.root, PATH)?.isMatch === true) return redaction.mask(text, PATH);
+    return redactAndTruncate(redaction.maskNamed(text, PATH), CHARACTERS_MAX, redaction, PATH);
   } catch (problem) {
     return failureText(problem) ?? MASK;
   }
 }
 
 /**
- * Returns the stack frames and the line break before them, or an empty text if there are none. Skips the head of the
- * stack, because the name and message in it may be outdated. Takes linear time because a match cannot span lines.
+ * Returns the stack frames with the preceding line break, or an empty text if there are no frames. Skips the name and
+ * the message, because both may have changed since the error was created.
  */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
 }
 
-/** Whether a thrown value means that the work was cancelled, for example the reason of an AbortSignal. */
+/** Whether a thrown value reports a cancellation, for example the reason of an AbortSignal. */
 export function isAbort(thrown: unknown): boolean {
   try {
     if (typeof thrown !== 'object' || thrown === null) return false;
     const { name, code } = thrown as { name?: unknown; code?: unknown };
     if (name === 'AbortError' || code === 'ABORT_ERR') return true;
-    // The OpenAI and Anthropic clients throw an `APIUserAbortError`, whose name is `Error`.
+    // The `APIUserAbortError` of the OpenAI and Anthropic clients has the name `Error`.
     return thrown.constructor?.name === 'APIUserAbortError';
   } catch {
     return false;
@@ -88,7 +89,7 @@ function errorLines(error: Error): string {
   }
 }
 
-/** Returns the error's `name`, or the name of its class if `name` is inherited from `Error`. */
+/** Returns the `name` of an error, or the name of the class if the class does not set `name`. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;
@@ -115,5 +116,5 @@ function causesOf(thrown: unknown): unknown[] {
 function otherText(thrown: unknown, redaction: Redaction | undefined): string {
   const text = safeText(thrown);
   const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);
-  return isMute ? serialize(thrown, { ...OBJECT_LIMITS, redaction }, WAY) : shownError(text, redaction);
+  return isMute ? serialize(thrown, { ...OBJECT_LIMITS, redaction }, PATH) : shownError(text, redaction);
 }

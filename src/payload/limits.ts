@@ -1,9 +1,9 @@
 import type { Limits } from '../base/limits.ts';
 import type { PayloadLimits } from './plain.ts';
 import type { Redaction } from './redact.ts';
-import type { Trail } from './secret-names.ts';
+import type { Trail } from './redaction-paths.ts';
 
-/** Limits and redaction of a payload. */
+/** The limits and the redaction of a payload. */
 export interface PayloadRules extends PayloadLimits {
   /** Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
@@ -14,19 +14,19 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** Share of the kept characters that are taken from the start of a truncated text. */
+/** Share of the kept characters that come from the start of a truncated text. */
 const HEAD_SHARE = 0.75;
 
-/** Number of characters beyond each cut that are also searched for secrets. */
+/** Number of characters beyond each cut that are also searched, because a secret may span the cut. */
 const MARGIN = 65_536;
 
-/** Keeps `kept` characters from the start and the end of a text, and inserts a marker between the two parts. */
+/** Returns `kept` characters from the start and the end of a text, with a marker between the two parts. */
 export function truncate(text: string, kept: number): string {
   const { head, tail } = cutOf(text, Math.max(0, kept));
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** Masks a text and truncates the text to `kept` characters. A secret that spans a cut is masked or removed. */
+/** Masks and truncates a text to `kept` characters. A secret that spans a cut is masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);
@@ -35,7 +35,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The `MARGIN` characters next to the omitted part may contain a part of a secret, even if masks shortened the text.
+  // The `MARGIN` characters next to each cut are dropped, because the characters may be a part of a secret.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;
@@ -44,7 +44,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
 function cutOf(text: string, kept: number): { readonly head: number; readonly tail: number } {
   const head = Math.floor(kept * HEAD_SHARE);
   const tail = text.length - (kept - head);
-  // A cut within a surrogate pair would leave invalid text.
+  // A cut within a surrogate pair would create a lone surrogate.
   return { head: isWithinPair(text, head) ? head - 1 : head, tail: isWithinPair(text, tail) ? tail + 1 : tail };
 }
 

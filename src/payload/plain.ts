@@ -1,7 +1,7 @@
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
-/** Limits of one payload or one metadata value. A marker replaces values that exceed a limit. */
+/** The limits of one payload or one metadata value. A marker replaces values beyond a limit. */
 export interface PayloadLimits {
   /** Maximum number of nesting levels. */
   readonly depth: number;
@@ -13,26 +13,27 @@ export interface PayloadLimits {
   readonly bytes: number;
 }
 
-/** Maximum number of cached keys. Only objects that are indexed by ids have many keys. */
+/** Maximum number of cached keys, and of characters per cached key. */
 const KEYS_KEPT = 2_000;
 const KEY_CHARACTERS_KEPT = 64;
 
-/** A text of at most this many characters is too short for both the name and the value of a secret. */
+/** Maximum length of a text that is too short for the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
-/** A data URI of at most this many characters stays in the payload. */
-const DATA_URI_CHARACTERS_MIN = 1_024;
+/** Maximum length of a data URI that stays in the payload. A longer data URI becomes an attachment. */
+const DATA_URI_CHARACTERS_MAX = 1_024;
 
-/** Replaces a visited object on the stack, so the stack does not retain the object. */
+/** Replaces a visited object on the stack, so that the stack does not keep the object in memory. */
 const VISITED: object = Object.freeze({});
 
 /** A cached key. */
 class KnownKey {
   readonly key: string;
-  /** Whether the value under the key may need masking or special encoding. */
+  /** Whether the value of the key may need masking or special encoding. */
   readonly isSpecial: boolean;
-  /** The two keys that most recently followed this key. */
+  /** The key that most recently followed this key in an object. */
   next: KnownKey | undefined = undefined;
+  /** The key that followed this key before `next`. */
   other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {
@@ -42,15 +43,15 @@ class KnownKey {
 }
 
 /**
- * Finds plain data that is within the limits and contains no secret. A false negative only costs time. Reads each
- * property once, and `JSON.stringify` reads each property again.
+ * Recognizes plain data that is within the limits and contains no secret. Any other value is copied, which takes longer
+ * but is always correct. The check reads each property once, and `JSON.stringify` reads the property again.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
   readonly #texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
-  /** An empty stack for the next walk. Undefined during a walk, because a getter may start another walk. */
+  /** A stack for the next check. Undefined during a check, because a getter may start another check. */
   #spare: object[] | undefined;
 
   /** If `names` is undefined, nothing is masked. */
@@ -78,14 +79,14 @@ export class PlainCheck {
     return typeof value === 'object' && value !== null && !Array.isArray(value) && this.#isPlain(value, limits);
   }
 
-  /** Whether the value under the key may need masking or special encoding. */
+  /** Whether the value of a key may need masking or special encoding. */
   isSpecial(key: string): boolean {
     return this.#keyOf(key).isSpecial;
   }
 
   /**
-   * Visits objects in a loop, because a recursive call takes longer than the check of an object. Visits depth-first, so
-   * a cycle soon exceeds the depth limit.
+   * Whether an object and all nested values are plain. Uses a loop, because a recursive call takes longer than the
+   * check of an object. Visits objects depth-first, so a cycle soon exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];
@@ -93,7 +94,7 @@ export class PlainCheck {
     objects[0] = root;
     let waiting = 1;
     let level = 0;
-    // Objects of one kind have their keys in the same order, so the previous key usually predicts the next key.
+    // The previous key usually predicts the next key, because similar objects have the same keys in the same order.
     let known = this.#first;
     let nodesLeft = nodes - 1;
     let charactersLeft = bytes;
@@ -125,7 +126,7 @@ export class PlainCheck {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
-        // Iterators and similar objects may inherit `constructor` from `Object.prototype`, but are not plain data.
+        // An iterator is not plain, but may inherit `constructor` from `Object.prototype`.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
         size = object.length;
@@ -163,7 +164,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether the value under a special key may need masking or special encoding. */
+  /** Whether the value of a special key needs to be copied. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;
@@ -171,7 +172,7 @@ export class PlainCheck {
     return this.#names?.hides(key, value, owner) === true;
   }
 
-  /** Whether two items may be a pair of a secret's name and its value. */
+  /** Whether two items may be the name and the value of a secret. */
   #mayBeSecretPair(first: unknown, second: unknown): boolean {
     return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
   }
@@ -205,10 +206,10 @@ export class PlainCheck {
 
 /** Whether a text starts like a data URI and is long enough to become an attachment. */
 export function mayBeDataUri(text: string): boolean {
-  return text.length > DATA_URI_CHARACTERS_MIN && text.startsWith('data:');
+  return text.length > DATA_URI_CHARACTERS_MAX && text.startsWith('data:');
 }
 
-/** The escape that `JSON.stringify` writes for a lone surrogate, which strict services reject. */
+/** The start of the escape that `JSON.stringify` writes for a lone surrogate. */
 const LONE_SURROGATE = '\\ud';
 
 const SURROGATE_ESCAPE = /\\ud[89a-f]/i;

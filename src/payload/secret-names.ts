@@ -1,11 +1,8 @@
 import { types } from '../base/node.ts';
 import { hasPlainPrototype } from './describe.ts';
 
-/** The path of a value. Replacement functions receive the steps joined with dots. */
-export type Trail = readonly (string | number)[];
-
 /**
- * The kind of a name determines the values that are hidden:
+ * The kind of a name decides which values are hidden:
  *
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
@@ -17,8 +14,8 @@ export type Trail = readonly (string | number)[];
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, split into words. A key matches if it ends with the words of a name, in any spelling. `api_key`,
- * `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. The longest matching name determines the kind.
+ * Names of secrets, split into words. A key matches if the key ends with the words of a name, in any spelling. For
+ * example, `x-api-key`, `openaiApiKey` and `api_key_2` match `api key`. The longest matching name decides the kind.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
@@ -37,27 +34,24 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** If one of these words precedes `token`, the key names a piece of text or a page, not a secret. */
+/** Words that precede `token` in keys for a piece of text or a page, which is not a secret. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** This name matches only if it is the whole key, because keys such as `max_tokens` hold counts. */
+/** A name that matches only as the whole key, because the values of keys such as `max_tokens` are counts. */
 const TOKENS = 'tokens';
 
-/**
- * Kinds of names that also apply to chunks of model output. Names such as `token` do not, because chunks use `token`
- * for a piece of text.
- */
+/** Kinds of names that apply to chunks of model output. In a chunk, `token` is the key of a piece of text. */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
-/** Additional names of URL parameters. A value under these names is hidden unless it looks like a word. */
+/** Additional names of URL parameters. The value of such a parameter is hidden unless the value looks like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-/** Maximum number of characters examined at the end of a key. */
+/** Maximum number of examined characters at the end of a key. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** Maximum number of cached keys. Only objects that are indexed by ids have many keys. */
+/** Maximum number of cached keys, and of characters per cached key. */
 const CACHED_MAX = 2_000;
 const CACHED_CHARACTERS_MAX = 64;
 
@@ -65,12 +59,12 @@ const CACHED_CHARACTERS_MAX = 64;
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** Cached kinds by key. Null if the key is not the name of a secret. */
+  /** The cached kinds of keys. Null if a key is not the name of a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   /** The last word of each name. */
   readonly lastWords: readonly string[];
 
-  /** Set `takesPieces` to false if values under these names may be fragments of model output. */
+  /** `own` are the names of the application. `takesPieces` is false for names in chunks of model output. */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
@@ -80,11 +74,11 @@ export class SecretNames {
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
     this.lastWords = [...new Set([...this.#kinds.keys()].map((name) => name.slice(name.lastIndexOf(' ') + 1)))];
-    // One pattern rejects most keys quickly. Words are letters and digits, so the pattern needs no escapes.
+    // This pattern quickly rejects most keys. Words contain only letters and digits, so the pattern needs no escapes.
     this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  /** Returns the kind of a key, or undefined if values under the key are not hidden. */
+  /** Returns the kind of a key, or undefined if the key is not the name of a secret. */
   kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
     const known = this.#known.get(key);
     if (known !== undefined) return known === null ? undefined : known;
@@ -115,16 +109,13 @@ export class SecretNames {
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
   }
 
-  /** Whether a value that follows a name in a list is a secret because of the name. */
+  /** Whether a value is a secret because of the name that precedes the value in a list. */
   hidesAfter(name: unknown, value: unknown): boolean {
     const kind = typeof name === 'string' ? this.kindOf(name) : undefined;
     return kind !== undefined && isSecret(kind, name as string, value, {});
   }
 
-  /**
-   * Whether names and values alternate in a list. Such a list is a pair in a list of pairs, or a flat list such as
-   * `rawHeaders`.
-   */
+  /** Whether names and values alternate in a list: a pair in a list of pairs, or a flat list such as `rawHeaders`. */
   isNamedList(length: number, parent: unknown, key: unknown): boolean {
     if (length === 2 && Array.isArray(parent)) return true;
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
@@ -158,17 +149,17 @@ export function isPairValue(key: string): boolean {
   return key === 'value' || key === 'Value';
 }
 
-/** Whether a list under this key may be a flat list of header names and values, such as `rawHeaders`. */
+/** Whether the value of a key may be a list in which header names and values alternate, for example `rawHeaders`. */
 export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Maximum number of nested values examined under one key. A larger value is hidden. */
+/** Maximum number of examined values below one key. An object or list with more values is hidden. */
 const NESTED_MAX = 100;
 
 /**
- * Whether a value under a name of this kind is a secret. Empty values, booleans, JSON Schemas, tokens listed with their
- * probability, and signatures of model thinking are not secrets.
+ * Whether the value of a key is a secret. Empty values, booleans, JSON Schemas, tokens with a probability, and
+ * signatures of model thinking are not secrets.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
@@ -185,17 +176,15 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
-    // For any other key, for example `session`, each property of the object is checked separately.
+    // For any other key, for example `session`, each property of the object is examined by its own name.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
   const items = Object.keys(value).map((inner) => dataIn(value, inner));
-  // A list named `tokens` usually contains pieces of model output and may be long.
-  if (Array.isArray(value) && key.toLowerCase() === TOKENS) return items.some(isLongText);
+  // A list named `tokens` usually contains pieces of model output, which are short.
+  if (Array.isArray(value) && key.toLowerCase() === TOKENS) {
+    return items.some((item) => typeof item === 'string' && item.length > 24);
+  }
   return items.some((item) => holdsSecret(kind, key, item, count));
-}
-
-function isLongText(value: unknown): boolean {
-  return typeof value === 'string' && value.length > 24;
 }
 
 function isSecretText(kind: NameKind, key: string, text: string): boolean {
@@ -205,24 +194,16 @@ function isSecretText(kind: NameKind, key: string, text: string): boolean {
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
-const SCHEMA_TYPES: ReadonlySet<unknown> = new Set([
-  'string',
-  'number',
-  'integer',
-  'boolean',
-  'object',
-  'array',
-  'null',
-]);
+const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
-/** Whether a value is a JSON Schema. A schema describes a value but does not contain it. */
+/** Whether a value is a JSON Schema, which describes a secret but does not contain a secret. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
-  return SCHEMA_TYPES.has(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
+  return SCHEMA_TYPES.includes(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
 }
 
-/** Returns the value of a data property, without calling getters. */
+/** Returns the value of a property, or undefined if the property is a getter. */
 function dataIn(value: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(value, key)?.value;
 }
@@ -244,15 +225,12 @@ function wordsOf(name: string): string[] {
 /** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
 
-/** Copies a slice of a text, because a cached slice would keep the whole text in memory. */
+/** Copies a part of a text. A cache that contains a slice would keep the whole text in memory. */
 function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }
 
-/**
- * Matches a token of a tokenizer, for example a word, a part of a word, a hyphenated word, a short number, a date or a
- * marker such as `<image>`.
- */
+/** Matches a piece of model output: a word, a part of a word, a short number, a date or a marker such as `<image>`. */
 const PIECE =
   /^[^\p{L}\p{N}]{0,8}(?:Ġ?\p{Lu}?[\p{Ll}\p{Lo}\p{M}]{0,20}(?:\p{Lu}\p{Ll}{2,16}|['’]\p{Ll}{1,2}|-\p{Ll}{2,16})?|\p{Lu}{1,12}|\d{1,4}|\d{4}-\d\d-\d\d)[^\p{L}\p{N}]{0,8}$|^<[\w|/ ]{1,40}>$|^\[[A-Z_\d]{1,16}\]$/u;
 
@@ -260,19 +238,19 @@ const PIECE =
 const PROSE_WORD =
   /^[^\p{L}\p{N}]{0,8}(?:\p{L}[\p{L}\p{M}'’./-]{0,24}|[\d.,:/%-]{1,16}\p{L}{0,2})?[^\p{L}\p{N}]{0,8}$/u;
 
-/** Matches an authentication scheme, which precedes the credential in a header. */
+/** Matches an authentication scheme, which precedes a credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
-/** Maximum number of characters examined at the start of a text. */
+/** Maximum number of examined characters at the start of a text. */
 const CHARACTERS_MAX = 10_000;
 
-/** Whether a text without spaces looks like a word or a piece of a word rather than a credential. */
+/** Whether a text without spaces looks like a word or a part of a word, and not like a credential. */
 export function isPiece(text: string): boolean {
   // Every credential contains ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
 }
 
-/** Whether a text looks like words rather than a credential. */
+/** Whether a text looks like words, and not like a credential. */
 export function isPlainText(text: string): boolean {
   const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
   if (words.length === 1) return isPiece(text);

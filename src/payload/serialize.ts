@@ -5,12 +5,12 @@ import { Copier } from './copy.ts';
 import { hasPlainPrototype } from './describe.ts';
 import type { PayloadRules } from './limits.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
-import { failureText, MASK, type PathPlace, placeOf, shownText, trailOf, type Way } from './redact.ts';
+import { failureText, MASK, shownText } from './redact.ts';
+import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction-paths.ts';
 
 /**
- * Returns the current JSON text of any value, masked and within the limits. Never throws. Plain data is checked and
- * then encoded by `JSON.stringify`, so a getter of a plain object is called twice. Any other value is copied first. The
- * copy contains:
+ * Returns the JSON text of any value, masked and within the limits. Never throws. `JSON.stringify` encodes plain data
+ * directly, after a check that also reads each property. Any other value is copied first. The copy contains:
  *
  * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
  *   iterator, the description of a symbol, and `[Proxy]` for an unreadable proxy;
@@ -22,34 +22,34 @@ import { failureText, MASK, type PathPlace, placeOf, shownText, trailOf, type Wa
  *   binary data and Blobs and `[Attachment name: type, bytes]` for long data URIs if `attachments` is set;
  * - `[Threw: message]` for a getter or `toJSON` that throws;
  * - U+FFFD for a lone surrogate, because strict services reject lone surrogates;
- * - a marker with the number of omitted values if a limit is exceeded, and the mask of a masked value.
+ * - a marker with the number of omitted values if a limit is exceeded, and the mask instead of a masked value.
  */
 export function serialize(
   value: unknown,
   rules: PayloadRules,
-  way: Way = [],
+  path: ValuePath = [],
   attachments?: PayloadAttachments,
 ): string {
-  return plainJson(value, rules, way) ?? copiedJson(value, rules, way, attachments);
+  return plainJson(value, rules, path) ?? copiedJson(value, rules, path, attachments);
 }
 
-/** The JSON text of a payload, and the attachments extracted from the payload. */
 export interface EncodedPayload {
   readonly json: string;
+  /** The attachments that were extracted from the payload. */
   readonly attachments: readonly HeldAttachment[] | undefined;
 }
 
-/** Rules for recording the payloads of a run. */
-export interface PayloadPolicy {
+interface PayloadPolicy {
   readonly payload: PayloadRules;
+  /** Maximum total bytes of the attachments of a run. */
   readonly attachmentBytes: number;
 }
 
-const WAYS: Readonly<Record<AttachingField, Way>> = { inputs: ['inputs'], outputs: ['outputs'] };
+const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload as a JSON object. A value that is not a plain object gets the key `input` or `outputs`. `room` is
- * undefined if the run has no attachments yet.
+ * Encodes a payload as a JSON object. A value that is not a plain object becomes the property `input` or `outputs`.
+ * `room` is undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,
@@ -58,32 +58,30 @@ export function encodePayload(
   room?: AttachmentRoom,
 ): EncodedPayload {
   const given = payloadOf(field, value);
-  const plain = plainJson(given, rules, WAYS[field]);
-  // An object with `toJSON` or an unreadable proxy may be encoded as another type.
+  const plain = plainJson(given, rules, PATHS[field]);
+  // The JSON text of an object with `toJSON` or of a proxy may be text or a list.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
   const attachments = new PayloadAttachments(field, attachmentBytes, room);
-  const json = copiedJson(given, rules, WAYS[field], attachments);
+  const json = copiedJson(given, rules, PATHS[field], attachments);
   if (json.charCodeAt(0) === OPENING_BRACE) return { json, attachments: attachments.taken };
   const key = KEYS[field];
-  const isMasked = placeOf(rules.redaction?.root, [field, key])?.isEnd === true;
+  const isMasked = matcherAt(rules.redaction?.root, [field, key])?.isMatch === true;
   return isMasked
     ? { json: `{"${key}":${jsonText(MASK)}}`, attachments: undefined }
     : { json: `{"${key}":${json}}`, attachments: attachments.taken };
 }
 
-/** Returns a metadata key with the matches of redaction patterns masked. */
+/** Returns the masked key of a metadata value. */
 export function metadataKey(key: string, { redaction }: PayloadRules): string {
   return redaction === undefined || redaction.plain !== undefined || redaction.hidesAll
     ? key
     : shownText(key, redaction, []);
 }
 
-/** Returns the JSON text of one metadata value. */
 export function metadataJson(key: string, value: unknown, rules: PayloadRules): string {
   return serialize(value, rules, ['metadata', key]);
 }
 
-/** Returns the JSON text of one event. */
 export function eventJson(name: string, time: string, data: unknown, rules: PayloadRules): string {
   const shown = name === TOKEN_EVENT ? chunkRules(rules) : rules;
   const kwargs = data === undefined ? '' : `,"kwargs":${serialize(data, shown, ['events', undefined, 'kwargs'])}`;
@@ -96,18 +94,18 @@ export function shownName(name: string, { redaction }: PayloadRules): string {
   return shownText(name, redaction, NAME);
 }
 
-const CHUNK: Way = ['outputs', 'outputs', undefined];
+const CHUNK: ValuePath = ['outputs', 'outputs', undefined];
 
-/** Encodes the chunks of one result. Names such as `token` are not masked, because chunks use them for text. */
+/** Encodes the chunks of one result. The value of `token` is not masked, because `token` in a chunk is text. */
 export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** String chunks that are not encoded yet. A string is immutable, so its encoding can wait. */
+  /** Strings that are not encoded yet. Many strings are encoded together, which is faster. */
   #texts: string[] = [];
 
-  /** `newAttachments` is called for each chunk that is not plain. `keep` receives the attachments of the chunk. */
+  /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of the chunk. */
   constructor(
     rules: PayloadRules,
     newAttachments: () => PayloadAttachments,
@@ -118,9 +116,9 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Records the current state of a chunk. Returns the approximate length of its JSON text. */
+  /** Adds a chunk. Returns the approximate length of the JSON text. */
   add(chunk: unknown): number {
-    // Paths and replacement functions apply to single chunks, and a data URI becomes an attachment.
+    // Redaction paths and replacement functions apply to single chunks. A data URI becomes an attachment.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;
@@ -131,7 +129,6 @@ export class ChunkList {
     return json.length;
   }
 
-  /** Returns the JSON text of the list. */
   json(): string {
     this.#encodeTexts();
     return `[${this.#json.join(',')}]`;
@@ -175,20 +172,20 @@ export function jsonText(text: string): string {
 }
 
 const OPENING_BRACE = 0x7b;
-const NAME: Way = ['name'];
+const NAME: ValuePath = ['name'];
 const KEYS: Readonly<Record<AttachingField, string>> = { inputs: 'input', outputs: 'outputs' };
 
-/** The event for a chunk of model output. A `token` in its data is a piece of text, not a secret. */
+/** The name of an event for a chunk of model output. The value under `token` is a piece of text, not a secret. */
 const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();
 
-/** Returns the JSON text of plain data, or undefined if the value must be copied, masked or truncated. */
-function plainJson(value: unknown, rules: PayloadRules, way: Way): string | undefined {
+/** Returns the JSON text of plain data. Returns undefined if the value must be copied, masked or truncated. */
+function plainJson(value: unknown, rules: PayloadRules, path: ValuePath): string | undefined {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
   if (check === undefined) return undefined;
-  const field = way.at(-1);
+  const field = path.at(-1);
   if (typeof field === 'string' && check.isSpecial(field)) return undefined;
   try {
     return check.jsonOf(value, rules);
@@ -198,22 +195,22 @@ function plainJson(value: unknown, rules: PayloadRules, way: Way): string | unde
   }
 }
 
-function copiedJson(value: unknown, rules: PayloadRules, way: Way, attachments?: PayloadAttachments): string {
+function copiedJson(value: unknown, rules: PayloadRules, path: ValuePath, attachments?: PayloadAttachments): string {
   const { redaction } = rules;
   try {
     if (redaction?.hidesAll) return jsonText(MASK);
-    const trail = trailOf(way);
-    let place: PathPlace | undefined;
+    const trail = trailOf(path);
+    let matcher: PathMatcher | undefined;
     if (redaction !== undefined) {
-      place = placeOf(redaction.root, way);
-      const field = way.at(-1);
+      matcher = matcherAt(redaction.root, path);
+      const field = path.at(-1);
       const isNamed = typeof field === 'string' && redaction.names?.hides(field, value, {}) === true;
-      if (isNamed || place?.isEnd === true) return jsonText(redaction.mask(value, trail));
+      if (isNamed || matcher?.isMatch === true) return jsonText(redaction.mask(value, trail));
     }
-    return JSON.stringify(new Copier(rules, place, trail, attachments).copy(value)) ?? 'null';
+    return JSON.stringify(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
-    // A value within the limits may still exceed the call stack or the maximum string length.
+    // The call stack or the maximum length of a string may be exceeded, even if the value is within the limits.
     return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
@@ -222,7 +219,7 @@ function chunkRules(rules: PayloadRules): PayloadRules {
   return { ...rules, redaction: rules.redaction?.ofChunks };
 }
 
-/** Returns a plain object unchanged, `{}` for undefined, or an object that contains any other value. */
+/** Returns a plain object unchanged, `{}` for undefined, or an object with the value as its only property. */
 function payloadOf(field: AttachingField, value: unknown): unknown {
   if (value === undefined) return {};
   if (isLikeObject(value)) return value;
@@ -230,7 +227,7 @@ function payloadOf(field: AttachingField, value: unknown): unknown {
   return field === 'inputs' ? { input: value } : { outputs: value };
 }
 
-/** Also true for a proxy, unless its target is an array. */
+/** Whether a value is a plain object, or a proxy of an object that is not an array. */
 function isLikeObject(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   try {

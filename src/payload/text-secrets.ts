@@ -1,4 +1,5 @@
-import { isPlainText, type SecretNames, type Trail, URL_NAMES } from './secret-names.ts';
+import type { Trail } from './redaction-paths.ts';
+import { isPlainText, type SecretNames, URL_NAMES } from './secret-names.ts';
 import { type Mask, UrlSecrets } from './url-secrets.ts';
 
 const SPACE = 0x20;
@@ -12,7 +13,7 @@ const SMALL_U = 0x75;
 const OPENING_BRACE = 0x7b;
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** Minimum length of a text that can contain both a name and a value. */
+/** Minimum length of a text that can contain the name and the value of a secret. */
 const CHARACTERS_MIN = 9;
 
 /** Maximum length of a name in JSON text. */
@@ -21,10 +22,7 @@ const NAME_CHARACTERS_MAX = 128;
 /** Maximum number of other characters between the last letter of a name and the next `"` or `=`. */
 const GAP_MAX = 16;
 
-/**
- * Whether to search a text for the names of secrets. True if the text starts like JSON, a URL path or an HTTP message,
- * or contains a URL.
- */
+/** Whether a text may contain names of secrets: JSON text, header lines, a URL path, or a text with a URL. */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const start = startOf(text);
@@ -32,7 +30,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// Kinds of text. The first character of a text determines its kind.
+// The kind of a text, which depends on the first character.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;
@@ -55,9 +53,9 @@ for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(cod
 
 const HEADER_NAME_CHARACTERS_MAX = 64;
 
-/** Whether a text starts with a header line or an HTTP start line. The text must start with a letter. */
+/** Whether a text that starts with a letter starts with a header line or an HTTP start line. */
 function startsLikeHead(text: string): boolean {
-  // Most ids and names contain no colon, and `includes` is faster than the loop below.
+  // Most ids and names contain no colon. `includes` is faster than the loop.
   if (!text.includes(':')) return false;
   const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
   let at = 1;
@@ -74,7 +72,7 @@ function startsLikeHead(text: string): boolean {
 
 const METHOD = /^[A-Z]+$/;
 
-/** Whether a text starts like JSON, or like JSON text that was encoded again as a string. */
+/** Whether a text starts like a JSON object or list, or like a JSON object or list that was encoded again as text. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -82,14 +80,12 @@ function isLikeJson(text: string): boolean {
   return isBefore && /^(?:[\s"]|\\[nrt]?)+[{[]/.test(text);
 }
 
-/**
- * Masks values under the names of secrets in JSON text, header lines and URLs. Runs in time linear in the text length.
- */
+/** Masks the values of secrets in JSON text, header lines and URLs. Runs in time linear in the text length. */
 export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
   readonly #urls: UrlSecrets;
-  /** 1 if the name of a secret may end with the three letters in the index, which has five bits per letter. */
+  /** Contains 1 if the name of a secret may end with the three letters that `endOf` packs into the index. */
   readonly #ends = new Uint8Array(0x8000);
 
   constructor(names: SecretNames, mask: Mask) {
@@ -107,7 +103,7 @@ export class TextSecrets {
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
   }
 
-  /** Whether `masked` may change a text. Ignores URLs inside the text. Called for every text, so it must be fast. */
+  /** Whether `masked` may change a text. Ignores URLs inside the text. Must be fast, because every text is examined. */
   mayMask(text: string): boolean {
     const start = startOf(text);
     if (start === OTHER) return false;
@@ -121,12 +117,9 @@ export class TextSecrets {
     return this.#urls.areIn(json);
   }
 
-  /**
-   * Whether JSON text may contain the name of a secret. Looks for a name before `"`, `=` or `: `, and for an escape
-   * that may be part of a name.
-   */
+  /** Whether JSON text may contain the name of a secret before `"`, `=` or `: `, or an escape within such a name. */
   isLikelyIn(json: string): boolean {
-    // Calling `indexOf` for each of these characters is several times faster than a loop over the whole text.
+    // `indexOf` for each of these characters is several times faster than a loop over the text.
     for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at + 1)) {
       if (this.#isNameBefore(json, at)) return true;
     }
@@ -159,7 +152,7 @@ export class TextSecrets {
     return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
   }
 
-  /** Whether the letters before a `"` or `=` may be the end of a secret's name. */
+  /** Whether the name of a secret may end before a `"`, `=` or `:`. */
   #isEndBefore(text: string, mark: number): boolean {
     return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
   }
@@ -168,7 +161,7 @@ export class TextSecrets {
     return this.#names.kindOf(name) !== undefined;
   }
 
-  /** Masks JSON text. Returns undefined if the text is valid JSON and no value in it is hidden. */
+  /** Masks JSON text. Returns undefined if the text is valid JSON without secrets. */
   #maskJson(text: string, trail: Trail): string | undefined {
     try {
       const value: unknown = JSON.parse(text.trimStart());
@@ -180,7 +173,7 @@ export class TextSecrets {
     }
   }
 
-  /** Returns a copy with the secrets masked, or the value itself if it contains no secret. */
+  /** Returns a copy of a value with masked secrets, or the value itself if the value contains no secret. */
   #copy(value: unknown, trail: (string | number)[], parent?: object): unknown {
     if (typeof value === 'string') return mayHoldNames(value) ? this.masked(value, trail) : value;
     if (typeof value !== 'object' || value === null) return value;
@@ -202,7 +195,7 @@ export class TextSecrets {
     return copy ?? value;
   }
 
-  /** Masks strings and numbers after quoted names, in text that cannot be parsed, for example truncated JSON. */
+  /** Masks strings and numbers after quoted names in invalid JSON, for example in truncated JSON text. */
   #maskQuoted(text: string, trail: Trail): string {
     let shown = '';
     let copied = 0;
@@ -242,19 +235,16 @@ const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\
 
 const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
 
-/** Whether the text after a name and a colon is a secret header value rather than prose. */
+/** Whether the value of a header is a secret, and not prose after a colon. */
 function isHeaderSecret(name: string, value: string): boolean {
   if (isPlainText(value)) return false;
   return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
 }
 
-/** Matches the `"` that closes a name, the colon, and the start of the value: an opening quote or a number. */
+/** Matches from the closing `"` of a name to the opening `"` of the value, or to the end of a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
-/**
- * Returns the start and end of the string or number after a name. An unterminated string ends at the end of `text`. The
- * start is equal to the end if there is no string or number.
- */
+/** Returns the range of the string or number after a name. Without a closing quote, the range ends with the text. */
 function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
   VALUE.lastIndex = quote;
   const found = VALUE.exec(text);
@@ -263,7 +253,7 @@ function valueAfter(text: string, quote: number): readonly [start: number, end: 
   if (opening === undefined) return [quote + found[0].search(/\d/), VALUE.lastIndex];
   const start = VALUE.lastIndex;
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
-    // A quote with more backslashes than the opening quote is escaped, so it does not end the string.
+    // A quote with more backslashes than the opening quote is part of the string.
     let backslashes = 0;
     while (end - backslashes > start && text.charCodeAt(end - backslashes - 1) === BACKSLASH) backslashes++;
     if (backslashes < opening.length) return [start, end - backslashes];
@@ -276,7 +266,7 @@ function nameBefore(text: string, end: number): string {
   return name.slice(name.lastIndexOf('"') + 1);
 }
 
-/** Returns the index after the last letter before a `"` or `=`, or 0 if there is no letter. */
+/** Returns the index after the last letter before a `"`, `=` or `:`, or 0 if there is no letter. */
 function nameEnd(text: string, mark: number): number {
   let end = mark;
   while (end > 0 && text.charCodeAt(end - 1) === BACKSLASH) end--;
@@ -289,8 +279,8 @@ function nameEnd(text: string, mark: number): number {
 }
 
 /**
- * Packs the three letters up to index `last` into five bits each. The lower five bits of an ASCII letter do not depend
- * on its case.
+ * Packs three letters, up to index `last`, into five bits each. The lower five bits of an ASCII letter are the same in
+ * upper and lower case.
  */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);
@@ -301,7 +291,7 @@ function isNoLetter(code: number): boolean {
   return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
 }
 
-/** Whether an escape may be part of a name or a URL: `\u0041` to `\u007a` are letters, and `:\/\/` occurs in URLs. */
+/** Whether an escape may be a letter of a name (`\u0041` to `\u007a`) or a part of a URL (`:\/\/`). */
 function isEscapeOfName(json: string, at: number): boolean {
   if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);

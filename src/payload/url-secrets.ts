@@ -1,6 +1,7 @@
-import { isPiece, type SecretNames, type Trail } from './secret-names.ts';
+import type { Trail } from './redaction-paths.ts';
+import { isPiece, type SecretNames } from './secret-names.ts';
 
-/** Returns the mask of a secret value. */
+/** Returns the mask of a secret. */
 export type Mask = (value: unknown, trail: Trail) => string;
 
 const SPACE = 0x20;
@@ -11,10 +12,7 @@ const QUESTION_MARK = 0x3f;
 /** Maximum number of characters of a parameter name. */
 const NAME_CHARACTERS_MAX = 128;
 
-/**
- * Masks credentials in URLs, and the values of parameters with the name of a secret. Runs in time linear in the text
- * length.
- */
+/** Masks credentials and secret parameters in URLs. Runs in time linear in the text length. */
 export class UrlSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
@@ -46,7 +44,7 @@ export class UrlSecrets {
 
   /** Whether a URL in JSON text contains a secret. */
   areIn(json: string): boolean {
-    // Searching for `//` is several times faster than for `://`, because `//` is rarer in JSON text than `:`.
+    // The search for `//` is several times faster than for `://`, because `/` is rarer than `:` in JSON text.
     let end = 0;
     for (let at = json.indexOf('//'); at >= 0; at = json.indexOf('//', Math.max(end, at + 2))) {
       if (json.charCodeAt(at - 1) !== COLON) continue;
@@ -88,7 +86,7 @@ const AMPERSAND = 0x26;
 const HASH = 0x23;
 const SEMICOLON = 0x3b;
 
-/** Whether a character can precede a parameter in a query or a fragment. */
+/** Whether a character precedes a parameter in a query or a fragment. */
 function isSeparator(code: number): boolean {
   return code === AMPERSAND || code === QUESTION_MARK || code === HASH || code === SEMICOLON;
 }
@@ -98,7 +96,7 @@ const VALUE_END = /[?&#;]/g;
 /** Matches the user and password in a URL. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
-/** 1 for each character code that ends a URL in prose, JSON text or HTML. */
+/** Contains 1 for each character code that ends a URL in prose, JSON text or HTML. */
 const URL_ENDS = new Uint8Array(0x80).fill(1, 0, SPACE + 1);
 for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 
@@ -111,7 +109,7 @@ function urlEnd(text: string, start: number): number {
   return end;
 }
 
-/** Whether the user information of a URL contains a password or is itself a key. */
+/** Whether the user information of a URL contains a password or looks like a key. */
 function isCredential(user: string): boolean {
   return /:./.test(user) || (user.length >= 16 && !isPiece(user));
 }

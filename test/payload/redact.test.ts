@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { errorText } from '../../src/payload/errors.ts';
 import type { PayloadRules } from '../../src/payload/limits.ts';
-import type { Way } from '../../src/payload/redact.ts';
 import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } from '../../src/payload/redact.ts';
+import type { ValuePath } from '../../src/payload/redaction-paths.ts';
 import { encodePayload, serialize } from '../../src/payload/serialize.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';
@@ -12,7 +12,7 @@ const throws = (thrown: unknown) => (): never => {
   throw thrown;
 };
 
-const INPUTS: Way = ['inputs'];
+const INPUTS: ValuePath = ['inputs'];
 
 /** What is left of a payload. */
 const shown = (value: unknown, options?: RedactOptions, limits: Partial<typeof LIMITS> = {}): unknown =>

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { redact, type Step } from '../../src/payload/redact.ts';
+import { redact } from '../../src/payload/redact.ts';
+import type { Step } from '../../src/payload/redaction-paths.ts';
 import { serialize } from '../../src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';

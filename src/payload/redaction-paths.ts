@@ -1,0 +1,122 @@
+/** One step of a path: a key, or the index of an item. */
+export type Step = string | number;
+
+/** The path of a value for a replacement function, which receives the steps joined with dots. */
+export type Trail = readonly Step[];
+
+/** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
+export type ValuePath = readonly (Step | undefined)[];
+
+/** Converts a path for a replacement function. Replaces an unknown index with `*`. */
+export function trailOf(path: ValuePath): Step[] {
+  return path.map((step) => step ?? '*');
+}
+
+/** Returns the matcher of a value, or of the nearest ancestor that is masked. Undefined if no path can match. */
+export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
+  let matcher = root;
+  for (const step of path) {
+    matcher = matcher?.step(step);
+    if (matcher === undefined || matcher.isMatch) return matcher;
+  }
+  return matcher;
+}
+
+/** One segment of a redaction path: `*`, `**` or `[*]`, or a dot with a key or an index. */
+type Segment = string;
+
+/** The fields of a run and the maximum number of levels below each field. Undefined if the field is an object. */
+const FIELDS: Readonly<Record<string, number | undefined>> = {
+  inputs: undefined,
+  outputs: undefined,
+  events: Number.POSITIVE_INFINITY,
+  metadata: undefined,
+  error: 0,
+  tags: 1,
+  name: 0,
+  attachments: 1,
+};
+
+/** Maximum number of cached steps per matcher. */
+const STEPS_KEPT = 1_000;
+
+/**
+ * Matches the value at one path against all redaction paths. Caches the matchers of keys and items, so the time of a
+ * step does not depend on the number of redaction paths.
+ */
+export class PathMatcher {
+  /** Whether a redaction path matches the value. */
+  readonly isMatch: boolean;
+  /** The segments of each redaction path that remain to be matched. */
+  readonly #rests: readonly (readonly Segment[])[];
+  readonly #known = new Map<Step | undefined, PathMatcher | undefined>();
+
+  private constructor(rests: readonly (readonly Segment[])[]) {
+    this.#rests = rests;
+    this.isMatch = rests.some((rest) => rest.length === 0);
+  }
+
+  /** Returns the matcher of the run, or undefined if there are no paths. Throws if a path is invalid. */
+  static root(paths: readonly string[]): PathMatcher | undefined {
+    return PathMatcher.#at(paths.map(segmentsOf));
+  }
+
+  /** Returns the matcher of a key or an item, or undefined if no path can match. An unknown index is undefined. */
+  step(step: Step | undefined): PathMatcher | undefined {
+    if (this.#known.has(step)) return this.#known.get(step);
+    const rests = this.#rests.filter(([segment]) => segment !== undefined && matches(segment, step));
+    const next = PathMatcher.#at(rests.map((rest) => (rest[0] === '**' ? rest : rest.slice(1))));
+    if (this.#known.size < STEPS_KEPT) this.#known.set(step, next);
+    return next;
+  }
+
+  static #at(rests: readonly (readonly Segment[])[]): PathMatcher | undefined {
+    const all = new Map<string, readonly Segment[]>();
+    for (const rest of rests) {
+      // `**` also matches zero levels, so the segment after `**` may match the next step too.
+      for (let at = 0; at <= rest.length; at++) {
+        all.set(JSON.stringify(rest.slice(at)), rest.slice(at));
+        if (rest[at] !== '**') break;
+      }
+    }
+    return all.size === 0 ? undefined : new PathMatcher([...all.values()]);
+  }
+}
+
+function matches(segment: Segment, step: Step | undefined): boolean {
+  if (segment === '*' || segment === '**') return true;
+  if (segment === '[*]') return typeof step !== 'string';
+  return step === undefined ? /^\.\d+$/.test(segment) : segment === `.${step}`;
+}
+
+/** Matches one segment, for example `key`, `*`, `**`, `[0]`, `[*]` or `["any key"]`. */
+const SEGMENT = /(?:^|(?!^)\.)(\*\*|\*|[^.[\]*"\s]+)|\.?\[(\d{1,9}|\*|"(?:[^"\\]|\\.)*")\]/y;
+
+function segmentsOf(path: string): Segment[] {
+  const segments: Segment[] = [];
+  SEGMENT.lastIndex = 0;
+  while (SEGMENT.lastIndex < path.length) {
+    const [found, plain, bracketed = ''] = SEGMENT.exec(path) ?? [];
+    if (found === undefined) throw new SyntaxError(`${JSON.stringify(path)} is not a valid path`);
+    if (plain !== undefined) segments.push(plain.startsWith('*') ? plain : `.${plain}`);
+    else segments.push(bracketed === '*' ? '[*]' : `.${JSON.parse(bracketed)}`);
+  }
+  const [first = ''] = segments;
+  if (first !== '*' && first !== '**' && !Object.hasOwn(FIELDS, first.slice(1))) {
+    throw new SyntaxError(`${JSON.stringify(path)} must begin with **, * or one of ${Object.keys(FIELDS).join(', ')}`);
+  }
+  if (cannotMatch(first, segments.slice(1))) {
+    const kinds = 'name and error are text; tags, attachments and events are lists';
+    throw new SyntaxError(`${JSON.stringify(path)} cannot match a value: ${kinds}`);
+  }
+  return segments;
+}
+
+/** Whether a path can never match a value, for example `error.message` or `events.kwargs`. */
+function cannotMatch(field: Segment, below: readonly Segment[]): boolean {
+  const levels = FIELDS[field.slice(1)];
+  if (levels === undefined) return false;
+  const steps = below.filter((segment) => segment !== '**');
+  const [first] = levels === 1 ? steps : below;
+  return steps.length > levels || (first !== undefined && !matches(first, undefined));
+}
