@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreRejection } from '../base/guard.ts';
 import { types } from '../base/node.ts';
+import { type Checks, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { PlainCheck } from './plain.ts';
 import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './redaction-paths.ts';
@@ -178,40 +179,31 @@ export function shownText(text: string, redaction: Redaction | undefined, path: 
   }
 }
 
-const KNOWN: readonly string[] = ['paths', 'patterns', 'replace', 'keys'] satisfies (keyof RedactOptions)[];
+const CHECKS: Checks<RedactOptions> = {
+  paths: ['a list of text', (value) => isListOf(value, (path) => typeof path === 'string')],
+  patterns: ['a list of regular expressions', (value) => isListOf(value, types.isRegExp), 'secret'],
+  replace: ['text or a function', (value) => typeof value === 'string' || typeof value === 'function'],
+  keys: ['true, false or a list of names', (value) => typeof value === 'boolean' || isListOf(value, isName)],
+};
 
 function partsOf(options: unknown): RedactionParts {
-  if (typeof options !== 'object' || options === null) throw new TypeError('expected the options to be an object');
-  const given: Record<string, unknown> = { __proto__: null, ...options };
-  for (const key of Object.keys(given)) if (!KNOWN.includes(key)) throw new TypeError(`unknown option \`${key}\``);
-  const { paths = [], patterns = [], replace = MASK, keys = true } = given;
-  if (!isListOf(paths, (path) => typeof path === 'string'))
-    throw new TypeError('expected `paths` to be a list of text');
-  if (!isListOf(patterns, types.isRegExp))
-    throw new TypeError('expected `patterns` to be a list of regular expressions');
-  if (typeof replace !== 'string' && typeof replace !== 'function') {
-    throw new TypeError('expected `replace` to be text or a function');
-  }
-  const names = namesOf(keys);
+  const { paths = [], patterns = [], replace = MASK, keys = true } = checkedOptions('the options', options, CHECKS);
+  const names = typeof keys === 'boolean' ? [] : keys;
   return {
-    names: names && new SecretNames(names, true),
-    chunkNames: names && new SecretNames(names, false),
-    paths: PathMatcher.root(paths as string[]),
-    patterns: patterns as RegExp[],
-    replacement: replace as Replacement,
+    names: keys === false ? undefined : new SecretNames(names, true),
+    chunkNames: keys === false ? undefined : new SecretNames(names, false),
+    paths: PathMatcher.root(paths),
+    patterns,
+    replacement: replace,
   };
 }
 
-function namesOf(keys: unknown): readonly string[] | undefined {
-  if (keys === false) return undefined;
-  if (keys === true) return [];
-  const isName = (key: unknown): boolean => typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
-  if (!isListOf(keys, isName)) throw new TypeError('expected `keys` to be true, false or a list of names');
-  return keys as string[];
+function isListOf(value: unknown, holds: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(holds);
 }
 
-function isListOf(value: unknown, holds: (item: unknown) => boolean): value is readonly unknown[] {
-  return Array.isArray(value) && value.every(holds);
+function isName(key: unknown): boolean {
+  return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
 /** Masks every payload. Declared after the classes that the constructor uses. */
