@@ -154,12 +154,10 @@ export type CallOptions = Pick<
 
 const { inputs: _inputs, outputs: _outputs, aggregate: _aggregate, runType: _runType, ...callChecks } = planChecks;
 
-/** Returns the valid options of `fn.with(…)`. */
 export function callOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<CallOptions>('with', options, callChecks) as Partial<PlanOptions>;
 }
 
-/** Returns the valid options of `traceable`. */
 export function traceableOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<TraceableOptions>('traceable', options, planChecks) as Partial<PlanOptions>;
 }

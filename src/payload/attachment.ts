@@ -3,7 +3,6 @@ import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } fro
 import { mayBeDataUri } from './plain.ts';
 import { type Redaction, shownText } from './redact.ts';
 
-/** The content of an attachment. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
 /** An attachment that has not been sent. A Blob is immutable, so the bytes are read when the attachment is sent. */
@@ -36,7 +35,6 @@ export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
   readonly #names = new Set<string>();
-  /** The names of the attachments of each payload. */
   readonly #ofPayloads = new Map<AttachingPayload, string[]>();
   #bytes = 0;
 
@@ -132,7 +130,6 @@ export class PayloadAttachments {
   readonly #field: AttachingField;
   readonly #bytesMax: number;
   readonly #room: AttachmentRoom | undefined;
-  /** The marker of each extracted value. */
   readonly #markers = new Map<unknown, string>();
   #bytes = 0;
   #number = 0;

@@ -91,7 +91,6 @@ export function isBinary(value: unknown): value is ArrayBufferView | ArrayBuffer
   return ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value);
 }
 
-/** Whether a value is a `Blob` or a `File`. */
 export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }

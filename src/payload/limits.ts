@@ -3,7 +3,6 @@ import type { PayloadLimits } from './plain.ts';
 import type { Redaction } from './redact.ts';
 import type { Trail } from './redaction-paths.ts';
 
-/** The limits and the redaction of a payload. */
 export interface PayloadRules extends PayloadLimits {
   /** Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;

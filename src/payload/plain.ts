@@ -26,7 +26,6 @@ const DATA_URI_CHARACTERS_MAX = 1_024;
 /** Replaces a visited object on the stack, so that the stack does not keep the object in memory. */
 const VISITED: object = Object.freeze({});
 
-/** A cached key. */
 class KnownKey {
   readonly key: string;
   /** Whether the value of the key may need masking or special encoding. */

@@ -112,7 +112,6 @@ export class TextSecrets {
     return isLikeJson(text) && this.isLikelyIn(text);
   }
 
-  /** Whether a URL in JSON text contains a secret. */
   hasSecretUrl(json: string): boolean {
     return this.#urls.areIn(json);
   }

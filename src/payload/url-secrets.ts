@@ -1,7 +1,6 @@
 import type { Trail } from './redaction-paths.ts';
 import { isPiece, type SecretNames } from './secret-names.ts';
 
-/** Returns the mask of a secret. */
 export type Mask = (value: unknown, trail: Trail) => string;
 
 const SPACE = 0x20;
@@ -42,7 +41,6 @@ export class UrlSecrets {
     return copied === 0 ? text : shown + text.slice(copied);
   }
 
-  /** Whether a URL in JSON text contains a secret. */
   areIn(json: string): boolean {
     // The search for `//` is several times faster than for `://`, because `/` is rarer than `:` in JSON text.
     let end = 0;

@@ -93,7 +93,6 @@ export function contextTo(exporter: RunSink, context: RunContext | undefined): R
   return Object.freeze({ ...(context ?? rootContext), exporter });
 }
 
-/** The context outside any run. */
 const rootContext: RunContext = {
   id: undefined,
   traceId: undefined,
@@ -184,7 +183,6 @@ export function replaceSpan(span: object, context: RunContext): void {
 
 let activeStep: (() => RunContext | undefined) | undefined;
 
-/** Sets the function that returns the context of the active framework step. Called by integrations. */
 export function setStepSource(source: typeof activeStep): void {
   activeStep = source;
 }
