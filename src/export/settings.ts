@@ -164,7 +164,9 @@ const CHECKS: Checks<ConfigureOptions> = {
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
   const copy = isObject(given) ? { ...given } : given;
-  const options = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
+  const valid = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
+  // Without a prototype, so that no property of a polluted `Object.prototype` is taken as an option.
+  const options: Partial<ConfigureOptions> = Object.assign(Object.create(null), valid);
   applyLog(options.log, isForProcess);
   const hiding: Hiding = {};
   for (const mistake of mistakes) Object.assign(hiding, reportMistake(mistake, copy ?? {}));

@@ -8,6 +8,7 @@ import { resolveSettings } from '../../src/export/settings.ts';
 import { defaultRedaction, hideAll, redact } from '../../src/payload/redact.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
+import { polluted } from '../support/pollution.ts';
 
 const ENDPOINT = 'http://127.0.0.1:4777';
 let lines: string[] = [];
@@ -112,6 +113,24 @@ describe('an option comes before our variable, that before LANGSMITH_…, and th
     expect(withEndpoint(options, environment)?.capture.sampling?.(start)).toBe(isKept);
     expect(lines).toEqual([]);
   });
+});
+
+it('a property of a polluted `Object.prototype` is no option', () => {
+  const properties = {
+    tracing: false,
+    sampleRate: 0,
+    project: 'other',
+    hideInputs: true,
+    apiKey: 'k',
+    limits: { queueRuns: 1 },
+  };
+  const expected = withEndpoint({});
+  let settings: unknown;
+  polluted(Object.prototype, properties, () => {
+    settings = withEndpoint({});
+  });
+  expect(settings).toEqual(expected);
+  expect(lines).toEqual([]);
 });
 
 describe('an option that is not usable is reported', () => {
