@@ -24,19 +24,19 @@ const SAME_END_IDLE_MS = 10;
 
 /** Limits how long an exporter delays the end of the process. */
 class Allowance {
-  readonly #limitMs: number;
+  readonly limitMs: number;
   #leftMs = 0;
   #flushes = 0;
   #idleMs = Number.NEGATIVE_INFINITY;
 
   constructor(limitMs: number) {
-    this.#limitMs = limitMs;
+    this.limitMs = limitMs;
   }
 
   async flush(exporter: EndingExporter): Promise<void> {
     if (exporter.isSettled) return;
     if (idleMs() - this.#idleMs > SAME_END_IDLE_MS) {
-      this.#leftMs = this.#limitMs;
+      this.#leftMs = this.limitMs;
       this.#flushes = 0;
     }
     if (this.#flushes >= FLUSHES_MAX || this.#leftMs === 0) return;
@@ -58,7 +58,8 @@ const allowances = new Map<EndingExporter, Allowance>();
 
 /**
  * Flushes the exporter for at most `limitMs` when the event loop is empty. If `handlesSignals` is true, a signal also
- * starts a flush, and the process then ends by the same signal. Signals that the application listens for are ignored.
+ * flushes all exporters, and the process then ends by the same signal. Signals that the application listens for are
+ * ignored.
  * When the process exits, undelivered runs are written to disk or dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
@@ -69,7 +70,7 @@ export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSig
   allowances.set(exporter, new Allowance(limitMs));
   // Only the main thread receives signals. On Windows, a process cannot end itself by a signal.
   if (!handlesSignals || !nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
-  signalLimitsMs.set(exporter, limitMs);
+  signalHandlers.add(exporter);
   for (const signal of SIGNALS) listenFor(signal);
 }
 
@@ -79,7 +80,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
     process.off('beforeExit', flushAll);
     process.off('exit', exitAll);
   }
-  if (signalLimitsMs.delete(exporter) && signalLimitsMs.size === 0) removeSignalListeners();
+  if (signalHandlers.delete(exporter) && signalHandlers.size === 0) removeSignalListeners();
 }
 
 /** Flushes after all other `beforeExit` listeners, so that runs recorded by other listeners are delivered. */
@@ -95,8 +96,8 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** The exporters that handle signals, with the time limit of each flush. */
-const signalLimitsMs = new Map<EndingExporter, number>();
+/** The exporters that handle signals. */
+const signalHandlers = new Set<EndingExporter>();
 /** The signal that ends the process when all exporters have flushed. */
 let pendingSignal: NodeJS.Signals | undefined;
 
@@ -105,7 +106,8 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    const flushes = [...signalLimitsMs].map(([exporter, timeoutMs]) => exporter.finish({ timeoutMs }));
+    // The process ends for every exporter, so those that do not handle signals deliver their runs as well.
+    const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
     // Another copy of the package may have removed its listener for this event. In the next turn of the event loop, the
     // copy listens again and delivers its runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
@@ -148,7 +150,7 @@ function listenIfAlone(): void {
 }
 
 function listenFor(signal: NodeJS.Signals): void {
-  if (signalLimitsMs.size === 0 || process.listeners(signal).includes(onSignal)) return;
+  if (signalHandlers.size === 0 || process.listeners(signal).includes(onSignal)) return;
   process.prependListener(signal, onSignal);
 }
 

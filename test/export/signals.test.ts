@@ -86,6 +86,26 @@ describe('a signal that would end the program', () => {
     expect(await program.ended).toMatchObject({ code: 0, stdout: '1 1 1 1 1\n0 0 0 0 0\n', stderr: '' });
   });
 
+  it('lets exporters without the option deliver as well', async () => {
+    await using server = await ingestServer();
+    const program = startNode(
+      moduleText(`
+        import { configure, createExporter, startRun } from 'runspan';
+        const limits = { lingerMs: 60_000, exitFlushMs: 20_000 };
+        startRun({ name: 'tenant', exporter: createExporter({ limits }) }).end();
+        configure({ handleSignals: true, limits });
+        startRun({ name: 'work' }).end();
+        process.on('message', () => {});
+        process.kill(process.pid, 'SIGTERM');
+      `),
+      { RUNSPAN_ENDPOINT: server.url },
+    );
+
+    const { names, ...end } = await ending({ ...program, server });
+    expect(end).toEqual({ code: null, signal: 'SIGTERM', stderr: '' });
+    expect(names.sort()).toEqual(['tenant', 'work']);
+  });
+
   it.each([
     ['nothing is delivered yet', ''],
     [
