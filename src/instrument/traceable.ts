@@ -175,8 +175,10 @@ interface PreparedRun {
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
-    const parent = given.root === true ? undefined : currentContext();
-    const sink = given.exporter ?? sinkOf(parent);
+    const around = currentContext();
+    const parent = given.root === true ? undefined : around;
+    // In the context of `withExporter`, and with tracing off, a root goes there as well.
+    const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
     const sampling = sample(plan, parent, sink);

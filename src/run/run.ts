@@ -309,12 +309,15 @@ export class Run {
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
-/** Starts a run below `parent`. The option `exporter` defaults to the sink of the parent. Log lines name `place`. */
+/**
+ * Starts a run below `parent`. The option `exporter` defaults to the sink of the parent. A root run within
+ * `withExporter` defaults to that exporter. Log lines name `place`.
+ */
 export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
   const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
   options.name ??= 'run';
   const above = options.root === true ? undefined : parent;
-  const sink = options.exporter ?? sinkOf(above);
+  const sink = options.exporter ?? parent?.exporter ?? sinkOf(above);
   const sampling = sample(options, above, sink);
   const isHidden = sink === undefined || sink.capture.hideInputs || options.hideInputs === true;
   const isCaptured = options.inputs !== undefined && !isHidden && sampling.isKept && above?.refused !== true;

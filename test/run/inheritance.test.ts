@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
+import { untraced } from '../../src/run/context.ts';
+import { noopSink, overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
 import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
@@ -94,6 +96,21 @@ describe('withExporter', () => {
     });
     expect([first, second, third].map((sink) => sink.records()[0]?.name)).toEqual(['outer', 'own', 'inner']);
     expect(withExporter(first, () => currentRun())).toBeUndefined();
+  });
+
+  test('takes what starts a trace of its own as well, and shows it to nobody where tracing is off', () => {
+    const [here, there] = [makeSink(), makeSink()];
+    onTestFinished(overrideSink(here));
+    const apart = traceable(() => void startRun({ name: 'below' }), { name: 'apart', root: true });
+    const both = (): void => {
+      apart();
+      startRun({ name: 'by hand', root: true });
+    };
+    withExporter(there, both);
+    withExporter(noopSink, both);
+    untraced(both);
+    expect(there.records().map(({ name }) => name)).toEqual(['apart', 'below', 'by hand']);
+    expect(here.records()).toEqual([]);
   });
 
   test('only calls the function, and says so, when it is given no exporter', () => {
