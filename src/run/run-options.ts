@@ -61,7 +61,7 @@ const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
-  tags: ['a list of text', areTags],
+  tags: [`a list of at most ${TAGS_MAX} texts`, areTags],
   metadata: object,
   project: text,
   projectId: text,
@@ -82,7 +82,7 @@ export const runOptionChecks: Checks<RunOptions> = { ...commonChecks, inputs: ob
 /** The fields that `Run.set` changes while a run is open. */
 export interface RunChanges {
   name?: string;
-  /** Tags to add. Tags beyond 1 000 per run are left out. */
+  /** Tags to add. Tags beyond 1 000 per run are left out. A list of more than 1 000 tags is ignored. */
   tags?: readonly string[];
   /** Metadata to add or replace. Keys beyond 10 000 per run are left out. */
   metadata?: Fields;

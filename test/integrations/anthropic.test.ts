@@ -445,7 +445,7 @@ describe('wrapAnthropic', () => {
     await wrapAnthropic(makeClient(model()), { name: 'a', tags: 1 } as never).messages.create(ask('a'));
     expect(lines).toEqual([
       'warn: wrapAnthropic: unknown option `name`; left out.',
-      'warn: wrapAnthropic: expected `tags` to be a list of text; left out.',
+      'warn: wrapAnthropic: expected `tags` to be a list of at most 1000 texts; left out.',
     ]);
     expect(recorder.runs).toHaveLength(1);
   });

@@ -103,7 +103,7 @@ describe('wrapOpenAI', () => {
     wrapOpenAI(bareClient(await localModel()), options);
     expect(lines).toEqual([
       'warn: wrapOpenAI: unknown option `name`; left out.',
-      'warn: wrapOpenAI: expected `tags` to be a list of text; left out.',
+      'warn: wrapOpenAI: expected `tags` to be a list of at most 1000 texts; left out.',
     ]);
   });
 

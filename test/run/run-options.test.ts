@@ -39,8 +39,8 @@ describe('an option that does not hold', () => {
     ['name', '', '`name` to be text'],
     ['name', 5, '`name` to be text'],
     ['runType', '', '`runType` to be text'],
-    ['tags', 'a', '`tags` to be a list of text'],
-    ['tags', ['a', 1], '`tags` to be a list of text'],
+    ['tags', 'a', '`tags` to be a list of at most 1000 texts'],
+    ['tags', ['a', 1], '`tags` to be a list of at most 1000 texts'],
     ['metadata', 'a', '`metadata` to be an object'],
     ['metadata', null, '`metadata` to be an object'],
     ['project', '', '`project` to be text'],
@@ -86,7 +86,7 @@ describe('an option that does not hold', () => {
       name: 'work',
     };
     expect(check(given)).toMatchObject({ name: 'work' });
-    expect(lines).toEqual(['warn: startRun: expected `tags` to be a list of text; left out.']);
+    expect(lines).toEqual(['warn: startRun: expected `tags` to be a list of at most 1000 texts; left out.']);
   });
 });
 
@@ -96,9 +96,10 @@ test.each([
   [1_001, false],
   [2 ** 32 - 1, false],
 ])('a list of %i tags is taken: %s', (length, expected) => {
-  told();
+  const lines = told();
   const tags = length > 2_000 ? Object.assign([], { length }) : Array.from({ length }, () => 'a');
   expect('tags' in check({ tags })).toBe(expected);
+  if (!expected) expect(lines).toEqual([expect.stringContaining('at most 1000 texts')]);
 });
 
 describe('options that are no object', () => {
