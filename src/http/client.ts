@@ -6,7 +6,7 @@ import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
-/** Maximum number of bytes that are read from a response body. */
+/** Maximum bytes of a response body that are read. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
@@ -14,21 +14,21 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /** The option whose function is running. If the request times out in the meantime, the error names this option. */
+  /** Name of the option whose function is running. If the request times out, the error contains the name. */
   waitsFor: string | undefined;
 }
 
-/** Maximum milliseconds to read an unneeded response body, so that the connection can be reused. */
+/** Maximum time to read a response body that is not needed. After reading the body, the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-/** Options of an HTTP client. Request paths are appended to the path of `endpoint`. */
+/** The options of an HTTP client. The client appends the path of a request to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
    * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
-   * called for each request within the deadline. If the function throws, the request fails with that error.
+   * called for each request. The deadline of the request includes the call. If the function throws, the request fails.
    */
   readonly headers: Headers | HeadersFunction;
-  /** Sends the requests instead of the connection pool of the client. Proxy settings then have no effect. */
+  /** Sends the requests in place of the client's connection pool. Proxy settings then have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -38,12 +38,12 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
-  /** Replaces `body`. Only for `open`, because `send` may repeat a request. */
+  /** A body that replaces `body`. Only `open` accepts a stream, because `send` may repeat a request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Whether only the status is needed. The body is then read for at most one second, and `text` is empty. */
+  /** Whether only the status is needed. The `text` of the response is then empty. */
   readonly needsStatusOnly?: boolean;
-  /** Timeout of this request in milliseconds, if the request needs a shorter timeout than the default. */
+  /** Timeout of this request. @default `requestTimeoutMs` */
   readonly timeoutMs?: number;
 }
 
@@ -54,11 +54,11 @@ export interface StreamBody {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Names are in lower case. */
+  /** Headers by name in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The first 64 KiB of the body. */
   readonly text: string;
-  /** Whether the request had neither an API key nor an `authorization` header. */
+  /** Whether the request was sent without an API key and without an `authorization` header. */
   readonly isKeyless?: boolean;
 }
 
@@ -66,13 +66,13 @@ export interface HttpAnswer {
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
-  /** Must be read to the end or destroyed. Fails if the connection breaks or if the signal of the request aborts. */
+  /** The caller must read the body to the end or destroy the body. */
   readonly body: Readable;
 }
 
 /**
- * Sends requests with a deadline to one endpoint. Requests are not traced. The first request loads `undici`. A request
- * resolves with any response status, and rejects if no response arrives.
+ * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives before
+ * the deadline. Requests are not traced. The first request loads `undici`.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -105,7 +105,7 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request once and resolves when the response headers arrive. The deadline applies to the headers only. The
+   * Sends a request once and resolves when the response headers arrive. The deadline ends when the headers arrive, so the
    * caller must limit the size of the body and the time to read the body.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
@@ -117,18 +117,18 @@ export class HttpClient {
       });
       attempt.endDeadline();
       body.once('close', () => attempt.end());
-      // Prevents an uncaught error if the body is destroyed early. A reader still receives the error.
+      // Without a listener, an error of the body would be an uncaught exception. A reader still receives the error.
       body.on('error', () => {});
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici destroys a stream only if undici has started to read the stream.
+      // undici does not destroy a stream that undici has not started to read.
       request.stream?.stream.destroy();
       throw thrown;
     }
   }
 
-  /** Aborts the requests in flight and closes the connections. A `dispatcher` from the options stays open. */
+  /** Aborts the requests in flight and closes the connections. The option `dispatcher` stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
@@ -146,7 +146,7 @@ export class HttpClient {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // The dispatcher of an application may ignore the signal.
+      // The option `dispatcher` may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -159,14 +159,14 @@ export class HttpClient {
     try {
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     } catch (error) {
-      // The service closed an idle connection. The retry uses another connection, so no delay is needed.
+      // The service has closed an idle connection. The request is repeated on another connection without a delay.
       if (!isReusedConnectionError(error)) throw error;
       answer = await this.#dispatch(dispatcher, headers, request, attempt);
     }
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
     const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
-    // The rejected key has been replaced in the meantime, so the request is repeated with the new key.
+    // The application has replaced the rejected key during the request, so the new key is tried.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
@@ -180,7 +180,7 @@ export class HttpClient {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // undici would connect before checking the signal.
+    // undici would open a connection before checking the signal.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
@@ -190,7 +190,7 @@ export class HttpClient {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // If a dispatcher of the application followed redirects, another origin would receive the key.
+      // If the option `dispatcher` followed redirects, another origin would receive the API key.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));
@@ -217,7 +217,6 @@ function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
   return { 'content-length': String(stream?.bytes ?? bodyBytes(body)) };
 }
 
-/** Returns the size of a body in bytes. */
 export function bodyBytes(chunks: HttpRequest['body'] = []): number {
   let bytes = 0;
   for (const chunk of chunks) bytes += Buffer.byteLength(chunk);
@@ -234,7 +233,7 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
       bytes += chunk.length;
       if (bytes < ANSWER_BYTES_MAX) return;
       take();
-      // Closes the connection, because the rest of the response is not needed.
+      // The rest of the body is not needed. Destroying the body closes the connection.
       body.destroy();
     });
     body.once('end', take);
@@ -251,14 +250,14 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
       clearTimer(timer);
       resolve('');
     });
-    // With `resume`, undici would end the body in `setImmediate`, which a test of the application may fake.
+    // `resume` would end the body in `setImmediate`, which never fires if tests of the application fake timers.
     body.on('data', () => {});
   });
 }
 
 /**
- * A request in flight. Aborts when the deadline passes, the signal aborts or the client is destroyed. undici accepts an
- * EventEmitter as the signal. Listeners of an EventEmitter cost less than listeners of an AbortSignal.
+ * A request in flight, and its signal for undici. Aborts when the deadline passes, the signal of the caller aborts or the
+ * client is destroyed. An EventEmitter is used, because its listeners cost less than listeners of an AbortSignal.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

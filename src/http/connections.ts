@@ -10,13 +10,13 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly proxies?: Proxies | undefined;
-  /** Whether requests in flight keep the process alive. For callers that wait for the response. @default false */
+  /** Whether a request in flight keeps the process alive. @default false */
   readonly holdsProcess?: boolean;
 }
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces undici with stub classes that have no methods.
+  // Bun replaces the classes of undici with stubs, which have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
@@ -39,17 +39,17 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // The default timeout of undici for a proxy that does not respond is five minutes.
+    // By default, undici waits five minutes for the response of a proxy.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Connection errors that occurred after the connection had received data. */
+/** Errors of connections that had received data before the error. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
- * Whether a request failed because the service closed a kept-alive connection at the moment of its reuse. Such a
- * failure may happen at any time, even if the service works.
+ * Whether a request failed because the service closed a kept-alive connection at the moment of reuse. This failure is
+ * normal and does not mean that the service is unavailable.
  */
 export function isReusedConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -61,8 +61,8 @@ export function isReusedConnectionError(error: unknown): boolean {
 /**
  * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
  *
- * undici reconnects until a request has been written. If a proxy closes each connection immediately, undici reconnects
- * in a tight loop. If a proxy connection receives no data, the next connection attempt therefore fails.
+ * undici reconnects until a request is written. If a proxy closed each connection immediately, undici would reconnect in
+ * a tight loop. After a proxy has closed a connection without sending data, the next connection attempt therefore fails.
  */
 function watched(
   connect: buildConnector.connector,
@@ -77,8 +77,8 @@ function watched(
       queueMicrotask(() => callback(error, null));
       return;
     }
-    // `connect` returns a socket, or a promise if a proxy must open a tunnel first. The type declaration omits the
-    // return value (undici lib/core/connect.js).
+    // `connect` returns a socket. If a proxy must first open a tunnel, `connect` returns a promise. The type declaration
+    // of undici omits the return value (undici lib/core/connect.js).
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
       if (connected) watch(connected, holdsProcess);
@@ -101,7 +101,7 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici calls `ref` for each request on a kept-alive socket. A service that hangs would keep the process alive.
+    // undici calls `ref` for each request on a kept-alive socket. A request without a response would keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {
@@ -115,10 +115,10 @@ export interface NamedProxy {
 }
 
 export interface Proxies {
-  /** Used for HTTP endpoints, and for HTTPS endpoints if `https` is undefined. */
+  /** The proxy of HTTP endpoints. Also the proxy of HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;
   readonly https: NamedProxy | undefined;
-  /** Hosts that are reached directly, in the format of `NO_PROXY`. */
+  /** Hosts that are reached without a proxy, in the format of `NO_PROXY`. */
   readonly except: string;
 }
 
@@ -126,8 +126,8 @@ export interface Proxies {
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
- * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Lower-case names take precedence, as in curl. Returns undefined if no proxy
- * is set. Warns about an unusable address without quoting it, because it may contain credentials.
+ * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Lower-case names take precedence, as in curl. Returns undefined if
+ * no proxy is set. A warning about an invalid address does not quote the address, which may contain credentials.
  */
 export function environmentProxies(): Proxies | undefined {
   const http = proxyOf('http_proxy', 'HTTP_PROXY');
@@ -145,7 +145,7 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
   return isException(endpoint, proxies.except) ? 'an exception' : named;
 }
 
-/** Whether `except` matches the URL. A host name matches its subdomains, and `*` matches all hosts, like in undici. */
+/** Whether `except` matches a URL. A host name also matches subdomains, and `*` matches all hosts, as in undici. */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;
   const portAsked = port || (protocol === 'https:' ? '443' : '80');

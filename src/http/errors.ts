@@ -1,4 +1,4 @@
-/** Thrown if no response arrives. The message contains no request data. */
+/** Thrown if no response arrives. The message contains no data of the request. */
 export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
@@ -8,51 +8,59 @@ export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
 
-/** Thrown if a request cannot be sent until the configuration changes. The message contains no request data. */
+/** Thrown if no request can be sent until the configuration changes. The message contains no data of the request. */
 export class SetupError extends Error {
   override readonly name: string = 'SetupError';
 }
 
 export interface Failure {
-  /** `problem` and `advice`, joined for messages. Contains no payload, address or credentials. */
+  /** The problem and the advice in one text, without payloads, addresses or credentials. */
   readonly detail: string;
   readonly problem: string;
   readonly advice: string | undefined;
-  /** The error code, for example `ECONNREFUSED`, of the error or of a nested error. */
+  /** The code of the error or of its cause, for example `ECONNREFUSED`. */
   readonly code: string | undefined;
-  /** Whether the request fails until the configuration changes, for example because of a certificate. */
+  /** Whether every request fails until the configuration changes, for example because of a certificate. */
   readonly isLasting: boolean;
-  /** Whether the request may have reached the service, so that the request content may be the cause. */
+  /** Whether the service may have received the request, so that the content of the request may cause the failure. */
   readonly mayHaveArrived: boolean;
   /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;
 }
 
+const UNTRUSTED = [
+  'the certificate is not trusted',
+  'trust the authority of the certificate with NODE_EXTRA_CA_CERTS',
+] as const;
+
 const KNOWN: Readonly<Record<string, readonly [problem: string, advice?: string]>> = {
-  ECONNREFUSED: ['nothing listens there', 'check the endpoint, and that the service runs'],
-  ENOTFOUND: ['the host name is not known', 'check the endpoint'],
+  ECONNREFUSED: ['no program listens at the address', 'check the endpoint, and that the service runs'],
+  ENOTFOUND: ['the host name is unknown', 'check the endpoint'],
   EAI_AGAIN: ['host names cannot be resolved at the moment'],
-  CERT_HAS_EXPIRED: ['its certificate has expired'],
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'trust the certificate with NODE_EXTRA_CA_CERTS'],
-  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['its certificate is not trusted', 'trust its authority with NODE_EXTRA_CA_CERTS'],
-  ERR_TLS_CERT_ALTNAME_INVALID: ['its certificate is for another host', 'check the endpoint'],
-  ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS', 'check whether the endpoint begins with http or https'],
+  CERT_HAS_EXPIRED: ['the certificate has expired'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['the certificate is self-signed', 'trust the certificate with NODE_EXTRA_CA_CERTS'],
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: ['the certificate is for another host', 'check the endpoint'],
+  ERR_SSL_WRONG_VERSION_NUMBER: [
+    'the server does not speak TLS',
+    'check whether the endpoint begins with http or https',
+  ],
 };
 
 const TLS_ERROR = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT)_|ERR_TLS_|ERR_SSL_|UND_ERR_PRX_TLS)/;
 
-/** Matches codes of errors before the connection is established. Other TLS errors may also occur later. */
+/** Matches codes of errors that occur only before the connection is established. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_(CONNECT_TIMEOUT|INVALID_ARG|PRX_TLS)|ERR_SSL_WRONG_VERSION_NUMBER)|^(?!ERR_SSL_)(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/;
 
-/** Matches codes of errors that may occur after the request has been sent. */
+/** Matches codes of errors that may occur after the request was sent. */
 const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|RESPONSE))/;
 
 const DEPTH_MAX = 5;
 
-/** Describes the error of a request. Quotes only messages of errors that this module defines. */
+/** Describes an error of a request. Messages of errors that other modules define may contain data and are not quoted. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -61,7 +69,7 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof Error && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
-    // A getter of the error threw.
+    // A getter of the error has thrown.
     return failureOfCode(undefined);
   }
 }
@@ -76,7 +84,7 @@ function failure(problem: string, facts: Partial<Failure> = {}): Failure {
 
 const proxyErrors = new WeakSet<Error>();
 
-/** Marks an error as a failure to connect to the proxy rather than to the service. */
+/** Marks an error that occurred while connecting to the proxy. */
 export function markProxyError(error: Error): void {
   proxyErrors.add(error);
 }
@@ -100,13 +108,13 @@ function failureOfCode(code: string | undefined): Failure {
 
 function failureOfProxy(code: string | undefined): Failure {
   const found = failureOfCode(code);
-  // The advice on certificates applies to the proxy's certificate as well.
+  // The advice about certificates also applies to the certificate of the proxy.
   if (found.isLasting) return found;
-  const advice = 'check it, and HTTP_PROXY and HTTPS_PROXY';
+  const advice = 'check the proxy, HTTP_PROXY and HTTPS_PROXY';
   return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
-/** Describes a refusal by the proxy. undici reports the proxy status only in the error message. */
+/** Describes a refusal by the proxy. Only the message of undici's error contains the status of the proxy. */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
@@ -114,7 +122,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/** Describes an error of undici's parser without quoting the response. A status below 100 fails an assertion. */
+/** Describes an error of undici's parser. If the status is below 100, the error is a failed assertion. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
@@ -122,7 +130,7 @@ function parserFailure(thrown: unknown): Failure | undefined {
   return failure('the response is not HTTP', { mayHaveArrived: true });
 }
 
-/** Returns the first error code of a thrown value, its `cause` or its `errors`, up to `depthMax` levels deep. */
+/** Returns the first code of an error, of its `cause` or of its `errors`. Searches `depthMax` levels. */
 function codeOf(thrown: unknown, depthMax: number): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
   const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };

@@ -7,17 +7,17 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The last id that was received with this event or an earlier event. Empty if no id was received. */
+  /** The id of this event, or of the last earlier event with an id. Empty if no event had an id. */
   readonly id: string;
-  /** Whether the id was sent with this event. */
+  /** Whether this event had an id of its own. */
   readonly hasOwnId: boolean;
 }
 
 export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
-  /** A comment line, often sent as a heartbeat. */
+  /** A comment line. Servers send comments as heartbeats. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** The delay in milliseconds that the server requests before the client reconnects. */
+  /** The server requests that the client waits for this number of milliseconds before reconnecting. */
   | { readonly kind: 'retry'; readonly ms: number };
 
 export class EventTooLongError extends Error {
@@ -25,27 +25,29 @@ export class EventTooLongError extends Error {
 }
 
 /**
- * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields of each line. This
- * class joins characters and line breaks that are split between chunks, removes a byte order mark, and keeps the last id.
- * Incomplete data at the end of the stream is not an event.
+ * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields. This class
+ * splits the chunks into lines, removes a byte order mark and tracks the last id. An incomplete event at the end of the
+ * stream is ignored.
  */
 export class EventStream {
-  // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after one.
+  // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after the first mark.
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #parser: EventSourceParser;
   readonly #charactersMax: number;
-  /** The incomplete line. `#characters` counts the characters of complete lines of the current event. */
+  /** The incomplete line at the end of the last chunk. */
   #line = '';
+  /** Number of characters in the complete lines of the current event. */
   #characters = 0;
   #hasBegun = false;
   #isFirstText = true;
   #endedByCr = false;
-  /** The id of the last event. `#nextId` is the id of the next event. */
+  /** The id of the last complete event. */
   #lastId: string;
+  /** The id that becomes `#lastId` when the current event is complete. */
   #nextId: string;
   #items: EventStreamItem[] = [];
 
-  /** `lastId` is the last id that the previous connection received. */
+  /** `lastId` is the last id of the previous connection. */
   constructor(lastId = '', charactersMax: number = EVENT_CHARACTERS_MAX) {
     this.#lastId = lastId;
     this.#nextId = lastId;
@@ -56,16 +58,16 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark only from its first chunk. `feed` has already removed the mark.
+    // The parser removes a byte order mark from its first chunk. After this call, the parser removes no mark.
     this.#parser.feed('');
   }
 
-  /** Whether the last event is incomplete. */
+  /** Whether the received data ends within an event. */
   get isWithinEvent(): boolean {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /** Returns the items that this chunk completes. Throws an EventTooLongError if an event is too long. */
+  /** Returns the items that are complete with this chunk. Throws an EventTooLongError if an event is too long. */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });
@@ -73,7 +75,7 @@ export class EventStream {
     if (text === '') return this.#items;
     if (this.#isFirstText && text.startsWith('\uFEFF')) text = text.slice(1);
     this.#isFirstText = false;
-    // CR LF is one line break, even if CR and LF are in different chunks.
+    // CR LF is one line break, even if one chunk ends with CR and the next chunk begins with LF.
     if (this.#endedByCr && text.startsWith('\n')) text = text.slice(1);
     this.#endedByCr = text.endsWith('\r');
     const lines = text.split(/\r\n?|\n/);
@@ -90,7 +92,7 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // The parser reports an id only with the event that contains the id, and only if the event has data.
+    // An event without data also sets the last id, but the parser reports no event without data.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

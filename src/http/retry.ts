@@ -4,15 +4,15 @@ const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/** Whether the same request may succeed later. 501 and 505 are final. Unknown statuses from 520 are not final. */
+/** Whether the same request may succeed later. Statuses from 520 are not standardized and count as transient. */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
 
 /**
- * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns the delay in
- * milliseconds, between 1 second and 5 minutes, or undefined if the header is absent or malformed. A date is compared
- * with the `Date` header of the response if present, because the clocks may differ.
+ * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns milliseconds,
+ * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. A date is compared with
+ * the `Date` header of the response, if present, because the clocks of client and service may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;
@@ -26,7 +26,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
-/** Returns an exponential back-off with full jitter, in milliseconds. `attempt` counts from 0; `random` is between 0 and 1. */
+/** Returns an exponential back-off with full jitter, in milliseconds. `attempt` counts from 0. */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
 }

@@ -119,10 +119,10 @@ test('the other errors of a call say what became of it', () => {
     code: 'RUNSPAN_INVALID_ANSWER',
     message: '[GET] "https://host/v2/things/1": 200, but the answer is no JSON',
   });
-  expect(new ConnectionError(REQUEST, 'nothing listens there', false)).toMatchObject({
+  expect(new ConnectionError(REQUEST, 'no program listens at the address', false)).toMatchObject({
     name: 'ConnectionError',
     code: 'RUNSPAN_NO_ANSWER',
-    message: '[GET] "https://host/v2/things/1": nothing listens there',
+    message: '[GET] "https://host/v2/things/1": no program listens at the address',
     mayHaveArrived: false,
   });
   expect(new TimeoutError(REQUEST, 50)).toMatchObject({

@@ -151,7 +151,7 @@ describe('a connection', () => {
       await new Promise((resolve) => server.close(resolve));
       const error = await thrownBy(call(`http://127.0.0.1:${port}`));
       expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false });
-      expect(String(error)).toContain('nothing listens there');
+      expect(String(error)).toContain('no program listens at the address');
       expect([attempts, waits.length]).toEqual([3, 2]);
     },
   );

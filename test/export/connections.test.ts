@@ -65,7 +65,7 @@ describe('a service that goes away', () => {
 
     const service = `delivery to http://127.0.0.1:${port}`;
     expect(lines).toEqual([
-      `${service} failed: nothing listens there; check the endpoint, and that the service runs (ECONNREFUSED); ` +
+      `${service} failed: no program listens at the address; check the endpoint, and that the service runs (ECONNREFUSED); ` +
         'the runs are kept and sent again',
       `${service} works again`,
     ]);
@@ -87,7 +87,7 @@ describe('a service that goes away', () => {
 });
 
 it.each([
-  ['ENOTFOUND', 'the host name is not known; check the endpoint (ENOTFOUND)'],
+  ['ENOTFOUND', 'the host name is unknown; check the endpoint (ENOTFOUND)'],
   ['EAI_AGAIN', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
 ])('a host name that is not found (%s) is reported, and looked up again until it is', async (code, detail) => {
   await using server = await ingestServer();
@@ -130,7 +130,7 @@ describe('a certificate', () => {
     await until(() => lines.length > 0);
 
     expect(handler).not.toHaveBeenCalled();
-    expect(lines).toEqual([expect.stringMatching(new RegExp(`failed: its certificate .*\\(${code}\\); .*5 minutes$`))]);
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`failed: the certificate .*\\(${code}\\); .*5 minutes$`))]);
     expect(exporter.stats()).toMatchObject({ created: 6, sent: 0, dropped: 0 });
     await exporter.close({ timeoutMs: 0 });
     await dispatcher.close();
@@ -143,7 +143,7 @@ describe('a certificate', () => {
     void exporter.flush();
     await until(() => lines.length > 0);
 
-    expect(lines).toEqual([expect.stringContaining('it does not speak TLS')]);
+    expect(lines).toEqual([expect.stringContaining('the server does not speak TLS')]);
     expect(server.received).toEqual([]);
     await exporter.close({ timeoutMs: 0 });
   });

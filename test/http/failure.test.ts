@@ -12,19 +12,31 @@ const throwing = {
 
 /** `lasting`: fails until the configuration changes. `unsent`: no data was sent. `arrived`: data may have arrived. */
 const codes: readonly (readonly [code: string, kind: string, detail: string])[] = [
-  ['ECONNREFUSED', 'unsent', 'nothing listens there; check the endpoint, and that the service runs (ECONNREFUSED)'],
-  ['ENOTFOUND', 'unsent', 'the host name is not known; check the endpoint (ENOTFOUND)'],
+  [
+    'ECONNREFUSED',
+    'unsent',
+    'no program listens at the address; check the endpoint, and that the service runs (ECONNREFUSED)',
+  ],
+  ['ENOTFOUND', 'unsent', 'the host name is unknown; check the endpoint (ENOTFOUND)'],
   ['EAI_AGAIN', 'unsent', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
   ['UND_ERR_CONNECT_TIMEOUT', 'unsent', 'the request failed (UND_ERR_CONNECT_TIMEOUT)'],
-  ['CERT_HAS_EXPIRED', 'lasting unsent', 'its certificate has expired (CERT_HAS_EXPIRED)'],
+  ['CERT_HAS_EXPIRED', 'lasting unsent', 'the certificate has expired (CERT_HAS_EXPIRED)'],
   [
     'DEPTH_ZERO_SELF_SIGNED_CERT',
     'lasting unsent',
-    'its certificate is self-signed; trust the certificate with NODE_EXTRA_CA_CERTS',
+    'the certificate is self-signed; trust the certificate with NODE_EXTRA_CA_CERTS',
   ],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'lasting unsent', 'its certificate is not trusted; trust its authority with'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'lasting unsent', 'its certificate is for another host; check the endpoint'],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', 'lasting unsent', 'it does not speak TLS; check whether the endpoint begins with'],
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'lasting unsent',
+    'the certificate is not trusted; trust the authority of the certificate with',
+  ],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'lasting unsent', 'the certificate is for another host; check the endpoint'],
+  [
+    'ERR_SSL_WRONG_VERSION_NUMBER',
+    'lasting unsent',
+    'the server does not speak TLS; check whether the endpoint begins with',
+  ],
   ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN', 'lasting', 'no secure connection can be made (ERR_SSL_SSLV3_'],
   ['ECONNRESET', 'arrived break', 'the request failed (ECONNRESET)'],
   ['EPIPE', 'arrived break', 'the request failed (EPIPE)'],
@@ -47,7 +59,10 @@ describe('the error of a request', () => {
   });
 
   test('has its problem and its advice apart, too', () => {
-    const [problem, advice] = ['nothing listens there (ECONNREFUSED)', 'check the endpoint, and that the service runs'];
+    const [problem, advice] = [
+      'no program listens at the address (ECONNREFUSED)',
+      'check the endpoint, and that the service runs',
+    ];
     expect(failureOf(coded('ECONNREFUSED'))).toMatchObject({ problem, advice });
     expect(failureOf(new NoAnswerError('late'))).toMatchObject({ problem: 'late', detail: 'late', advice: undefined });
   });

@@ -239,9 +239,9 @@ describe('a proxy', () => {
         .send(GET)
         .catch((error) => error);
       expect(failureOf(thrown)).toEqual({
-        detail: 'the proxy cannot be reached; check it, and HTTP_PROXY and HTTPS_PROXY (ECONNREFUSED)',
+        detail: 'the proxy cannot be reached; check the proxy, HTTP_PROXY and HTTPS_PROXY (ECONNREFUSED)',
         problem: 'the proxy cannot be reached (ECONNREFUSED)',
-        advice: 'check it, and HTTP_PROXY and HTTPS_PROXY',
+        advice: 'check the proxy, HTTP_PROXY and HTTPS_PROXY',
         code: 'ECONNREFUSED',
         isLasting: false,
         mayHaveArrived: false,
