@@ -11,25 +11,24 @@ import { Settling } from './settling.ts';
 import type { Spill } from './spill.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** Interval in milliseconds at which a waiting flush ends back-offs. */
-const HURRY_EVERY_MS = 500;
+/** Minimum interval at which a waiting flush ends the back-offs of failed batches. */
+const END_BACK_OFFS_EVERY_MS = 500;
 
-/** While more runs wait for a retry, no further batches are formed. */
+/** No new batch is formed while this number of runs waits for a retry. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
 const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' };
 
-/** Parts and callbacks of the exporter that the loop uses. */
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Called after the outcome of a batch was handled. */
+  /** Called after the runs of a batch were settled or queued for a retry. */
   readonly changed: () => void;
 }
 
-/** Decides when a batch is formed and sent. One timer wakes the loop when the next action is due. */
+/** Decides when a batch is formed and sent. One timer fires when the next batch or write to disk is due. */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
@@ -37,16 +36,17 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** An array, because a Set that changes with each batch delays the garbage collection of sent batches. */
+  /** An array, because a Set would delay the garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
   /** Age in milliseconds at which the start of a run is sent. */
   readonly #startDueMs: number;
   #stopped = (): void => {};
-  /** Number of waiting calls of `flush` and `ready`. If it is above 0, records are sent without delay. */
+  /** Number of waiting calls of `flush` and `ready`. Records are sent without delay while a call waits. */
   waiters = 0;
+  /** Time at which ended runs are sent even if the runs do not fill a batch. */
   #lingerUntilMs = NEVER;
-  #hurriedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether sending waits until a request finishes or the timer fires. */
+  #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
+  /** Whether no batch may be sent, because the service is unavailable or `limits.requestsInFlight` is reached. */
   #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
@@ -61,7 +61,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Each request in flight listens to the signal.
+    // Each request in flight adds a listener to the signal.
     setMaxListeners(0, this.#abort.signal);
   }
 
@@ -70,23 +70,23 @@ export class DeliveryLoop {
     return this.#inFlight.length + this.#states.queue.retries.length > 0;
   }
 
-  /** Monotonic time of the oldest record that waits or is in a batch. */
+  /** Monotonic time at which the oldest undelivered record in memory was recorded. */
   get oldestAtMs(): number | undefined {
     const { firstStart, firstReady, retries } = this.#states.queue;
     let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
     for (const { items } of [...retries, ...this.#inFlight]) {
-      for (const { delivery } of items) if (isInBatch(delivery)) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
+      for (const { delivery } of items) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
     }
     return oldestMs === NEVER ? undefined : oldestMs;
   }
 
-  /** All runs that wait or are in a batch. */
+  /** Runs that wait in the queue or are in a batch. */
   get unsettled(): Delivery[] {
     const inFlight = this.#inFlight.flatMap(({ items }) => items.map(({ delivery }) => delivery));
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
   }
 
-  /** Called synchronously after each start and each end of a run. */
+  /** Called after each start and each end of a run, within the call of the application. */
   recorded(): void {
     const spillDueMs = this.#hooks.spill?.dueMs ?? NEVER;
     if (spillDueMs !== NEVER) this.#pumpAt(spillDueMs);
@@ -94,7 +94,7 @@ export class DeliveryLoop {
     const { readyRuns, firstStart, bytes } = this.#states.queue;
     const { batch } = this.#parts.info;
     if (readyRuns >= batch.runs || bytes >= batch.bytes || this.waiters > 0) {
-      this.#pumpSoon();
+      this.wake();
     } else if (readyRuns === 0) {
       const dueMs = firstStart === undefined ? NEVER : firstStart.startedAtMs + this.#startDueMs;
       if (dueMs < this.#wakesAtMs) this.#wakeAt(dueMs);
@@ -104,15 +104,10 @@ export class DeliveryLoop {
     }
   }
 
-  /** Called when sending may be possible for another reason, for example because a pause has ended. */
-  wake(): void {
-    this.#pumpSoon();
-  }
-
   /**
-   * Sends all records so far and waits until they are settled. Returns false if this takes longer than `limitMs`, if a
-   * pause is longer than `limitMs`, or if the service refuses two probes for the same reason. A timer keeps the process
-   * alive.
+   * Sends all queued records. Resolves to true when each record is settled. Resolves to false after `limitMs`, if the
+   * service asks for a pause that ends after `limitMs`, or if the service refuses two probes for the same reason. Keeps
+   * the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -120,7 +115,7 @@ export class DeliveryLoop {
     const nowMs = monotonicMs();
     this.waiters++;
     const flush = flushes.begin(nowMs + limitMs);
-    if (limitMs > 0) gate.hurryProbe(nowMs);
+    if (limitMs > 0) gate.requestProbe(nowMs);
     outside(() => this.#pump());
     flushes.paused(gate.pausedUntilMs);
     const timer = setTimer(() => flush.resolve(false), limitMs);
@@ -133,7 +128,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Aborts the requests in flight and stops sending. Resolves when all requests have an outcome. */
+  /** Aborts the requests in flight. No batch is sent afterwards. Resolves when each request has an outcome. */
   async stop(): Promise<void> {
     this.#sleep?.abort();
     this.#wakesAtMs = Number.NEGATIVE_INFINITY;
@@ -144,8 +139,8 @@ export class DeliveryLoop {
     });
   }
 
-  /** Schedules the next batch. One batch is formed per turn of the event loop, outside of application calls. */
-  #pumpSoon(): void {
+  /** Sends a batch in the next turn of the event loop if a batch is due. One batch is formed per turn. */
+  wake(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;
     setSoon(() => {
@@ -159,20 +154,19 @@ export class DeliveryLoop {
     try {
       this.#sendNext();
     } catch (thrown) {
-      report(thrown);
+      reportBug('delivery', thrown);
     }
   }
 
   #sendNext(): void {
-    const { gate, info, monotonicMs } = this.#parts;
+    const { gate, info, limits, monotonicMs } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
     if (states.flushes.waiting.size > 0) this.#endBackOffs(nowMs);
     this.#hooks.spill?.run(nowMs);
     this.#hooks.replay?.run();
     if (states.queue.readyRuns === 0) this.#lingerUntilMs = NEVER;
-    else if (this.#lingerUntilMs === NEVER && !this.#isHeld) this.#lingerUntilMs = nowMs + this.#parts.limits.lingerMs;
-    else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = nowMs;
+    else if (this.#lingerUntilMs === NEVER) this.#lingerUntilMs = this.#isHeld ? nowMs : nowMs + limits.lingerMs;
     const isOpen = gate.openAtMs <= nowMs;
     if (isOpen && this.#hasSlot) {
       const batch = states.queue.takeRetry(nowMs) ?? this.#freshBatch(nowMs);
@@ -196,18 +190,16 @@ export class DeliveryLoop {
     const { firstStart, bytes } = states.queue;
     let startsUntilMs = Number.NEGATIVE_INFINITY;
     if (this.waiters > 0 || bytes >= info.batch.bytes) startsUntilMs = NEVER;
-    // Starts that are due within `lingerMs` are sent in the same batch, which saves requests.
-    else if (this.#isStartDue(firstStart, nowMs)) startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
+    // To save requests, the batch also includes the starts that become due within `lingerMs`.
+    else if (firstStart !== undefined && firstStart.startedAtMs + this.#startDueMs <= nowMs) {
+      startsUntilMs = nowMs - this.#startDueMs + limits.lingerMs;
+    }
     const items = states.take(info.batch, startsUntilMs);
     this.#lingerUntilMs = states.queue.readyRuns === 0 ? NEVER : nowMs + limits.lingerMs;
     return new Batch(items, nowMs);
   }
 
-  #isStartDue(start: Delivery | undefined, nowMs: number): boolean {
-    return start !== undefined && start.startedAtMs + this.#startDueMs <= nowMs;
-  }
-
-  /** Time at which the next batch of new records is due. */
+  /** Time at which the next batch is due. Batches that wait for a retry are not included. */
   get #freshDueMs(): number {
     const { info, gate, limits } = this.#parts;
     const { queue } = this.#states;
@@ -219,10 +211,10 @@ export class DeliveryLoop {
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
-  /** Ends back-offs, at most every 500 ms. Called while a flush waits. */
+  /** Called while a flush waits. Ends back-offs, at most once in 500 ms. */
   #endBackOffs(nowMs: number): void {
-    if (nowMs < this.#hurriedAtMs + HURRY_EVERY_MS) return;
-    this.#hurriedAtMs = nowMs;
+    if (nowMs < this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS) return;
+    this.#backOffsEndedAtMs = nowMs;
     this.#parts.gate.endBackOff();
     this.#states.queue.endBackOffs(nowMs);
   }
@@ -240,12 +232,13 @@ export class DeliveryLoop {
       else if (hasWork) dueMs = Math.min(dueMs, gate.openAtMs);
     }
     const isBackingOff = queue.retries.length > 0 || (!isOpen && gate.openAtMs > gate.pausedUntilMs);
-    if (flushes.waiting.size > 0 && isBackingOff) dueMs = Math.min(dueMs, this.#hurriedAtMs + HURRY_EVERY_MS);
+    if (flushes.waiting.size > 0 && isBackingOff)
+      dueMs = Math.min(dueMs, this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS);
     if (dueMs !== NEVER) this.#pumpAt(dueMs);
   }
 
   #pumpAt(atMs: number): void {
-    if (atMs <= this.#parts.monotonicMs()) this.#pumpSoon();
+    if (atMs <= this.#parts.monotonicMs()) this.wake();
     else this.#wakeAt(atMs);
   }
 
@@ -270,24 +263,20 @@ export class DeliveryLoop {
     try {
       outcome = await this.#sender.send(batch, signal);
     } catch (thrown) {
-      report(thrown);
+      reportBug('delivery', thrown);
     }
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
     try {
       this.#settling.settle(batch, outcome);
       this.#hooks.changed();
     } catch (thrown) {
-      report(thrown);
+      reportBug('delivery', thrown);
     }
     if (signal.aborted && this.#inFlight.length === 0) this.#stopped();
-    this.#pumpSoon();
+    this.wake();
   }
 }
 
-function isInBatch({ stage }: Delivery): boolean {
-  return stage === 'posting' || stage === 'held' || stage === 'finishing';
-}
-
-function report(thrown: unknown): void {
-  diagnostics.error(`delivery failed: ${messageOf(thrown)}`);
+export function reportBug(task: 'delivery' | 'flush' | 'shutdown', thrown: unknown): void {
+  diagnostics.error(`${task} failed: ${messageOf(thrown)}`);
 }

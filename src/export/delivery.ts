@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
-import type { FlushGroup, Place } from './ledger.ts';
+import type { FlushGroup, RunCounter } from './ledger.ts';
 import type { Segment } from './spool/spool.ts';
 
 /**
@@ -18,7 +18,7 @@ import type { Segment } from './spool/spool.ts';
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch, which is in flight or waits for a retry.
- * - `incomplete`: the run is sent as incomplete, because the run is open for too long or too many runs are open.
+ * - `incomplete`: an open run that is sent without waiting for its end, because a limit of open runs was reached.
  * - `held`: the run has ended while its post is in a batch. The patch waits until the post is settled.
  * - `kept`: the start of an open run was left on disk when the exporter closed.
  * - A run can be dropped in every stage.
@@ -35,20 +35,20 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment that a run was read from. The segment stays on disk until all its runs are settled. */
+/** The segment that contains a run that was read from disk. The file stays until all runs of the segment are settled. */
 export interface Ticket {
   readonly segment: Segment;
-  /** Whether some runs were not delivered and stay on disk for the next process. */
+  /** Whether the segment contains undelivered runs, so that the file stays for the next process. */
   isKept: boolean;
-  /** Called when a run is delivered. Returns whether its end may be in a later segment. */
+  /** Called when a run is delivered. Returns true if a later segment may contain the end of the run. */
   awaitsEnd(run: EncodedRun): boolean;
-  gaveUp(run: EncodedRun): void;
+  dropped(run: EncodedRun): void;
   settled(run: EncodedRun): void;
 }
 
 /**
- * A run from its start until it is settled. `Delivery`, `Item` and `Batch` are classes. V8 may allocate object literals
- * in the old generation if many survive. Payloads would then stay in memory until the next full garbage collection.
+ * A run from its start until its delivery or drop. `Delivery`, `Item` and `Batch` are classes, because V8 may allocate
+ * object literals in the old generation. Payloads would then stay in memory until the next full garbage collection.
  */
 export class Delivery {
   readonly run: EncodedRun;
@@ -56,16 +56,16 @@ export class Delivery {
   readonly startedAtMs: number;
   /** Monotonic time at which the current record was recorded. */
   queuedAtMs: number;
-  /** `queuedAtMs` in active time (`SendGate.activeAt`). The age limit is compared with this time. */
+  /** `queuedAtMs` without the time of pauses (`SendGate.activeAt`). The age limit applies to this time. */
   activeAtMs: number;
   stage: Stage = 'started';
-  /** Whether the service has accepted the post, so that only a patch remains. */
+  /** Whether the service has accepted the post. The next record is then a patch. */
   isPosted = false;
   /** End time of a run that was sent as incomplete. */
   incompleteAt: string | undefined;
   /** Bytes that count towards the limits of the queue. */
   bytes = 0;
-  /** The metadata that was measured last, and its size in bytes. */
+  /** The metadata whose size is `metadataBytes`. Avoids measuring unchanged metadata again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
   /** Flush groups that wait for the post and for the patch. */
@@ -74,7 +74,7 @@ export class Delivery {
   /** Segments that contain the start and the end if `durability` is `write-ahead`. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** Set if the run was read from disk. The record stays on disk until the run is settled. */
+  /** Set if the run was read from disk. */
   readonly ticket: Ticket | undefined;
   /** Neighbours in the list of open runs. */
   older: Delivery | undefined;
@@ -89,10 +89,10 @@ export class Delivery {
   }
 }
 
-/** The post or the patch of a run in a batch. Does not change when the run changes. */
+/** The post or the patch of a run in a batch. Later changes of the run do not change the item. */
 export class Item {
   readonly delivery: Delivery;
-  /** Simple ingestion changes `post` to `patch` when the post is accepted and the end is not sent yet. */
+  /** If simple ingestion has sent the post but not the end, `post` becomes `patch`. */
   op: 'post' | 'patch';
   /** Whether the record includes the end of the run. */
   readonly isEnded: boolean;
@@ -100,9 +100,9 @@ export class Item {
   readonly inputs: string | undefined;
   readonly outputs: string | undefined;
   readonly events: string | undefined;
-  /** Attachments to send. Unreadable attachments are removed. */
+  /** Attachments that cannot be read are removed. */
   attachments: readonly HeldAttachment[];
-  /** Whether simple ingestion has posted the run, so that only the patch must be sent. */
+  /** Whether simple ingestion has sent the post, which contains the inputs. */
   isPosted = false;
   /** Content that is left out because the service found the run too large. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
@@ -112,9 +112,10 @@ export class Item {
     const isLast = stage === 'whole' || stage === 'patch';
     this.delivery = delivery;
     this.op = isPosted ? 'patch' : 'post';
-    // A run that an earlier process left on disk may have no end.
+    // A run that an earlier process has left on disk may have no end.
     this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
-    this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
+    const override = isLast ? { error: '' } : { endTime: incompleteAt ?? '', error: INCOMPLETE };
+    this.endOverride = incompleteAt === undefined ? undefined : override;
     this.inputs = run.inputs;
     this.outputs = this.isEnded ? run.outputs : undefined;
     this.events = this.isEnded ? run.events : undefined;
@@ -128,37 +129,37 @@ export interface RequestBody {
   readonly chunks: readonly Uint8Array[];
   /** Size in bytes before compression. */
   readonly sizeBytes: number;
-  /** Bytes of memory that `chunks` use. */
+  /** Size of `chunks` in memory. */
   readonly heldBytes: number;
   readonly isGzipped: boolean;
 }
 
-/** State shared by all parts of a batch that was split because the service refused the batch. */
-export interface Lineage {
+/** State that is shared by all batches that were split from the same batch. */
+export interface SharedState {
   isPartlyAccepted: boolean;
-  /** Whether the batch is counted as a batch without an accepted run. */
+  /** Whether the original batch was counted as a batch of which the service accepted no run. */
   isCounted: boolean;
 }
 
 /** Records that are sent in one request. */
 export class Batch {
   readonly items: readonly Item[];
-  /** Created at the first attempt and kept for retries. */
+  /** Encoded at the first attempt and reused for retries. */
   body: RequestBody | undefined;
   /** Number of large uploads during which the connection broke. */
   brokenUploads = 0;
   attempts = 0;
   notBeforeMs: number;
-  /** Number of failures that the runs themselves may have caused. */
-  suspicions: number;
-  readonly lineage: Lineage;
+  /** Number of failed attempts that a run in this batch may have caused. */
+  suspectFailures: number;
+  readonly shared: SharedState;
 
   /** `origin` is the batch that these items were split from. */
   constructor(items: readonly Item[], nowMs: number, origin?: Batch) {
     this.items = items;
     this.notBeforeMs = nowMs;
-    this.suspicions = origin?.suspicions ?? 0;
-    this.lineage = origin?.lineage ?? { isPartlyAccepted: false, isCounted: false };
+    this.suspectFailures = origin?.suspectFailures ?? 0;
+    this.shared = origin?.shared ?? { isPartlyAccepted: false, isCounted: false };
   }
 }
 
@@ -166,14 +167,14 @@ const INCOMPLETE = 'Incomplete: the run had not ended when its exporter gave up 
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
-/** Bytes added for each record, for the main part and for the delimiters and headers of all parts. */
+/** Estimated bytes of a record without its payloads, including the delimiters and headers of all parts. */
 const RECORD_BYTES = 960;
 
-/** Bytes added for each attachment, for the delimiter and the headers of its part. */
+/** Estimated bytes of the delimiter and the headers of an attachment. */
 const ATTACHMENT_BYTES = 256;
 
-/** Returns the counter of the ledger that includes a run in this stage. */
-export function placeOf(stage: Stage): Place {
+/** Returns the ledger counter in which runs of this stage are counted. */
+export function counterOf(stage: Stage): RunCounter {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
@@ -184,8 +185,8 @@ export function isOpen({ stage }: Delivery): boolean {
 }
 
 /**
- * Returns the estimated bytes of a run. Each character of text counts as one byte, because counting the exact bytes of
- * long text would slow down the call of the application.
+ * Estimates the bytes of a run. Each character of text counts as one byte, because counting the bytes of long text would
+ * slow down the call of the application.
  */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
@@ -205,22 +206,22 @@ export function sizeOfContent(delivery: Delivery): number {
   return bytes;
 }
 
-/** Returns how many bytes the payloads need in UTF-8 beyond one byte per character. */
+/** Returns the bytes of the inputs and outputs in UTF-8 minus the number of characters. */
 export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): number {
   let bytes = 0;
   for (const text of [inputs, outputs]) if (text !== undefined) bytes += Buffer.byteLength(text) - text.length;
   return bytes;
 }
 
-/** Removes the content that an accepted post has delivered, so that the patch does not repeat this content. */
+/** Removes the inputs and attachments that an accepted post contained, so that the patch does not repeat the content. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
 /**
- * Replaces the outputs of a run by a marker and removes its events and attachments. Attachments stay while the post is
- * in a batch, because the post may include these attachments.
+ * Replaces the outputs of a run with a marker and removes the events and attachments. While the post is in a batch, the
+ * attachments stay, because the post may contain the attachments.
  */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
@@ -241,23 +242,19 @@ export function halves<Element>(items: readonly Element[]): (readonly Element[])
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Shuffles items. If a bad run always came first, the endpoint would seem to refuse every run. */
+/** Shuffles items, because the endpoint would seem to refuse every run if a bad run always came first. */
 export function shuffled(items: readonly Item[], random: () => number): Item[] {
   const keyed = items.map((item) => ({ item, at: random() }));
   return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
-/** Leaves out the attachments of a run that is too large, or its payloads if no attachments remain. */
+/** Removes the attachments of a run that is too large, or the payloads of a run without attachments. */
 export function strip(item: Item): void {
   const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
   item.stripped = isWithAttachments ? 'attachments' : 'payloads';
   if (isWithAttachments) dropAttachments(item.delivery.run, item.attachments);
   diagnostics.warnOnce(
     `stripped ${item.stripped}`,
-    `a run is too large for the service; its ${item.stripped} are left out, as are those of other runs that are too large`,
+    `a run is too large for the service and is sent without its ${item.stripped}; logged once`,
   );
-}
-
-function endOverrideOf(incompleteAt: string, isLast: boolean): EndOverride {
-  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
 }

@@ -1,7 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { messageOf } from '../base/text.ts';
 import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { flushLimitMs } from '../run/run-options.ts';
@@ -9,7 +8,7 @@ import type { CapturePolicy, FlushLimit, FlushResult, RunSink } from '../run/sin
 import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { type Delivery, dropEndPayloads, isOpen } from './delivery.ts';
-import { DeliveryLoop } from './delivery-loop.ts';
+import { DeliveryLoop, reportBug } from './delivery-loop.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
 import { Replay } from './replay.ts';
@@ -19,8 +18,8 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Accepts runs and delivers them in the background. `DeliveryStates` stores the states of runs, `DeliveryLoop` sends
- * batches, `Settling` handles outcomes, `Spill` writes to disk, and `Replay` reads from disk.
+ * Accepts runs and delivers runs in the background. `DeliveryStates` stores the state of each run, `DeliveryLoop` sends
+ * batches, `Settling` handles the outcomes of batches, `Spill` writes runs to disk, and `Replay` reads runs from disk.
  */
 export class Exporter implements RunSink {
   readonly capture: CapturePolicy;
@@ -31,10 +30,11 @@ export class Exporter implements RunSink {
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Timer that sends the oldest open run as incomplete. */
+  /** Fires when the oldest open run must be sent as incomplete. */
   #openRunTimer: NodeJS.Timeout | undefined;
-  /** Waiting calls of `ready`, and the timer that keeps the process alive while calls wait. */
+  /** Resolvers of the promises that `ready` has returned. */
   #waiting: (() => void)[] = [];
+  /** Keeps the process alive while a call of `ready` waits. */
   #waitTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: ExporterParts) {
@@ -64,7 +64,7 @@ export class Exporter implements RunSink {
   start(run: EncodedRun): boolean {
     if (this.#parts.ledger.counts.created++ === 0) {
       this.#parts.opened(this);
-      if (this.#replay !== undefined) setSoon(() => this.#replay?.look(true)).unref();
+      if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
     }
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
@@ -86,7 +86,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The run was already dropped and counted while it was open.
+      // The exporter dropped and counted the run while the run was open.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
@@ -95,31 +95,29 @@ export class Exporter implements RunSink {
       this.#states.drop(delivery, 'closed');
       return;
     }
-    if (this.#states.isOverfull) this.#fitEnd(delivery);
+    if (this.#states.isOverfull) this.#dropPayloadsIfFull(delivery);
     this.#states.end(delivery);
     this.#spill?.ended(delivery);
     this.#loop.recorded();
   }
 
   /**
-   * Sends all records that were recorded before the call, and waits until each is delivered or dropped. Returns early if
-   * the service asks for a pause that is longer than the limit. Never rejects.
+   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, or when the
+   * service asks for a pause that ends after the time limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
-    let isInTime = false;
     try {
-      isInTime = await this.#loop.flush(limitMs);
+      const isInTime = await this.#loop.flush(limitMs);
+      // If the exporter was closed during the flush, some runs may stay undelivered on disk.
+      const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
+      return { ok: pending === 0, pending };
     } catch (thrown) {
-      report('flush', thrown);
+      return this.#failed('flush', thrown);
     }
-    // If the exporter was closed during the flush, runs that were left on disk are not delivered.
-    const pending = isInTime ? this.#states.keptRuns : this.#states.pendingRuns;
-    return { ok: pending === 0, pending };
   }
 
-  /** Resolves when the queue is less than three quarters full, or when the exporter closes. Keeps the process alive. */
   ready(): Promise<void> {
     if (this.#isReady) return Promise.resolve();
     this.#waitTimer ??= setTimer(() => {}, DELAY_MAX_MS);
@@ -129,44 +127,44 @@ export class Exporter implements RunSink {
   }
 
   /** Flushes, then delivers runs from disk until the time limit. Never rejects. */
-  finish(limit: Required<FlushLimit>): Promise<FlushResult> {
-    return this.#withoutRejection('flush', this.#finish(limit));
-  }
-
-  async #finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
-    for (;;) {
-      const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
-      const result = await this.flush({ timeoutMs: leftMs });
-      if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
-      this.#loop.wake();
-      await new Promise<void>((resolve) => setSoon(resolve));
+    try {
+      for (;;) {
+        const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
+        const result = await this.flush({ timeoutMs: leftMs });
+        if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
+        this.#loop.wake();
+        await new Promise<void>((resolve) => setSoon(resolve));
+      }
+    } catch (thrown) {
+      return this.#failed('flush', thrown);
     }
   }
 
-  /** Whether all runs are settled, including runs that can be read from disk now. */
+  /** Whether no run waits for delivery in memory or in a segment that can be read now. */
   get isSettled(): boolean {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
 
-  /** Claims runs that earlier processes left on disk for this destination, without waiting for the first run. */
+  /** Takes over the runs that earlier processes left on disk. Called by `runspan spool send`, which records no runs. */
   recover(): void {
-    this.#replay?.look(false);
+    this.#replay?.search(false);
   }
 
-  /** Flushes, then leaves undelivered runs on disk or drops them. Drops later runs. Never rejects. */
+  /** Flushes, then writes undelivered runs to disk or drops undelivered runs. Drops later runs. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
-    this.#closing ??= this.#withoutRejection('shutdown', this.#close(limit));
+    this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;
   }
 
-  /** Ends the wait after refused requests and sends the next request. Called when the cause may be gone. */
+  /** Sends the next request immediately if the exporter waits because the service refused earlier requests. */
   retryNow(): void {
     this.#parts.gate.unblock(this.#parts.monotonicMs());
     this.#loop.wake();
   }
 
-  /** Closes when all runs have ended and are settled. Accepts runs until then. */
+  /** Closes the exporter as soon as every run has ended and is settled. Accepts runs until then. */
   retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
@@ -182,7 +180,7 @@ export class Exporter implements RunSink {
     return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
   }
 
-  /** Called when the process ends. Leaves undelivered runs on disk or drops them. Logs a line if runs are dropped. */
+  /** Called when the process exits. Writes undelivered runs to disk, or drops and logs undelivered runs. */
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();
@@ -206,7 +204,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Leaves unsettled runs on disk. Drops runs that cannot be written to disk and returns their number. */
+  /** Writes unsettled runs to disk. Drops the runs that cannot be written, and returns the number of dropped runs. */
   #leaveRest(): number {
     let left = this.#loop.unsettled;
     this.#states.clear();
@@ -221,11 +219,9 @@ export class Exporter implements RunSink {
     return left.length;
   }
 
-  #withoutRejection(method: string, result: Promise<FlushResult>): Promise<FlushResult> {
-    return result.catch((thrown) => {
-      report(method, thrown);
-      return { ok: false, pending: this.#states.pendingRuns };
-    });
+  #failed(method: 'flush' | 'shutdown', thrown: unknown): FlushResult {
+    reportBug(method, thrown);
+    return { ok: false, pending: this.#states.pendingRuns };
   }
 
   #refusal(run: EncodedRun): DropReason | undefined {
@@ -234,14 +230,14 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Waiting runs can be written to disk. Runs in batches cannot be written, but their number is limited.
+    // Only runs that wait can be written to disk. The number of runs in batches has a limit of its own.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;
   }
 
-  /** Drops the payloads of an ending run if the queue has no room and no other runs can be written to disk. */
-  #fitEnd(delivery: Delivery): void {
+  /** Drops the outputs of a run that ends if the queue is over its limits and no run can be written to disk. */
+  #dropPayloadsIfFull(delivery: Delivery): void {
     while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
     if (this.#states.isOverfull) dropEndPayloads(delivery);
   }
@@ -260,13 +256,13 @@ export class Exporter implements RunSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Sends the oldest open run as incomplete. The end of the run is sent when `end` is called. */
+  /** Sends the oldest open run without waiting for its end. A later patch contains the end. */
   #sendIncomplete(): void {
     const oldest = this.#states.queue.oldestOpen;
     if (oldest === undefined) return;
     diagnostics.warnOnce(
       'incomplete',
-      'a run is sent as incomplete, as are other runs that are open for over limits.openRunAgeMs or beyond limits.openRuns',
+      'an open run exceeds limits.openRunAgeMs or limits.openRuns and is sent as incomplete; logged once',
     );
     this.#states.sendIncomplete(oldest, isoTimestamp(clock.nowUs()));
   }
@@ -284,8 +280,4 @@ export class Exporter implements RunSink {
       this.#loop.recorded();
     }, leftMs).unref();
   }
-}
-
-function report(method: string, thrown: unknown): void {
-  diagnostics.error(`${method} failed: ${messageOf(thrown)}`);
 }

@@ -17,9 +17,9 @@ export type { DropReason, Stats } from '../run/stats.ts';
 
 export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
-export type Place = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
+export type RunCounter = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/** The counters of an exporter and the durations of its requests. A ledger remains when its exporter has closed. */
+/** The counters of an exporter, the durations of requests and the last error. Outlives the exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
   /** Durations of the latest 500 requests, unsorted. */
@@ -87,7 +87,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Returns the latest error. Timestamps in ISO 8601 sort as text. */
+/** Returns the latest error. The timestamps are ISO 8601, so a comparison of text compares times. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -99,23 +99,22 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 // ── Flushes ──
 
 /**
- * Ends a flush when all records that were recorded before the flush are settled. Each flush closes the current group of
- * records. The flush is done when this group and all older groups are empty.
+ * Resolves each flush when every record that was recorded before the flush is settled. Records are counted in groups. A
+ * flush ends the current group and begins a new group. The flush resolves when its group and all older groups are empty.
  */
 export class FlushTracker {
-  /** Groups from oldest to newest. New records are added to the last group. */
+  /** The oldest group comes first. New records are counted in the last group. */
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
-  /** Flushes that are in progress. */
   readonly waiting: Set<Flush> = new Set();
 
-  /** Adds a record to the current group. The caller passes the group to `leave` when the record is settled. */
+  /** Counts a record. When the record is settled, the caller must pass the returned group to `leave`. */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;
     return group;
   }
 
-  /** Adds one record to the oldest group that a delivery belongs to. */
+  /** Counts one record in the oldest group of these deliveries. */
   enterOldest(deliveries: readonly Groups[]): FlushGroup {
     const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
     const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
@@ -127,34 +126,28 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /** Whether a flush waits for a second probe, which is sent 1 s after the first probe. */
+  /** Whether the service has refused exactly one probe of a flush. The second probe is sent 1 s after the first. */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
 
-  /** Begins a flush that waits for all records added so far. */
+  /** Begins a flush that waits for all records counted so far. */
   begin(endMs: number): Flush {
     const flush = new Flush(endMs);
     this.waiting.add(flush);
     const group = this.#groups.at(-1) as FlushGroup;
-    const previous = this.#groups.at(-2);
-    if (group.pending === 0 && previous !== undefined) {
-      // Nothing was recorded since the previous flush, so both wait for the same records.
-      previous.flushes.push(flush);
-      return flush;
-    }
     group.flushes.push(flush);
     this.#groups.push({ number: group.number + 1, flushes: [], pending: 0 });
     this.#advance();
     return flush;
   }
 
-  /** Ends each flush as failed if the pause is longer than its time limit. */
+  /** Called when sending pauses. Resolves each flush to false if the time limit passes before the pause ends. */
   paused(untilMs: number): void {
     for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
   }
 
-  /** Ends each flush as failed if the service refuses a request for the same reason for the second time. */
+  /** Called when the service refuses a probe. Resolves each flush to false if the reason occurs for the second time. */
   refused(reason: string): void {
     for (const flush of this.waiting) {
       if (flush.reasons.includes(reason)) {
@@ -175,7 +168,7 @@ export class FlushTracker {
 
 type Groups = Readonly<Record<'postGroup' | 'patchGroup', FlushGroup | undefined>>;
 
-/** The records that were recorded between two flushes. */
+/** Counts the unsettled records that were recorded between two flushes. */
 export interface FlushGroup {
   readonly number: number;
   readonly flushes: Flush[];
@@ -184,10 +177,10 @@ export interface FlushGroup {
 
 class Flush {
   readonly endMs: number;
-  /** Resolves to true if all records are settled, or to false if the flush has failed. */
+  /** Resolves to true when all records are settled, or to false if the flush fails. */
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
-  /** Reasons why the service has refused requests during this flush. */
+  /** Reasons why the service has refused probes during this flush. */
   readonly reasons: string[] = [];
 
   constructor(endMs: number) {
@@ -204,7 +197,6 @@ export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;
 
-/** Explanations of drop reasons for the log. */
 const MEANINGS: Readonly<Record<DropReason, string>> = {
   queue_full: 'the queue was full; raise limits.queueRuns or limits.queueBytes',
   too_large: 'too large for the service even without payloads',
@@ -236,12 +228,12 @@ export class DropNotice {
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    // Several runs are often dropped at the same time. The delay combines these drops in one log line.
+    // Runs are often dropped together. The delay until the next turn combines these runs in one log line.
     this.#isScheduled = true;
     setSoon(() => this.report());
   }
 
-  /** Logs the runs dropped since the last report. Also called when the exporter closes and the process exits. */
+  /** Logs the runs that were dropped since the last report. */
   report(): void {
     this.#isScheduled = false;
     if (this.#unreported.size === 0) return;

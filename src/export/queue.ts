@@ -6,30 +6,29 @@ export interface BatchSize {
 }
 
 /**
- * The open runs, and the records that wait to be sent:
+ * Three lists of runs:
  *
- *     open      o1 o2 o3 │ s4 s5 s6 …    in order of start; starts after the cursor are not sent yet
- *     ready     e1 e2 e3 …               ended runs, in order of their ends
- *     retries   b1 b2 …                  batches that are sent again at their `notBeforeMs`
+ *     open      o1 o2 o3 │ s4 s5 s6 …    open runs, the oldest first; starts from `firstStart` on wait to be sent
+ *     ready     e1 e2 e3 …               runs whose end waits to be sent, the run that ended first comes first
+ *     retries   b1 b2 …                  batches that are sent again after `notBeforeMs`
  *
- * Open runs form a linked list, because runs are removed from any position.
+ * `open` is a linked list, because an open run is removed from any position.
  */
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
   #newestOpen: Delivery | undefined;
-  /** The oldest open run whose start was not sent. */
+  /** The oldest open run whose start waits to be sent. */
   firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
   readonly retries: Batch[] = [];
-  /** Number of open runs, and number of open runs whose start was not sent. */
   openRuns = 0;
+  /** Number of open runs whose start waits to be sent. */
   starts = 0;
-  /** Number of runs in `ready`. */
   readyRuns = 0;
-  /** Total bytes of waiting runs. Batches in `retries` are not included. */
+  /** Bytes of the starts and of the runs in `ready`. */
   bytes = 0;
-  /** Number and total bytes of ready runs that cannot be written to disk. */
+  /** Number and bytes of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
   retriedRuns = 0;
@@ -65,7 +64,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the first start, which is now in a batch. */
+  /** Removes the first start from the queue. The run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -73,7 +72,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run that is no longer open. `isStart` is true if the start of the run was not sent. */
+  /** Removes a run from the list of open runs. `isStart` is true if the start of the run waits to be sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -98,7 +97,7 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /** Called when a waiting `incomplete` run ends. The run can then be written to disk. */
+  /** Called when an `incomplete` run in `ready` ends, because an ended run can be written to disk. */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -110,7 +109,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // The array is sliced only when half of its slots are empty, so removing an item costs O(1) on average.
+    // Removing a run costs O(1) on average, because the array is copied only when half of its slots are empty.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;
@@ -118,21 +117,21 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the oldest ready runs that can be written to disk, while `isWanted` returns true. Returns at
-   * most `bytesMax` bytes, or a single larger run. Runs that cannot be written move to the end of the queue.
+   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The runs have
+   * at most `bytesMax` bytes in total, except for a single larger run. Other runs move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
-    const passed: Delivery[] = [];
+    const skipped: Delivery[] = [];
     let bytes = 0;
     for (let next = this.firstReady; next !== undefined && isWanted(); next = this.firstReady) {
       const isFresh = isSpillable(next);
       if (isFresh) bytes += next.bytes;
       if (taken.length > 0 && bytes > bytesMax) break;
       this.shiftReady();
-      (isFresh ? taken : passed).push(next);
+      (isFresh ? taken : skipped).push(next);
     }
-    for (const delivery of passed) this.addReady(delivery);
+    for (const delivery of skipped) this.addReady(delivery);
     return taken;
   }
 
@@ -142,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. If several batches have the same number of attempts,
-   * the batch with the fewest runs comes first, so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. Among batches with equally many attempts, the batch with
+   * the fewest runs comes first, so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
@@ -174,7 +173,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Removes all waiting records. Open runs whose start was sent stay in the list. */
+  /** Removes all starts, ready runs and batches. Open runs whose start was sent stay in the list. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];
@@ -188,7 +187,7 @@ export class DeliveryQueue {
   }
 }
 
-/** Whether a ready run can be written to disk. A run that was read from disk already has a record on disk. */
+/** Whether a run in `ready` can be written to disk. A run with a `ticket` is on disk already. */
 function isSpillable({ ticket, stage }: Delivery): boolean {
   return ticket === undefined && stage !== 'incomplete';
 }

@@ -6,43 +6,43 @@ import type { FlushGroup } from './ledger.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates, Origin } from './states.ts';
 
-/** Share of the queue's limits above which no segment is read. Runs are written to disk at a higher share. */
+/** No segment is read while the queue exceeds this share of its limits. */
 const ROOM_SHARE = 0.125;
 
-const LOOK_EVERY_MS = 60_000;
+const SEARCH_EVERY_MS = 60_000;
 
-/** Delay before the second call of `look`. A process that was killed just before counts as dead after 10 s. */
-const SECOND_LOOK_MS = 11_000;
+/** Delay before the second search. A process that was killed just before the first search counts as dead after 10 s. */
+const SECOND_SEARCH_MS = 11_000;
 
-/** A segment that this process has spilled. Flushes wait for its runs through `group`. */
+/** The runs of a segment that this process has spilled, and the flush group that waits for the runs. */
 interface Spilled {
   readonly runs: number;
   readonly group: FlushGroup;
 }
 
-/** Callbacks of the delivery loop that the replay uses. */
 export interface ReplayHooks {
   /** Whether a batch is in flight or waits for a retry. */
   readonly isSending: () => boolean;
-  /** Called when the spool may have segments to read. */
+  /** Called when a segment may be ready to be read. */
   readonly changed: () => void;
 }
 
 /**
- * Decides when segments are read from the spool. This process has spilled these segments, or an earlier process has
- * left them. Segments are read only if few runs wait in the queue and the service is available.
+ * Decides when runs are read from disk. An earlier process has left the runs, or this process has spilled the runs.
+ * Segments are read only while the queue is nearly empty and the service is available.
  */
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  /** Segments of this process whose runs are only on disk. */
+  /** Segments that this process has spilled and not read yet. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /** Ids of runs whose start is delivered (`unfinished`) or dropped (`givenUp`), but whose end may follow. */
-  readonly unfinished: Set<string> = new Set();
-  readonly givenUp: Set<string> = new Set();
-  #hasLooked = false;
+  /** Ids of runs of earlier processes whose start is delivered. A later segment may contain the end. */
+  readonly deliveredStarts: Set<string> = new Set();
+  /** Ids of runs of earlier processes whose start was dropped. A later segment may contain the end. */
+  readonly droppedStarts: Set<string> = new Set();
+  #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -52,39 +52,38 @@ export class Replay {
     this.#hooks = hooks;
   }
 
-  /** Whether runs from disk are in delivery, or a segment can be read now. */
+  /** Whether runs from disk are in delivery, or a segment can be read immediately. */
   get isBusy(): boolean {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
 
   /**
-   * Claims runs that earlier processes left for this destination, now and every minute. If `includesOthers` is true,
-   * also logs runs that were left for other destinations, and deletes runs that are too old.
+   * Takes over the runs that earlier processes left for this destination, now and every minute. If `includesOthers` is
+   * true, also logs runs for other destinations and deletes the runs that are too old.
    */
-  look(includesOthers: boolean): void {
+  search(includesOthers: boolean): void {
     if (this.#isClosed) return;
     const { spool } = this.#parts;
     spool.takeOver();
     if (includesOthers) this.#expireNext(spool.expireOthers());
     clearTimer(this.#timer);
-    const delayMs = this.#hasLooked ? LOOK_EVERY_MS : SECOND_LOOK_MS;
-    this.#hasLooked = true;
-    this.#timer = setTimer(() => this.look(includesOthers), delayMs).unref();
+    const delayMs = this.#hasSearched ? SEARCH_EVERY_MS : SECOND_SEARCH_MS;
+    this.#hasSearched = true;
+    this.#timer = setTimer(() => this.search(includesOthers), delayMs).unref();
     this.#hooks.changed();
   }
 
-  /** Reads segments while the queue has room. */
   run(): void {
     while (this.#parts.spool.hasNext && this.#mayRead) {
       const read = this.#parts.spool.next();
       if (read === undefined) break;
       this.#take(read);
     }
-    // If the last segments were unreadable, no ticket has called this method.
-    this.#settleEndless();
+    // An unreadable segment has no ticket, so `finish` is not called for the segment.
+    this.#settleUnfinished();
   }
 
-  /** Leaves all segments to the next process. Flushes no longer wait for these segments. */
+  /** Leaves all segments to the next process. Flushes no longer wait for the segments. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -93,25 +92,25 @@ export class Replay {
     this.#states.keepSpilled();
   }
 
-  /** Records that all runs of a segment are settled. */
+  /** Called when all runs of a segment are settled. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
     if (!ticket.isKept) {
       spool.done(ticket.segment);
-      // Lost runs are counted after the file was set aside, so that only one of several processes counts them.
+      // Lost runs are counted after the file was moved, so that no other process counts the same runs.
       for (const run of ticket.lost) {
-        // If the start of the run was dropped, the run is already counted.
-        if (!this.givenUp.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
+        // A run whose start was dropped is already counted.
+        if (!this.droppedStarts.has(run.id)) this.#states.lost(run, 'corrupt', this.#originOf(run, ticket));
       }
     }
-    this.#settleEndless();
+    this.#settleUnfinished();
   }
 
   /**
-   * Whether a segment may be read. No segment is read while a start from disk is in delivery, because a later segment
-   * may contain the end of the run. During an outage, a segment is read only if no other request probes the service.
+   * Whether a segment may be read. No segment is read while a run without an end is in delivery, because the next
+   * segment may contain the end. During an outage, a segment is read only if no request is in flight.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -130,19 +129,19 @@ export class Replay {
     const ticket = new SegmentTicket(this, segment, spilled);
     this.#tickets.add(ticket);
     const nowMs = monotonicMs();
-    // The age includes the time on disk. A run of an earlier process is sent at least once, even if it is too old.
+    // The age of a run includes the time on disk. Runs of earlier processes are sent at least once at any age.
     const activeAtMs = gate.activeAt(nowMs) - ageMs;
-    const deliveries = [...(segment.isForeign ? merged(records) : records)]
-      .filter(({ run }) => !this.givenUp.has(run.id))
+    const deliveries = [...(segment.isForeign ? mergeByRun(records) : records)]
+      .filter(({ run }) => !this.droppedStarts.has(run.id))
       .map(({ op, run }) => {
         const delivery = new Delivery(run, nowMs, activeAtMs, ticket);
-        // A second post of a run would receive a 409, and the end of the run would be lost.
-        delivery.isPosted = op === 'patch' || this.unfinished.has(run.id);
+        // If a run were posted twice, the service would answer 409, and the end of the run would be lost.
+        delivery.isPosted = op === 'patch' || this.deliveredStarts.has(run.id);
         delivery.stage = delivery.isPosted ? 'patch' : 'whole';
         return delivery;
       });
     ticket.starts = deliveries.filter(({ run }) => run.endTime === undefined).length;
-    // Adds 1, so that the ticket is not finished before all runs are recovered.
+    // The extra 1 keeps the ticket unfinished until all runs are recovered. `leave` below subtracts the 1.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) states.recovered(delivery, this.#originOf(delivery.run, ticket), isExpired);
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -152,7 +151,7 @@ export class Replay {
 
   #originOf({ id }: RunName, { spilled }: SegmentTicket): Origin {
     if (spilled !== undefined) return 'own';
-    return this.unfinished.delete(id) ? 'unfinished' : 'earlier process';
+    return this.deliveredStarts.delete(id) ? 'unfinished' : 'earlier process';
   }
 
   /** Deletes one expired file per turn of the event loop. */
@@ -163,25 +162,26 @@ export class Replay {
     setSoon(() => this.#expireNext(files)).unref();
   }
 
-  /** When all segments are settled, counts delivered starts without an end as sent. */
-  #settleEndless(): void {
+  /** When all segments are settled, counts delivered runs without an end as sent. */
+  #settleUnfinished(): void {
     if (this.#tickets.size > 0 || !this.#parts.spool.isDrained) return;
-    this.#states.endless(this.unfinished.size);
-    this.unfinished.clear();
-    this.givenUp.clear();
+    this.#states.sentWithoutEnd(this.deliveredStarts.size);
+    this.deliveredStarts.clear();
+    this.droppedStarts.clear();
   }
 }
 
-/** A segment whose runs are in delivery. The segment stays on disk until all its runs are settled. */
+/** A segment whose runs are in delivery. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
   /** Set if this process has spilled the segment. */
   readonly spilled: Spilled | undefined;
-  /** Number of unsettled runs, and number of unsettled runs without an end. */
+  /** Number of unsettled runs. */
   left = 0;
+  /** Number of unsettled runs without an end. */
   starts = 0;
   isKept = false;
-  /** Runs of earlier processes whose records could not be read. */
+  /** Runs of earlier processes whose records cannot be read. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;
 
@@ -193,12 +193,12 @@ class SegmentTicket implements Ticket {
 
   awaitsEnd({ id, endTime }: EncodedRun): boolean {
     if (!this.segment.isForeign || endTime !== undefined) return false;
-    this.#replay.unfinished.add(id);
+    this.#replay.deliveredStarts.add(id);
     return true;
   }
 
-  gaveUp({ id, endTime }: EncodedRun): void {
-    if (this.segment.isForeign && endTime === undefined) this.#replay.givenUp.add(id);
+  dropped({ id, endTime }: EncodedRun): void {
+    if (this.segment.isForeign && endTime === undefined) this.#replay.droppedStarts.add(id);
   }
 
   settled({ endTime }: EncodedRun): void {
@@ -212,28 +212,28 @@ class SegmentTicket implements Ticket {
   }
 }
 
-/** Returns each damaged run once. Leaves out runs whose end could be read, because the end contains all data. */
+/** Returns each damaged run once. A run whose ended record can be read is not lost and is left out. */
 function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
   const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
-/** Returns `count` runs of a damaged segment of this process, with their names if the names can be read. */
+/** Returns `count` runs of a damaged segment of this process. The fields of an unknown run are empty. */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }
 
-/** Merges the start and the end of each run in a segment into one record. */
-function merged(records: readonly SpooledRecord[]): Iterable<SpooledRecord> {
+/** Merges all records of a run in a segment into one record. */
+function mergeByRun(records: readonly SpooledRecord[]): Iterable<SpooledRecord> {
   const byId = new Map<string, SpooledRecord>();
   for (const record of records) {
     const before = byId.get(record.run.id);
-    byId.set(record.run.id, before === undefined ? record : together(before, record));
+    byId.set(record.run.id, before === undefined ? record : mergeTwo(before, record));
   }
   return byId.values();
 }
 
-function together(before: SpooledRecord, after: SpooledRecord): SpooledRecord {
+function mergeTwo(before: SpooledRecord, after: SpooledRecord): SpooledRecord {
   if (before.isEnded && !after.isEnded) return before;
   const inputs = after.run.inputs ?? before.run.inputs;
   const attachments = after.run.attachments ?? before.run.attachments;

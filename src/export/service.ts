@@ -5,14 +5,14 @@ import type { HttpClient } from '../http/client.ts';
 import { backoffMs, isTransient, probeDelayMs } from '../http/retry.ts';
 import type { BatchSize } from './queue.ts';
 
-/** Bounds for the limits that a service reports. */
+/** A limit that a service reports outside of these bounds is replaced with the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
-/** Runs per batch if neither the response nor the application sets a limit. Larger batches cost less per run. */
+/** Runs per batch if neither the service nor the application sets a limit. Larger batches cost less per run. */
 const UNLIMITED_RUNS = 500;
 
-/** Factor by which a full batch raises a lowered limit. A gateway then refuses about one in 70 full batches. */
+/** Each accepted full batch raises a lowered limit by this factor. A gateway then refuses one in 70 full batches. */
 const GROWTH = 1.01;
 
 /** Time limit of the `/info` request. Batches are sent without waiting for its response. */
@@ -21,22 +21,18 @@ const TIMEOUT_MS = 2_000;
 /** Delay before a failed `/info` request is repeated. */
 const RETRY_MS = 60_000;
 
-/**
- * The capabilities of the service according to `GET /info`. The request is made in the background and repeated if it
- * fails. The defaults apply until a valid response arrives.
- */
+/** The limits and capabilities that the service reports at `GET /info`. Until a response arrives, defaults apply. */
 export class ServiceInfo {
   readonly #client: HttpClient;
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
-  /** The limits reported by `/info`, or the defaults. */
   #reported: BatchSize;
-  /** Maximum bytes of a batch, lowered when a batch was too large. */
+  /** Infinite until the service refuses a batch as too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
   #refusesMultipart = false;
-  /** Maximum size of a batch. */
+  /** The maximum size of the next batch. */
   batch: BatchSize;
   /** Whether the service accepts gzipped bodies. */
   takesGzip = false;
@@ -49,13 +45,13 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Called when a batch of this size was too large. Limits later batches to half the size. */
+  /** Called when the service refused a batch of this size as too large. Limits later batches to half the size. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /** Called when a batch of this size was accepted. A lowered limit rises by 1 % if the batch filled half of it. */
+  /** Called when the service accepted a batch. Raises a lowered limit by 1 % if the batch has at least half the limit. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
@@ -63,8 +59,8 @@ export class ServiceInfo {
   }
 
   /**
-   * Whether `/info` reported that multipart ingestion is off. Returns true only once per response, because the sender
-   * tries multipart again when the fallback ends.
+   * Whether `/info` reports that multipart ingestion is off. Returns true only once per response, because the sender
+   * tries multipart ingestion again after a delay.
    */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
@@ -72,7 +68,7 @@ export class ServiceInfo {
     return refuses;
   }
 
-  /** Requests `/info` at the first call and when a retry is due. Never rejects. */
+  /** Requests `/info` at the first call. After a failed request, a call one minute later repeats it. Never rejects. */
   ask(): Promise<void> {
     if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
     this.#requestAtMs = Number.POSITIVE_INFINITY;
@@ -125,40 +121,40 @@ function clamped(value: unknown, { min, max }: { min: number; max: number }): nu
 
 const REFUSED_PAUSE_MAX_MS = 300_000;
 
-const HURRIED_PROBE_MS = 1_000;
+const FLUSH_PROBE_MS = 1_000;
 
 /** Maximum share by which a pause is randomly prolonged, so that processes resume at different times. */
 const JITTER = 0.1;
 
-const NEVER = Number.NEGATIVE_INFINITY;
-const NONE = Number.POSITIVE_INFINITY;
+const PAST = Number.NEGATIVE_INFINITY;
+const NEVER = Number.POSITIVE_INFINITY;
 
 type GateOptions = Pick<Limits, 'retryDelayMs' | 'retryDelayMaxMs'> & { readonly random: () => number };
 
 /**
- * Tracks when the next request may be sent to a service. Each response affects all later requests. Callers pass the
- * current monotonic time.
+ * Decides when the next request may be sent to a service. Callers pass the current monotonic time.
  *
- * - A pause lasts until the time in `Retry-After` has passed, or until the next probe if the service refuses every
- *   request. Age limits do not include the time of pauses.
- * - An outage lasts from a failed request until a request succeeds. During an outage, each wave of failed requests
- *   starts a back-off. Later back-offs are longer.
+ * - A pause lasts until the time in `Retry-After` has passed. If the service refuses every request, a pause lasts until
+ *   the next probe. The age of a run does not increase during a pause.
+ * - An outage lasts from a failed request until a request succeeds. During an outage, each failed request that was sent
+ *   after the last back-off starts a longer back-off.
  */
 export class SendGate {
   readonly #options: GateOptions;
-  /** Times at which the `Retry-After` pause, the wait for a probe and the back-off end. */
-  #resumeAtMs = NEVER;
-  #probeAtMs = NEVER;
-  #backOffUntilMs = NEVER;
+  /** Time at which the pause of the last `Retry-After` ends. */
+  #resumeAtMs = PAST;
+  #probeAtMs = PAST;
+  #backOffUntilMs = PAST;
   #failures = 0;
-  #hurriedProbeAtMs = NEVER;
+  #requestedProbeAtMs = PAST;
+  /** Total time of all pauses, including the rest of the current pause. */
   #pausedMs = 0;
-  /** Number of consecutive refusals. If it is above 0, only one request at a time is sent, which probes the service. */
+  /** Number of consecutive refused probes. While the number is above 0, at most one request is in flight. */
   refusals = 0;
   /** Time at which the pause ends. A back-off is not a pause. */
-  pausedUntilMs: number = NEVER;
-  /** Time at which the outage began, or infinity if there is no outage. */
-  outageSinceMs: number = NONE;
+  pausedUntilMs: number = PAST;
+  /** Time at which the outage began. Infinity if there is no outage. */
+  outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -173,39 +169,39 @@ export class SendGate {
   }
 
   get isOutage(): boolean {
-    return this.outageSinceMs !== NONE;
+    return this.outageSinceMs !== NEVER;
   }
 
-  /** Converts a monotonic time to active time, which does not advance during pauses. */
+  /** Converts monotonic time to active time. Active time does not advance during a pause. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
 
-  /** Returns the back-off in milliseconds after a number of failed attempts, with full jitter. */
+  /** Returns the delay in milliseconds after a number of failed attempts, with full jitter. */
   backOffMs(failures: number): number {
     const { random, retryDelayMs, retryDelayMaxMs } = this.#options;
     return backoffMs(failures - 1, random(), retryDelayMs, retryDelayMaxMs);
   }
 
-  /** Records that the service asks for a pause, which is randomly prolonged by up to 10 %. */
+  /** Called when the service asks for a pause. The pause is prolonged randomly by up to 10 %. */
   defer(nowMs: number, ms: number): void {
     const untilMs = nowMs + ms * (1 + JITTER * this.#options.random());
     this.#changePause(nowMs, Math.max(this.#resumeAtMs, untilMs), this.#probeAtMs);
   }
 
   /**
-   * Records that the service refuses every request, for example because of a wrong key. The first probe is sent after 1
-   * s, later probes after 5 s, 30 s and up to 5 minutes. If `isHurried` is true, the delay is at most 1 s. Refusals
-   * during the wait for a probe are ignored, because their requests were sent earlier.
+   * Called when the service refuses every request, for example because of a wrong key. The next probe is sent after 1 s,
+   * later probes after 5 s, 30 s and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s. A refusal during
+   * a pause has no effect, because the refused request was sent before the pause.
    */
-  refused(nowMs: number, isHurried: boolean): void {
+  refused(nowMs: number, isFlushWaiting: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (this.isProbeAhead(nowMs)) return;
     const delayMs = probeDelayMs(this.refusals++, REFUSED_PAUSE_MAX_MS);
-    this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isHurried ? Math.min(delayMs, HURRIED_PROBE_MS) : delayMs));
+    this.#changePause(nowMs, this.#resumeAtMs, nowMs + (isFlushWaiting ? Math.min(delayMs, FLUSH_PROBE_MS) : delayMs));
   }
 
-  /** Records a failed request. Starts a back-off unless a back-off or a pause is already in progress. */
+  /** Called when a request fails. Starts a back-off unless a back-off or a pause is in progress. */
   failed(nowMs: number): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);
     if (nowMs < this.openAtMs) return;
@@ -213,31 +209,30 @@ export class SendGate {
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
   }
 
-  /** Records an accepted request. Ends the outage and the wait for a probe, but not a `Retry-After` pause. */
+  /** Called when a request is accepted. Ends the outage and the wait for a probe, but no `Retry-After` pause. */
   accepted(nowMs: number): void {
-    this.outageSinceMs = NONE;
+    this.outageSinceMs = NEVER;
     this.#failures = 0;
-    this.#backOffUntilMs = NEVER;
+    this.#backOffUntilMs = PAST;
     if (this.refusals === 0) return;
     this.refusals = 0;
     this.unblock(nowMs);
   }
 
-  /** Ends the wait for the next probe. Called when the cause of the refusals may be gone. */
+  /** Ends the wait for a probe. Called when the service may no longer refuse every request. */
   unblock(nowMs: number): void {
-    this.#changePause(nowMs, this.#resumeAtMs, NEVER);
+    this.#changePause(nowMs, this.#resumeAtMs, PAST);
   }
 
-  /** Ends the back-off of an outage. Called while a flush waits. */
   endBackOff(): void {
-    this.#backOffUntilMs = NEVER;
+    this.#backOffUntilMs = PAST;
   }
 
-  /** Schedules the next probe for now because of a flush, but at least 1 s after the last such probe. */
-  hurryProbe(nowMs: number): void {
-    const atMs = Math.max(nowMs, this.#hurriedProbeAtMs + HURRIED_PROBE_MS);
+  /** Called by a flush. Allows a probe immediately, or 1 s after the last probe that this method has allowed. */
+  requestProbe(nowMs: number): void {
+    const atMs = Math.max(nowMs, this.#requestedProbeAtMs + FLUSH_PROBE_MS);
     if (atMs >= this.#probeAtMs) return;
-    this.#hurriedProbeAtMs = atMs;
+    this.#requestedProbeAtMs = atMs;
     this.#changePause(nowMs, this.#resumeAtMs, atMs);
   }
 

@@ -5,23 +5,23 @@ import type { ExporterParts } from './exporter-parts.ts';
 import type { Outcome } from './outcome.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** Number of failures after which a batch is split, because one of its runs may be the cause. */
-const SUSPICIONS_MAX = 3;
+/** After this number of failed attempts, a batch is split, because one of its runs may cause the failures. */
+const SUSPECT_FAILURES_MAX = 3;
 
-/** Number of consecutive refused batches after which the endpoint, rather than the runs, is considered at fault. */
+/** After this number of consecutive refused batches, the endpoint is considered at fault instead of the runs. */
 const REFUSED_BATCHES_MAX = 2;
 
-/** Minimum interval between two log lines about failures. */
+/** Minimum interval between two log lines about failed requests. */
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Handles the outcome of a sent batch. Each run of the batch is then delivered, dropped or queued for a retry. A batch
- * that is too large or refused is split in half until the bad run is alone, so that all other runs are delivered.
+ * Delivers, drops or queues again each run of a batch, depending on the outcome of the request. A batch that is too large
+ * or refused is halved until the bad run is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** Age in milliseconds at which a failed run is dropped. The time of pauses is not included. */
+  /** A failed run is dropped at this age. Pauses do not count towards the age. */
   readonly #ageMs: number;
   /** Number of consecutive batches without an accepted run. */
   #refusedBatches = 0;
@@ -32,7 +32,6 @@ export class Settling {
     const { spool, limits } = parts;
     this.#parts = parts;
     this.#states = states;
-    // Runs that wait for long are written to disk, where another age limit applies.
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
@@ -79,12 +78,12 @@ export class Settling {
     }
   }
 
-  /** Whether the service may have the start but not the end of a run that was read from disk. */
+  /** Whether the service may know only the start of a run whose whole record was read from disk. */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
   }
 
-  /** Queues failed runs for a retry and drops runs that are too old. Splits the batch if its runs may be the cause. */
+  /** Queues failed runs for a retry. Drops runs that are too old. Splits the batch if a run may cause the failures. */
   #retry(batch: Batch, items: readonly Item[], isSuspect: boolean, nowMs: number): void {
     const { gate } = this.#parts;
     const states = this.#states;
@@ -94,8 +93,8 @@ export class Settling {
       if (item.delivery.activeAtMs >= oldestMs) kept.push(item);
       else states.drop(item.delivery, 'expired', 'too old to be sent again');
     }
-    if (isSuspect) batch.suspicions++;
-    if (isSuspect && batch.suspicions >= SUSPICIONS_MAX && kept.length > 1) {
+    if (isSuspect) batch.suspectFailures++;
+    if (isSuspect && batch.suspectFailures >= SUSPECT_FAILURES_MAX && kept.length > 1) {
       this.#split(kept, batch, nowMs);
       return;
     }
@@ -127,7 +126,7 @@ export class Settling {
     }
   }
 
-  /** Splits a refused batch. Drops a run that is refused on its own, unless the endpoint seems to refuse every run. */
+  /** Splits a refused batch. Drops a run that was refused on its own, unless the endpoint seems to refuse every run. */
   #isolate(batch: Batch, items: readonly Item[], detail: string, nowMs: number): void {
     if (this.#isRefusedWhole(items, batch)) {
       this.#refuse(batch, items, `${detail}: the service refuses every run`, nowMs);
@@ -139,16 +138,16 @@ export class Settling {
   }
 
   /**
-   * Whether the endpoint is assumed to refuse every run. A batch counts as refused if one of its runs was refused on
-   * its own and none of its runs was accepted.
+   * Whether the endpoint seems to refuse every run, because two consecutive batches were refused. A batch counts as
+   * refused if the service refused one of its runs in a request of its own, and accepted none of its runs.
    */
-  #isRefusedWhole(items: readonly Item[], { lineage }: Batch): boolean {
-    if (lineage.isPartlyAccepted) return false;
-    if (items.length === 1 && !lineage.isCounted) {
-      lineage.isCounted = true;
+  #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
+    if (shared.isPartlyAccepted) return false;
+    if (items.length === 1 && !shared.isCounted) {
+      shared.isCounted = true;
       this.#refusedBatches++;
     }
-    return lineage.isCounted && this.#refusedBatches >= REFUSED_BATCHES_MAX;
+    return shared.isCounted && this.#refusedBatches >= REFUSED_BATCHES_MAX;
   }
 
   // ── Batches that are sent again ──
@@ -157,7 +156,7 @@ export class Settling {
     for (const half of halves(items)) this.#add(half, batch, nowMs);
   }
 
-  /** Queues a part of a batch, to be sent immediately. */
+  /** Queues a part of a batch without a delay. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
@@ -172,11 +171,11 @@ export class Settling {
     this.#states.queue.addRetry(again);
   }
 
-  // ── What the outcomes say about the service ──
+  // ── The state of the service ──
 
-  #noteAccepted({ lineage }: Batch, nowMs: number): void {
+  #noteAccepted({ shared }: Batch, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
-    lineage.isPartlyAccepted = true;
+    shared.isPartlyAccepted = true;
     this.#refusedBatches = 0;
     const durationMs = nowMs - gate.outageSinceMs;
     if (gate.isOutage) publish('runspan:delivery:recovery', () => ({ endpoint, durationMs }));
@@ -186,7 +185,7 @@ export class Settling {
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
-  /** Logs only the first failure of an outage, and at most one line per minute. */
+  /** Logs the first failure of an outage. Logs at most one line per minute. */
   #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
     if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));

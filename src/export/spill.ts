@@ -4,25 +4,25 @@ import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** If the queue is above the high share of its limits, runs are written to disk until it is below the low share. */
+/** When the queue exceeds the high share of its limits, runs are written to disk until the low share is reached. */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
-/** Maximum bytes written in one call. Each call blocks the event loop for a few milliseconds. */
+/** Maximum bytes of one segment. Writing a segment blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Minimum interval between two writes during an outage or after a disk error. Avoids one file per run. */
+/** Minimum interval between two writes during an outage or after a disk error, so that not every run has its own file. */
 const REST_MS = 1_000;
 
 /**
- * Decides which runs are written to disk. Ended runs are written if the queue is half full, if the service has been
- * unavailable for five seconds, and when the exporter closes. With `write-ahead`, each record is written immediately.
+ * Decides which runs are written to disk. Ended runs are written when the queue is half full, when the service has been
+ * unavailable for `limits.spillAfterMs`, and when the exporter closes. With `write-ahead`, each record is written when
+ * the record is created.
  */
 export class Spill {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #replay: Replay;
-  /** Whether runs are written to disk until the queue is below the low share. */
   #isDraining = false;
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #failsUntilMs = Number.NEGATIVE_INFINITY;
@@ -39,7 +39,7 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Writes the end of a run to disk if `durability` is `write-ahead`. The end replaces the record of the start. */
+  /** Writes the ended run to disk if `durability` is `write-ahead`. The record of the start is then not needed. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -49,7 +49,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Time at which runs must be written to disk, or infinity if no write is necessary. */
+  /** Time at which runs must be written to disk. Infinity if no write is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -75,9 +75,9 @@ export class Spill {
   }
 
   /**
-   * Writes undelivered runs to disk when the exporter closes, the oldest runs first. Returns the runs that could not be
-   * written. If a slice of runs does not fit on the disk, each half is tried, down to single runs. After a single run
-   * does not fit, only runs of at most half its size are tried.
+   * Called when the exporter closes. Writes undelivered runs to disk, the oldest first, and returns the runs that could
+   * not be written. If runs exceed 1 MiB or the disk has no room for the runs, each half is tried. If the disk has no room
+   * for a single run, only runs of at most half its size are tried afterwards.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];
@@ -86,7 +86,9 @@ export class Spill {
       const fitting = slice.filter(({ bytes }) => bytes <= bytesMax);
       left.push(...slice.filter(({ bytes }) => bytes > bytesMax));
       const [first] = fitting;
-      if (first === undefined || this.#parts.spool.keep(fitting.map(recordOf))) return;
+      if (first === undefined) return;
+      const isSlice = fitting.length === 1 || fitting.reduce((sum, { bytes }) => sum + bytes, 0) <= SLICE_BYTES;
+      if (isSlice && this.#parts.spool.keep(fitting.map(recordOf))) return;
       if (fitting.length === 1) {
         left.push(first);
         bytesMax = first.bytes / 2;
@@ -95,7 +97,7 @@ export class Spill {
       for (const half of halves(fitting)) keepFitting(half);
     };
     const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery));
-    for (const slice of slices(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs))) keepFitting(slice);
+    keepFitting(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs));
     return left;
   }
 
@@ -130,18 +132,4 @@ export class Spill {
 
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
-}
-
-function* slices(deliveries: readonly Delivery[]): Iterable<Delivery[]> {
-  let slice: Delivery[] = [];
-  let bytes = 0;
-  for (const delivery of deliveries) {
-    slice.push(delivery);
-    bytes += delivery.bytes;
-    if (bytes < SLICE_BYTES) continue;
-    yield slice;
-    slice = [];
-    bytes = 0;
-  }
-  if (slice.length > 0) yield slice;
 }

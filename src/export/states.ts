@@ -2,42 +2,42 @@ import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
   type Batch,
   bytesBeyondLength,
+  counterOf,
   Delivery,
   Item,
   isOpen,
-  placeOf,
   releasePosted,
   sizeOfContent,
 } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import { type Counts, type DropReason, type FlushGroup, FlushTracker, type Place } from './ledger.ts';
+import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCounter } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Factor by which child runs and ends of runs may exceed the limits of the queue. */
+/** Child runs and ends of runs are accepted up to this multiple of the queue's limits. */
 const ACCEPTED_SHARE = 1.25;
 
-/** Maximum bytes of a character in UTF-8. If a batch cannot exceed its size, its exact bytes are not counted. */
+/** Maximum UTF-8 bytes of one UTF-16 code unit. The bytes of a batch are counted only if the batch may be too large. */
 const CHARACTER_BYTES_MAX = 3;
 
-/** Share of the queue's limits. `Exporter.ready` resolves when the queue is below this share. */
+/** `Exporter.ready` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
-/** Origin of a run that was read from disk. The start of an `unfinished` run was already delivered. */
+/** The process that wrote a run to disk. The start of an `unfinished` run was read and delivered earlier. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
- * The states of all runs in delivery. Only this class changes stages, counters of runs, the usage of the queue and the
- * records that flushes wait for. Each method is one transition. `delivery.ts` describes the stages.
+ * The states of all runs in delivery. Each method is one transition between stages (`Stage`). Only this class changes
+ * the stage of a run, the counters of runs, the queue, and the records that flushes wait for.
  */
 export class DeliveryStates {
   readonly queue: DeliveryQueue = new DeliveryQueue();
-  /** Tracks flushes. A flush waits for all records that were recorded before the flush. */
   readonly flushes: FlushTracker = new FlushTracker();
   readonly #parts: ExporterParts;
   readonly #counts: Counts;
-  /** Number of runs with undelivered content in memory, and the total bytes of content and request bodies. */
+  /** Number of runs with an undelivered record in memory. */
   #runs = 0;
+  /** Bytes of undelivered records and request bodies in memory. */
   bytes = 0;
   #spilledRuns = 0;
   #keptRuns = 0;
@@ -47,7 +47,7 @@ export class DeliveryStates {
     this.#counts = parts.ledger.counts;
   }
 
-  /** Number of runs of this process that are neither delivered nor dropped. */
+  /** Number of runs of this process that have an undelivered record. */
   get pendingRuns(): number {
     return this.#runs + this.#spilledRuns + this.#keptRuns;
   }
@@ -57,14 +57,14 @@ export class DeliveryStates {
     return this.#keptRuns;
   }
 
-  /** Whether the queue has no room for a run. Child runs may exceed the limits of the queue by 25 %. */
+  /** Whether the queue has no room for a run. For child runs, the limits are 25 % higher. */
   isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.bytes): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /** Whether the queue has no room for the payloads of a run that ends. */
+  /** Whether the queue is 25 % over `limits.queueBytes`, so that the payloads of ending runs are left out. */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -74,13 +74,13 @@ export class DeliveryStates {
     return this.#runs < queueRuns * ROOM_SHARE && this.bytes < queueBytes * ROOM_SHARE;
   }
 
-  /** Removes the request body of a batch that will not be sent again with the same runs. */
+  /** Releases the request body of a batch, because the next request contains different runs. */
   releaseBody(batch: Batch): void {
     this.bytes -= batch.body?.heldBytes ?? 0;
     batch.body = undefined;
   }
 
-  /** Removes all records that wait to be sent. The caller settles the runs. */
+  /** Empties the queue. The caller must settle the removed runs. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -93,7 +93,7 @@ export class DeliveryStates {
     delivery.postGroup = this.flushes.enter();
     this.#counts.open++;
     this.#runs++;
-    this.#weigh(delivery);
+    this.#measure(delivery);
     this.queue.addStart(delivery);
     return delivery;
   }
@@ -105,12 +105,12 @@ export class DeliveryStates {
     this.queue.removeOpen(delivery, stage === 'started');
     if (stage === 'incomplete') {
       this.queue.release(delivery);
-      this.queue.bytes += this.#weigh(delivery);
+      this.queue.bytes += this.#measure(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
       delivery.patchGroup ??= this.flushes.enter();
       return;
     }
-    this.#weigh(delivery);
+    this.#measure(delivery);
     if (stage !== 'started') delivery.patchGroup ??= this.flushes.enter();
     if (stage === 'started') {
       delivery.stage = 'whole';
@@ -123,7 +123,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Queues an open run as incomplete, now or when its post is accepted. The end of the run is sent later. */
+  /** Queues an open run as incomplete. If the post of the run is in a batch, queues the run when the post is accepted. */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -134,7 +134,7 @@ export class DeliveryStates {
       this.#queueAgain(delivery);
     }
     delivery.stage = 'incomplete';
-    this.#weigh(delivery);
+    this.#measure(delivery);
     this.queue.addReady(delivery);
   }
 
@@ -144,19 +144,19 @@ export class DeliveryStates {
     this.#parts.notice.add(reason, run, detail);
   }
 
-  /** Takes records for a batch, first starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
+  /** Takes records for a batch: first the starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
-    /** Number of items whose bytes are counted exactly. */
+    /** Number of items whose UTF-8 bytes were counted. */
     let counted = 0;
     while (items.length < size.runs) {
       const start = this.queue.firstStart;
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
-      // An open run may have changed since its start.
-      if (isStart) this.queue.bytes += this.#weigh(delivery);
+      // The tags, the metadata or the attachments of an open run may have changed.
+      if (isStart) this.queue.bytes += this.#measure(delivery);
       bytes += delivery.bytes;
       if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
         for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
@@ -189,27 +189,27 @@ export class DeliveryStates {
       delivery.isPosted = true;
       this.#leavePost(delivery);
       if (stage === 'held') {
-        this.#weigh(delivery);
+        this.#measure(delivery);
         this.#addPatch(delivery);
       } else {
         delivery.stage = 'posted';
         this.#runs--;
-        this.#weigh(delivery, 0);
+        this.#measure(delivery, 0);
         if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
       }
     }
   }
 
-  /** Drops a run that is not in the queue. */
+  /** Drops a run. The caller has removed the run from the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
-    this.#counts[placeOf(delivery.stage)]--;
-    delivery.ticket?.gaveUp(delivery.run);
+    this.#counts[counterOf(delivery.stage)]--;
+    delivery.ticket?.dropped(delivery.run);
     this.#settle(delivery);
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Records that runs were moved from memory to disk. Returns the flush group that waits for their segment. */
+  /** Called when queued runs were written to a segment. Returns the flush group that waits for the segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
@@ -222,29 +222,30 @@ export class DeliveryStates {
 
   /** Queues a run that was read from disk, or drops the run if `isExpired` is true. */
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
-    this.#countBack(origin);
+    this.#countReadFromDisk(origin);
     this.#counts.queued++;
     this.#runs++;
-    this.#weigh(delivery);
+    this.#measure(delivery);
     if (origin !== 'own') delivery.patchGroup = this.flushes.enter();
     if (isExpired) this.drop(delivery, 'expired');
     else this.queue.addReady(delivery);
   }
 
-  /** Counts a run that is dropped because its record on disk is damaged or too old. */
+  /** Drops a run whose record on disk is damaged or too old. */
   lost(run: RunName, reason: 'corrupt' | 'expired', origin: Origin): void {
-    this.#countBack(origin);
+    this.#countReadFromDisk(origin);
     this.countDrop(run, reason);
   }
 
-  /** Counts runs of earlier processes as sent if the start was delivered and no end was recorded. */
-  endless(runs: number): void {
+  /** Counts runs of earlier processes as sent. The starts were delivered, and no segment contains the ends. */
+  sentWithoutEnd(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;
   }
 
+  /** Called when the exporter closes and a record of the run is on disk. */
   keep(delivery: Delivery): void {
-    this.#move(placeOf(delivery.stage), 'spooled');
+    this.#move(counterOf(delivery.stage), 'spooled');
     this.#keptRuns++;
     const isOpenRun = delivery.ticket === undefined && isOpen(delivery);
     if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
@@ -278,12 +279,12 @@ export class DeliveryStates {
     delivery.activeAtMs = this.#parts.gate.activeAt(delivery.queuedAtMs);
   }
 
-  #move(from: Place, to: Place): void {
+  #move(from: RunCounter, to: RunCounter): void {
     this.#counts[from]--;
     this.#counts[to]++;
   }
 
-  #countBack(origin: Origin): void {
+  #countReadFromDisk(origin: Origin): void {
     if (origin === 'own') this.#spilledRuns--;
     if (origin === 'earlier process') this.#counts.recovered++;
     else this.#counts.spooled--;
@@ -291,9 +292,9 @@ export class DeliveryStates {
 
   #settle(delivery: Delivery): void {
     this.queue.removeOpen(delivery, false);
-    // A posted run has no content in memory.
+    // A run in stage `posted` has no undelivered record.
     if (delivery.stage !== 'posted') this.#runs--;
-    this.#weigh(delivery, 0);
+    this.#measure(delivery, 0);
     delivery.stage = 'settled';
     delivery.countedMetadata = undefined;
     this.#leavePost(delivery);
@@ -312,7 +313,7 @@ export class DeliveryStates {
     delivery.startSegment = undefined;
   }
 
-  #weigh(delivery: Delivery, bytes: number = sizeOfContent(delivery)): number {
+  #measure(delivery: Delivery, bytes: number = sizeOfContent(delivery)): number {
     const difference = bytes - delivery.bytes;
     this.bytes += difference;
     delivery.bytes = bytes;

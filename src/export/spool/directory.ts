@@ -6,7 +6,6 @@ import {
   codeOf,
   ifExists,
   ignoreErrors,
-  isFull,
   makeFolders,
   readWhole,
   removeFile,
@@ -25,19 +24,19 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 const OWNER_FILE = 'owner.json';
 
-/** Maximum bytes of the damaged files in `bad`. The oldest files are deleted first. */
+/** Maximum total bytes of the folder `bad`. The oldest files are deleted first. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
 
-/** Time without a heartbeat after which an owner is dead, if its process has ended or if its process is unknown. */
+/** An owner is dead this long after its last heartbeat, if its process has ended or if its process is unknown. */
 const ENDED_SILENCE_MS = 10_000;
 const UNKNOWN_SILENCE_MS = 60_000;
 
-/** Maximum bytes of `owner.json`. A larger file was not written by this library. */
+/** Maximum bytes of a valid `owner.json`. */
 const OWNER_BYTES_MAX = 4_096;
 
-/** The service and the tenant that runs are sent to. */
+/** The service and the tenant that receive the runs. */
 export interface Destination {
   readonly endpoint: URL;
   readonly workspaceId: string | undefined;
@@ -51,8 +50,8 @@ export interface ClaimedSegment {
 }
 
 /**
- * In the state `ended`, the process does not exist, but its last heartbeat is less than 10 seconds old. The process may
- * run on another machine with the same host name.
+ * `ended` means that the process does not exist and that its last heartbeat is less than 10 seconds old. The heartbeat
+ * may be of a process on another machine with the same host name.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -76,15 +75,15 @@ export class OwnerFolder {
     this.path = join(this.destinationPath, this.#name);
   }
 
-  /** Creates the folder if it does not exist. Throws an `UnsafeFolder` or a file-system error. */
+  /** Creates the folder unless the folder exists. Throws an `UnsafeFolder` or a file-system error. */
   make(): void {
     this.#ownerJson ??= Buffer.from(`${JSON.stringify(ownProcess(this.fs))}\n`);
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, this.#name]);
     try {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
-      // If the disk is full, the modification time of the folder is the heartbeat.
-      if (codeOf(thrown) !== 'EEXIST' && !isFull(thrown)) throw thrown;
+      // If the disk has no room for the file, the modification time of the folder is the heartbeat.
+      if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown))) throw thrown;
     }
   }
 
@@ -92,14 +91,14 @@ export class OwnerFolder {
     return join(this.path, `${String(sequence).padStart(12, '0')}-${tokenOf(this.#name)}.seg`);
   }
 
-  /** Shows other processes that this owner is alive. */
+  /** Sets the modification time of `owner.json`, so that no other process takes over the segments. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // The file does not exist if the disk was full.
+    // If the disk was full, `owner.json` does not exist.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
-  /** Deletes the folder if it has no segments. Otherwise marks the folder, so that another process takes it over. */
+  /** Deletes the folder if it has no segments. Otherwise sets the heartbeat to 0, so that the owner counts as dead. */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
       touch(this.fs, join(this.path, OWNER_FILE), 0);
@@ -107,23 +106,15 @@ export class OwnerFolder {
   }
 
   /**
-   * Moves the segments of dead owners of the destination to this folder. Each segment is renamed, so that only one of
-   * several processes gets the segment. Returns the segments in the order in which they were written. Throws an
-   * `UnsafeFolder` or a file-system error.
+   * Moves the segments of dead owners of the destination to this folder. If several processes rename the same segment,
+   * one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or a file-system error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
     const claimed: ClaimedSegment[] = [];
     for (const { name, path, state } of ownersIn(this.fs, this.destinationPath, this.#wallMs())) {
       if (state !== 'dead' || name === this.#name || removeIfEmpty(this.fs, path)) continue;
-      try {
-        this.make();
-      } catch (thrown) {
-        if (!isFull(thrown)) throw thrown;
-        // Deleting the owner file makes room for a folder. The dead owner then counts as alive for a minute.
-        removeFile(this.fs, join(path, OWNER_FILE));
-        this.make();
-      }
+      this.make();
       claimed.push(...segmentsIn(this.fs, path).flatMap((file) => this.#claim(path, file)));
       removeIfEmpty(this.fs, path);
     }
@@ -139,7 +130,7 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Moves a segment to this folder. Returns an empty list if the move fails or another process was faster. */
+  /** Moves a segment to this folder. Returns an empty list if the move fails, for example because of another process. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {
@@ -159,7 +150,7 @@ export interface Owner {
   readonly state: OwnerState;
 }
 
-/** Returns the owners in the folder of a destination, the oldest first. Throws file-system errors. */
+/** Returns the owners of a destination, the oldest first. Throws file-system errors. */
 export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): Owner[] {
   const own = ownProcess(fs);
   return fs
@@ -170,14 +161,14 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
     .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
 }
 
-/** Returns the names of the segments in a folder, the oldest first. Returns none if the folder does not exist. */
+/** Returns the file names of the segments in a folder, the oldest first. */
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
-  // Earlier versions added `.a1` to `.a5` to the name if a process had ended while delivering the segment.
+  // If a process ended while delivering a segment, version 0.1.0 added `.a1` to `.a5` to the name.
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
-/** Deletes the folder of an owner if it has no files except `owner.json`. Returns true if deleted. Never throws. */
+/** Deletes the folder of an owner if the only file is `owner.json`. Returns true if deleted. Never throws. */
 export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   try {
     if (!fs.readdirSync(folder).every((name) => name === OWNER_FILE)) return false;
@@ -190,8 +181,8 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
 }
 
 /**
- * Returns the name of a destination's folder: a hash of the endpoint and the workspace. If no workspace is set, the
- * hash includes a fingerprint of the API key, so that no runs are sent with the key of another tenant.
+ * Returns the folder name of a destination, which is a hash of the endpoint and the workspace. If no workspace is set,
+ * the hash includes a fingerprint of the API key, so that no run is sent with the key of another tenant.
  */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
@@ -199,7 +190,7 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
 }
 
-/** Returns the URL of an endpoint without its user, query and trailing slashes. */
+/** Returns an endpoint as text, without the user, the query and trailing slashes. */
 export function addressOf(endpoint: URL): string {
   return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
 }
@@ -208,13 +199,13 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** The process of an owner. The namespace and the start time are undefined on systems without `/proc`. */
+/** The process of an owner. Systems without `/proc` have neither namespace nor start time. */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
-  /** The namespace of the process id. In containers, nearly every program has the id 1. */
+  /** Process ids are unique within a namespace. In a container, nearly every program has the id 1. */
   readonly pidNamespace: string | undefined;
-  /** Start time in clock ticks since boot. Distinguishes the process from a later process with the same id. */
+  /** Start time in clock ticks since boot, because a later process may have the same id. */
   readonly startTime: string | undefined;
 }
 
@@ -238,12 +229,12 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
     return 'alive';
   }
   if (heartbeatAtMs === 0) return 'dead';
-  // The absolute value is used, because an owner with a heartbeat in the future must not stay alive forever.
+  // The absolute value is needed, because a heartbeat in the future must not keep an owner alive forever.
   const silentMs = Math.abs(wallMs - heartbeatAtMs);
   const { pid, host, pidNamespace, startTime } = owner;
-  const isInReach = host === own.host && pidNamespace === own.pidNamespace;
-  if (isInReach && pid === own.pid && startTime === own.startTime) return 'alive';
-  if (!isInReach || pidNamespace === undefined || startTime === undefined)
+  const isSameNamespace = host === own.host && pidNamespace === own.pidNamespace;
+  if (isSameNamespace && pid === own.pid && startTime === own.startTime) return 'alive';
+  if (!isSameNamespace || pidNamespace === undefined || startTime === undefined)
     return silentMs > UNKNOWN_SILENCE_MS ? 'dead' : 'alive';
   if (isRunning(fs, Number(pid), startTime)) return 'alive';
   return silentMs > ENDED_SILENCE_MS ? 'dead' : 'ended';
@@ -257,7 +248,7 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
   }
 }
 
-/** Returns field 22 of `/proc/<pid>/stat`. Field 2 is the name of the program, which may contain spaces and parentheses. */
+/** Returns field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may contain spaces and parentheses. */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

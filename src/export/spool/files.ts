@@ -6,34 +6,32 @@ import type { RunName, SpooledRecord } from './segment.ts';
 /** A file of records on disk. */
 export interface Segment {
   readonly path: string;
-  /** Whether another owner wrote the segment. */
+  /** Whether another owner has written the segment. */
   readonly isForeign: boolean;
 }
 
-/** The content of a segment that waits for delivery. */
+/** The content of a segment. */
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. If no part of a record can be read, its run has an empty id. */
+  /** Runs whose records are damaged. The id is empty if the head of a record is damaged. */
   readonly damagedRuns: readonly RunName[];
-  /**
-   * Milliseconds since the segment was written. If another process wrote the segment, the age depends on the
-   * modification time of the file, and the records are sent once at any age.
-   */
+  /** Milliseconds since the segment was written. For a segment of another owner, milliseconds since its modification. */
   readonly ageMs: number;
-  /** Whether this process wrote the segment longer ago than the age limit allows. */
+  /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
   readonly isExpired: boolean;
 }
 
-/** A segment of this owner, with its state. */
+/** A segment in the folder of this owner. */
 export interface StoredSegment extends Segment {
   /** Monotonic time if this process wrote the segment, otherwise the modification time of the file. */
   readonly writtenAtMs: number;
-  /** Descriptor while this process writes the segment. */
+  /** File descriptor. -1 if another owner has written the segment. */
   readonly fd: number;
   bytes: number;
-  /** Number of appended records, and number of records that are still needed. */
+  /** Number of appended records. */
   appended: number;
+  /** Number of appended records that are still needed. */
   needed: number;
   isDamaged: boolean;
 }
@@ -41,7 +39,7 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to the device. If undefined, written data is not synced. */
+  /** Interval at which written data is synced to the device. Undefined if written data is not synced. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }
@@ -54,9 +52,8 @@ export class SegmentFiles {
   readonly #unsynced = new Set<StoredSegment>();
   #syncTimer: NodeJS.Timeout | undefined;
   bytes = 0;
-  /** Segments of other owners are read first, then segments that this process has spilled. */
-  readonly foreign: Set<StoredSegment> = new Set();
-  readonly spilled: Set<StoredSegment> = new Set();
+  /** Segments that wait to be read, in the order in which the segments were spilled or taken over. */
+  readonly unread: Set<StoredSegment> = new Set();
 
   constructor(options: SegmentFilesOptions) {
     this.#options = options;
@@ -68,7 +65,7 @@ export class SegmentFiles {
 
   /** The segment to read next. */
   get next(): StoredSegment | undefined {
-    return (this.foreign.size > 0 ? this.foreign : this.spilled).values().next().value;
+    return this.unread.values().next().value;
   }
 
   has(segment: Segment): segment is StoredSegment {
@@ -78,15 +75,14 @@ export class SegmentFiles {
   /** Creates a segment. Throws an `UnsafeFolder` or a file-system error. */
   create(): StoredSegment {
     const { folder, monotonicMs } = this.#options;
-    // The folder may have been deleted since the last segment was created.
+    // Somebody may have deleted the folder.
     folder.make();
     const path = folder.segmentPath(++this.#sequence);
     return this.#add({ path, isForeign: false, writtenAtMs: monotonicMs(), fd: createFile(folder.fs, path) }, 0);
   }
 
-  /** Adds a segment that was taken over from another owner. */
   addForeign({ path, bytes, modifiedAtMs }: ClaimedSegment): void {
-    this.foreign.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: -1 }, bytes));
+    this.unread.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: -1 }, bytes));
   }
 
   #add(file: Pick<StoredSegment, 'path' | 'isForeign' | 'writtenAtMs' | 'fd'>, bytes: number): StoredSegment {
@@ -96,7 +92,7 @@ export class SegmentFiles {
     return segment;
   }
 
-  /** Appends all of the bytes, or throws a file-system error and appends nothing. */
+  /** Appends all bytes, or throws a file-system error and appends nothing. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
     const { folder, syncEveryMs } = this.#options;
     appendWhole(folder.fs, segment.fd, segment.bytes, bytes);
@@ -110,28 +106,23 @@ export class SegmentFiles {
     }, syncEveryMs).unref();
   }
 
-  /** Closes the file. Ignores errors, because the operating system already has all records. */
+  /** Closes the file. Ignores errors, because the operating system has received all records. */
   close(segment: StoredSegment): void {
     const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);
     else close();
   }
 
-  /** Deletes the file. If that fails, the file stays, and the next process delivers its records again. */
+  /** Deletes the file. If the file cannot be deleted, the next process delivers the records again. */
   delete(segment: StoredSegment): void {
     ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);
   }
 
-  /** Called if the file does not exist or must not be changed. */
+  /** Removes a segment from the state and leaves the file. */
   forget(segment: StoredSegment): void {
     if (this.#all.delete(segment)) this.bytes -= segment.bytes;
-    this.stopWaiting(segment);
-  }
-
-  stopWaiting(segment: StoredSegment): void {
-    this.foreign.delete(segment);
-    this.spilled.delete(segment);
+    this.unread.delete(segment);
   }
 
   #sync(segment: StoredSegment, done: () => void): void {

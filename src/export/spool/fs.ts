@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** File-system calls of the spool. Tests replace these functions to make each call fail. */
+/** The functions of `node:fs` that the spool calls. In tests, the functions fail on purpose. */
 export type SpoolFs = Pick<
   typeof fs,
   | 'closeSync'
@@ -32,7 +32,7 @@ export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
-/** Appends `bytes` to a file of `size` bytes in one call. If the write fails, removes the written part and throws. */
+/** Appends `bytes` to a file of `size` bytes. If the write fails, removes the written part and throws. */
 export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
   let written = 0;
   try {
@@ -40,11 +40,11 @@ export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8A
   } finally {
     if (written < bytes.byteLength) ignoreErrors(() => fs.ftruncateSync(fd, size));
   }
-  // If the disk is full or the file size is limited, the system may write only a part without an error.
+  // On a full disk, the operating system may write only a part of the bytes and return no error.
   if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
 }
 
-/** Creates a file with this content, or throws and leaves no file. */
+/** Creates a file with this content. If the write fails, deletes the file and throws. */
 export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void {
   const fd = createFile(fs, path);
   try {
@@ -58,8 +58,8 @@ export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void
 }
 
 /**
- * Reads a whole file. Returns `undefined` if the path is a link or a pipe, or if the file is larger than `bytesMax`. Throws
- * file-system errors.
+ * Reads a file. Returns `undefined` if the path is no regular file, for example a link or a pipe, or if the file is
+ * larger than `bytesMax`. Throws file-system errors.
  */
 export function readWhole(
   fs: SpoolFs,
@@ -80,12 +80,7 @@ export function readWhole(
 
 /** Whether a file does not exist. Never throws. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
-  try {
-    fs.lstatSync(path);
-    return false;
-  } catch (thrown) {
-    return codeOf(thrown) === 'ENOENT';
-  }
+  return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
 
 export function removeFile(fs: SpoolFs, path: string): void {
@@ -116,14 +111,10 @@ export function codeOf(thrown: unknown): string {
   return typeof code === 'string' ? code : 'unknown error';
 }
 
-export function isFull(thrown: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(codeOf(thrown));
-}
-
-/** Thrown if another user could control a folder. The message is for the log. */
+/** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and its subfolders for the current user only, then checks each folder like `checkFolders`. */
+/** Creates `spoolDir` and the nested subfolders `names` for the current user only. Checks each folder. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -131,7 +122,7 @@ export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly strin
   }
 }
 
-/** Checks `spoolDir` and its subfolders. Throws an `UnsafeFolder` or a file-system error. */
+/** Checks `spoolDir` and the nested subfolders `names`. Throws an `UnsafeFolder` or a file-system error. */
 export function checkFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) checkFolder(fs, path);
 }
@@ -145,9 +136,9 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** Returns the default of `spoolDir`: a folder in the user's home, or in the system's temporary folder if there is no home. */
+/** Returns a folder in the user's home. If the home does not exist, returns a folder in the temporary folder. */
 export function defaultSpoolDir(): string {
-  // A user id without a name has no home, and the home of a service account often does not exist.
+  // In a container, the user may have no home. The home of a service account often does not exist.
   const { homedir, tmpdir } = nodeModule('node:os');
   const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
@@ -158,7 +149,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** Does not use `recursive`, because Node then never returns if folders cannot be created, for example in `/proc`. */
+/** Does not use the option `recursive`, because Node would never return if a parent cannot be created, as in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

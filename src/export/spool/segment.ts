@@ -4,7 +4,7 @@ import { isBlob } from '../../payload/describe.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../../run/encoded-run.ts';
 import { readWhole, type SpoolFs } from './fs.ts';
 
-/** A post or a patch of a run on disk, after redaction. */
+/** A post or a patch on disk. Secrets are already masked. */
 export interface SpooledRecord {
   readonly op: 'post' | 'patch';
   /** Whether the record contains the end of the run. */
@@ -12,7 +12,7 @@ export interface SpooledRecord {
   readonly run: EncodedRun;
 }
 
-/** Identifies a run in reports. A field that cannot be read is empty. */
+/** Identifies a dropped run. A field that cannot be read is empty. */
 export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
 export interface SegmentRecords {
@@ -24,26 +24,17 @@ export interface SegmentRecords {
   readonly modifiedAtMs: number;
 }
 
-/**
- * Reads the records of a segment. Returns `undefined` if the path is not a file, or if the file is too large. Throws file-system
- * errors.
- */
+/** Reads a segment. Returns `undefined` if the path is no regular file or the file is too large. Throws file-system errors. */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
-  const { frames, lostIds, isLaterVersion } = readFrames(content.bytes);
-  const records: SpooledRecord[] = [];
-  const damagedRuns = lostIds.map(unnamed);
-  for (const frame of frames) {
-    const record = decodeRecord(frame);
-    if (record !== undefined) records.push(record);
-    else damagedRuns.push(unnamed(frame.id));
-  }
   const { bytes, modifiedAtMs } = content;
+  const { records, lostIds, isLaterVersion } = readFrames(bytes);
+  const damagedRuns = lostIds.map((id) => ({ id, traceId: '', name: '' }));
   return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs };
 }
 
-/** Encodes records as consecutive frames in a reused buffer. */
+/** Encodes records as frames in a buffer that is reused. */
 export class FrameBuffer {
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -52,12 +43,12 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** The encoded frames. Valid until the next call of `add` or `clear`. */
+  /** The encoded frames. The bytes change with the next call of `add` or `clear`. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Adds a record. Returns `false` if the record cannot be encoded, or if its payload exceeds `PAYLOAD_BYTES_MAX`. */
+  /** Adds a record. Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
   add(record: SpooledRecord, ordinal: number): boolean {
     try {
       return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
@@ -96,7 +87,7 @@ export class FrameBuffer {
     this.#reserve(LENGTH_BYTES + length);
     const at = this.#bytes.writeUInt32BE(length, this.#length);
     if (typeof section !== 'string') this.#bytes.set(section, at);
-    // ASCII text is written as Latin-1, which gives the same bytes as UTF-8 and is faster.
+    // ASCII text has the same bytes in Latin-1 and UTF-8. Writing Latin-1 is faster.
     else this.#bytes.write(section, at, length === section.length ? 'latin1' : 'utf8');
     this.#length = at + length;
   }
@@ -114,16 +105,16 @@ const INITIAL_BYTES = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024 * 1024;
 
 /**
- * A segment is a file of frames, one per record. Numbers are big-endian:
+ * A segment is a file of frames. Each frame contains a record. Numbers are big-endian:
  *
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
- * The head has its own checksum. If only the payload is damaged, the next frame is still found and the run id is known.
- * If the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are
- * missing. Later versions keep this head, so that an older version can distinguish a newer file from a damaged file.
+ * The head has its own checksum. If only the payload is damaged, the run id is known and the next frame can be read. If
+ * the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are lost.
+ * Later versions of the format must keep this head, so that this version can tell a later file from a damaged file.
  *
- * Files of version 1 have a head of 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum
- * covers the twelve bytes before it and the payload.
+ * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum is of the
+ * first twelve bytes and the payload.
  */
 const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
 
@@ -137,32 +128,26 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** Bytes of the length before each section of a payload. */
+/** A payload consists of sections. Each section follows its length, which has 4 bytes. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** Maximum bytes of one segment. A larger file is not read. */
+/** A larger file is not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
-interface Frame {
-  /** Id of the run; empty in files of version 1. */
-  readonly id: string;
-  readonly sections: readonly Uint8Array[];
-}
-
 interface SegmentContent {
-  readonly frames: readonly Frame[];
-  /** Run ids of the records that are lost. An id that cannot be read is an empty string. */
+  readonly records: readonly SpooledRecord[];
+  /** Run ids of the lost records. An id that cannot be read is empty. */
   readonly lostIds: readonly string[];
-  /** Whether a later version wrote the file. Such a file must not be changed. */
+  /** Whether a later version has written the file. The file must not be changed. */
   readonly isLaterVersion: boolean;
 }
 
 /** Reads the frames of a segment. Never throws. */
 function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
-  const frames: Frame[] = [];
+  const records: SpooledRecord[] = [];
   const lostIds: string[] = [];
   let at = 0;
   for (let ordinal = 0; at < file.length; ordinal++) {
@@ -171,14 +156,14 @@ function readFrames(file: Buffer): SegmentContent {
       lostIds.push(...lostIn(file.subarray(at), ordinal));
       break;
     }
-    if (head.version !== VERSION) return { frames: [], lostIds: [], isLaterVersion: true };
+    if (head.version !== VERSION) return { records: [], lostIds: [], isLaterVersion: true };
     const payload = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + head.length);
-    const sections = crc32(payload) === head.payloadCrc ? sectionsOf(payload) : undefined;
-    if (sections === undefined) lostIds.push(head.id);
-    else frames.push({ id: head.id, sections });
+    const record = crc32(payload) === head.payloadCrc ? decodeRecord(payload) : undefined;
+    if (record === undefined) lostIds.push(head.id);
+    else records.push(record);
     at += HEAD_BYTES + head.length;
   }
-  return { frames, lostIds, isLaterVersion: false };
+  return { records, lostIds, isLaterVersion: false };
 }
 
 interface Head {
@@ -204,37 +189,39 @@ function headAt(file: Buffer, at: number): Head | undefined {
 }
 
 /**
- * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the index of the first lost record.
- * Later heads are only counted, because a payload may contain bytes that look like a frame.
+ * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the ordinal of the first lost record.
+ * Later records are counted but not read, because a payload may contain bytes that look like a frame.
  */
 function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each record before this head is at least as long as a head.
+    // Each lost record before this head has at least `HEAD_BYTES`, so a greater index is no head of this file.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
-  // After a power loss, file systems may append zeros. A file without a readable record had at least one record.
+  // After a power loss, the file may end with zeros. A file without a readable record had at least one record.
   const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
   return ids.length > 0 || isPadding ? ids : [''];
 }
 
-/** Reads a file of version 1 up to the first damaged frame. */
+/** Reads the frames of a file of version 1 before the first damaged frame. */
 function readVersion1(file: Buffer): SegmentContent {
-  const frames: Frame[] = [];
+  const records: SpooledRecord[] = [];
+  const lostIds: string[] = [];
   let at = 0;
   while (file.length - at >= 16 && hasMagic(file, at)) {
     const payload = file.subarray(at + 16, at + 16 + file.readUInt32BE(at + 8));
     if (crc32(payload, crc32(file.subarray(at, at + 12))) !== file.readUInt32BE(at + 12)) break;
-    const sections = sectionsOf(payload);
-    if (sections === undefined) break;
-    frames.push({ id: '', sections });
+    const record = decodeRecord(payload);
+    if (record === undefined) lostIds.push('');
+    else records.push(record);
     at += 16 + payload.length;
   }
-  return { frames, lostIds: at < file.length ? lostIn(file.subarray(at), frames.length) : [], isLaterVersion: false };
+  if (at < file.length) lostIds.push(...lostIn(file.subarray(at), records.length + lostIds.length));
+  return { records, lostIds, isLaterVersion: false };
 }
 
 function crc32(bytes: Uint8Array, initial = 0): number {
@@ -245,14 +232,14 @@ function hasMagic(file: Buffer, at: number): boolean {
   return MAGIC.compare(file, at, at + MAGIC.length) === 0;
 }
 
-function sectionsOf(payload: Buffer): Uint8Array[] | undefined {
+/** Throws if the lengths of the sections do not fit the payload. */
+function sectionsOf(payload: Buffer): Uint8Array[] {
   const sections: Uint8Array[] = [];
   let at = 0;
   while (at < payload.length) {
-    if (payload.length - at < LENGTH_BYTES) return undefined;
     const length = payload.readUInt32BE(at);
     at += LENGTH_BYTES;
-    if (length > payload.length - at) return undefined;
+    if (length > payload.length - at) throw new RangeError('invalid length');
     sections.push(payload.subarray(at, at + length));
     at += length;
   }
@@ -260,12 +247,12 @@ function sectionsOf(payload: Buffer): Uint8Array[] | undefined {
 }
 
 /**
- * Returns the sections of a record, which are the same in both versions of the format:
+ * Returns the sections of a record, which are the same in both versions:
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs cannot be read
- * synchronously, so Blobs are left out and counted in `dropped_attachments` of the stored metadata.
+ * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs are left out and
+ * counted in the metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);
@@ -282,9 +269,10 @@ function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array
   return sections;
 }
 
-/** Returns the record, or undefined if its sections are invalid. Never throws. */
-function decodeRecord({ sections }: Frame): SpooledRecord | undefined {
+/** Returns the record in a payload, or undefined if the payload is invalid. Never throws. */
+function decodeRecord(payload: Buffer): SpooledRecord | undefined {
   try {
+    const sections = sectionsOf(payload);
     const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
     const { op, isEnded } = JSON.parse(header) as Partial<SpooledRecord>;
     const run = parseMainJson(main);
@@ -315,14 +303,14 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   const attachments: HeldAttachment[] = [];
   for (let at = 0; at < sections.length; at += 3) {
     const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
-    // A view would keep the whole file in memory, so the bytes are copied.
+    // The bytes are copied, because a view would keep the whole file in memory.
     const bytes = Uint8Array.from(sections[at + 2] as Uint8Array);
     attachments.push({ name: checked(name, isAttachmentName), mimeType: checked(mimeType, isMimeType), bytes });
   }
   return attachments;
 }
 
-/** Does not parse the JSON, because the checksum has shown that the text is unchanged. */
+/** Returns a payload without parsing the JSON, because the checksum proves that the text is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));
@@ -331,8 +319,4 @@ function payloadOf(payload: string | undefined, opening: '{' | '['): string | un
 function checked(text: string, isValid: (text: string) => boolean): string {
   if (!isValid(text)) throw new TypeError('invalid value');
   return text;
-}
-
-function unnamed(id: string): RunName {
-  return { id, traceId: '', name: '' };
 }

@@ -12,16 +12,16 @@ export type { RunName, SpooledRecord } from './segment.ts';
 
 const RETRY_MS = 60_000;
 
-/** Size at which a segment is closed. The next record is written to a new segment. */
+/** When an appended segment reaches this size, the next record is written to a new segment. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the destination whose folder is used. By default, this is the hash of this destination. */
+  /** Hash of the destination whose runs are stored. By default, the hash of the destination in these options. */
   readonly spoolDestination?: string | undefined;
-  /** Maximum bytes of this owner's segments, including taken-over segments. Further records are not written. */
+  /** Maximum bytes of all segments, including segments of other owners. Further records are not written. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -31,9 +31,9 @@ export interface SpoolOptions extends Destination {
 }
 
 /**
- * Stores records on disk in segments. Each segment is read and deleted as a whole. The folder is created when the first
- * record is written or taken over. Methods never throw. A disk error is logged once, and writing is tried again after a
- * minute.
+ * Stores records on disk in segments. A segment is read and deleted as a whole. The folder is created when the first
+ * segment is written or taken over. Methods never throw. A disk error is logged once, and the disk is tried again after
+ * a minute.
  */
 export class Spool {
   readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
@@ -61,25 +61,25 @@ export class Spool {
     return this.#segments.bytes;
   }
 
-  /** Whether all segments were read. False if a segment could not be read because of a disk error. */
+  /** Whether no segment waits to be read. */
   get isDrained(): boolean {
     return this.#segments.next === undefined;
   }
 
-  /** Whether a segment can be read now. */
+  /** Whether a segment can be read now. False for a minute after a disk error. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
   /**
-   * Writes a record before its delivery. The record survives the process when this method returns. Returns `undefined`
-   * if the disk fails or the spool is full.
+   * Appends a record to the open segment, so that the record survives the process. Returns `undefined` if the disk fails
+   * or the spool is full.
    */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
   }
 
-  /** Called when an appended record is no longer needed. A segment without needed records is deleted. */
+  /** Called when an appended record is no longer needed. Deletes the segment if none of its records is needed. */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
     if (this.#open === segment) this.#seal();
@@ -87,18 +87,18 @@ export class Spool {
   }
 
   /**
-   * Writes records to one new segment, which `next` reads later. Returns `undefined` and keeps no record on disk if the
-   * disk fails, the spool is full or the records exceed 128 MiB.
+   * Writes records to a new segment, which `next` returns later. Returns `undefined` and writes no record if the disk
+   * fails, the spool is full or the records exceed 128 MiB.
    */
   spill(records: readonly SpooledRecord[]): Segment | undefined {
     const segment = records.length === 0 ? undefined : this.#write(() => this.#writeSegment(records));
-    if (segment !== undefined) this.#segments.spilled.add(segment);
+    if (segment !== undefined) this.#segments.unread.add(segment);
     return segment;
   }
 
   /**
-   * Writes records to one new segment for the next process, even if the disk failed recently. Returns whether all
-   * records were written.
+   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Returns true if
+   * all records were written, or false if no record was written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
@@ -110,7 +110,7 @@ export class Spool {
     return !isDeleted(this.#folder.fs, path);
   }
 
-  /** Takes over the segments of dead owners. Returns the number of segments. */
+  /** Takes over the segments of dead owners and returns the number of segments. */
   takeOver(): number {
     if (this.#isClosed) return 0;
     try {
@@ -118,33 +118,30 @@ export class Spool {
       for (const segment of claimed) this.#segments.addForeign(segment);
       return claimed.length;
     } catch (thrown) {
-      // The folder does not exist if no record was written for this destination.
+      // If no process has written a record for this destination, the folder does not exist.
       if (codeOf(thrown) !== 'ENOENT') this.#pauseWriting(thrown);
       return 0;
     } finally {
-      this.#watch();
+      this.#startHeartbeats();
     }
   }
 
-  /**
-   * Finds runs for other destinations that no running process delivers. Each step deletes a file that is too old and
-   * yields its runs. The remaining destinations are logged once.
-   */
-  *expireOthers(): Generator<readonly RunName[]> {
-    const { endpoint, ageMaxMs } = this.#options;
-    if (!this.#isClosed) yield* expireLeftovers(this.#folder, endpoint, this.#options.wallMs(), ageMaxMs);
+  /** See `expireLeftovers`. */
+  expireOthers(): Iterator<readonly RunName[]> {
+    const { endpoint, ageMaxMs, wallMs } = this.#options;
+    return expireLeftovers(this.#folder, endpoint, wallMs(), ageMaxMs);
   }
 
   /**
-   * Reads the next segment. Segments of other owners come first, then segments that this process has spilled. Each
-   * segment is read once. A segment that cannot be read is returned without records.
+   * Reads the next segment. Segments are read in the order in which the segments were spilled or taken over. Each segment
+   * is returned once, without records if the segment cannot be read.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
       const segment = this.#segments.next as StoredSegment;
       try {
         const read = this.#read(segment);
-        this.#segments.stopWaiting(segment);
+        this.#segments.unread.delete(segment);
         if (read !== undefined) return read;
       } catch (thrown) {
         if (codeOf(thrown) !== 'ENOENT') {
@@ -154,16 +151,16 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // Lost segments of this process are returned, because the exporter has counted their runs.
+      // A lost segment of this process is returned, because the exporter has counted the runs as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
   }
 
-  /** Called when all records of a segment are settled. Deletes the segment or, if damaged, moves it to `bad`. */
+  /** Called when all runs of a segment are settled. Deletes the file, or moves a damaged file to `bad`. */
   done(segment: Segment): void {
     if (!this.#segments.has(segment)) return;
-    this.#segments.stopWaiting(segment);
+    this.#segments.unread.delete(segment);
     try {
       if (segment.isDamaged) this.#folder.setAside(segment.path);
     } catch (thrown) {
@@ -172,7 +169,7 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /** Leaves the segments to the next process. Deletes the folder if it is empty. Later calls do not read or write. */
+  /** Leaves the segments to the next process. Deletes an empty folder. Later calls of other methods have no effect. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -198,7 +195,7 @@ export class Spool {
     return segment;
   }
 
-  /** Writes all records to one new segment. Returns `undefined` if the spool is full or a record cannot be encoded. */
+  /** Writes all records or none. Returns `undefined` if the spool is full or a record cannot be encoded. */
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
     const segment = this.#segments.create();
     let isWhole = false;
@@ -223,7 +220,7 @@ export class Spool {
     return true;
   }
 
-  /** Closes the open segment. Deletes the segment if none of its records is needed. */
+  /** Closes the open segment. Deletes a segment without needed records. */
   #seal(): void {
     const segment = this.#open;
     if (segment === undefined) return;
@@ -232,7 +229,7 @@ export class Spool {
     if (segment.needed === 0) this.#segments.delete(segment);
   }
 
-  /** Returns `undefined` if the segment has no records to deliver. Throws file-system errors. */
+  /** Returns `undefined` if the segment is empty or was written by a later version. Throws file-system errors. */
   #read(segment: StoredSegment): ReadSegment | undefined {
     const { records, damagedRuns, isLaterVersion } = readSegment(this.#folder.fs, segment.path) ?? UNREADABLE;
     if (isLaterVersion) {
@@ -278,7 +275,7 @@ export class Spool {
       this.#pauseWriting(thrown);
       return undefined;
     } finally {
-      this.#watch();
+      this.#startHeartbeats();
     }
   }
 
@@ -296,25 +293,25 @@ export class Spool {
     diagnostics.warnOnce(`spool ${destinationPath} ${problem}`, `spool: ${problem}; ${consequence}.`);
   }
 
-  /** Sends heartbeats while this owner has segments, so that no other process takes over the segments. */
-  #watch(): void {
+  /** Starts the heartbeats. Heartbeats end when this owner has no segments. */
+  #startHeartbeats(): void {
     if (this.#heartbeatTimer !== undefined || this.#isClosed || this.#segments.isEmpty) return;
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // The folder was deleted, or another process took over the segments while this process was suspended.
+      // Somebody has deleted the folder, or another process took over the segments while this process was suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
-      this.#watch();
+      this.#startHeartbeats();
     }, HEARTBEAT_MS).unref();
   }
 }
 
 const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried every minute';
 
-/** Content of a file that cannot be read as a segment, for example because it is too large or was deleted. */
+/** The result of reading a file that is too large, no regular file or deleted. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
-/** One buffer is shared by all spools, because each record is encoded and written synchronously. */
+/** All spools share one buffer, because records are encoded and written synchronously. */
 const frames = new FrameBuffer();
 
 function warnOf({ path }: Segment, problem: string): void {

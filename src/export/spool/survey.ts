@@ -27,16 +27,16 @@ export interface Holding extends Files {
   readonly runs: number;
 }
 
-/** Files for one destination, which is an endpoint with a workspace or an API key. */
+/** The files of a destination. A destination is an endpoint with a workspace or an API key. */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Damaged files. Runs in damaged files are not counted, because readable records were usually delivered. */
+  /** Damaged files. The readable runs of a damaged file are not counted, because these runs were delivered. */
   readonly bad: Files;
 }
 
 /**
- * Lists the files in a spool folder, without changes. Returns an empty list if the folder does not exist. Throws an
+ * Lists the files in a spool folder by destination. Returns an empty list if the folder does not exist. Throws an
  * `UnsafeFolder` or a file-system error.
  */
 export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = systemFs): DestinationSurvey[] {
@@ -44,15 +44,15 @@ export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = syst
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 
-/** Deletes the files, then the folder if it is empty. Throws file-system errors. */
+/** Deletes the files. Deletes the folder if no other files remain. Throws file-system errors. */
 export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
   for (const file of files) removeFile(fs, file);
   removeIfEmpty(fs, folder);
 }
 
 /**
- * Moves unread segments from `bad` to a new owner folder, which is marked as abandoned, so that the next exporter takes
- * over the segments. The age of the segments starts at 0. Throws an `UnsafeFolder` or a file-system error.
+ * Moves undelivered segments from `bad` to the folder of a new, dead owner, so that the next exporter takes over the
+ * segments. The age of the segments starts at 0. Throws an `UnsafeFolder` or a file-system error.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -62,10 +62,10 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
     for (const file of segmentsIn(fs, bad)) {
       const path = join(bad, file);
       const { records, damagedRuns } = readSegment(fs, path) ?? { records: [], damagedRuns: [] };
-      // Readable records of a damaged segment were delivered before the segment was moved to `bad`. Earlier versions
-      // also moved unread segments to `bad`, if five processes had ended while delivering the segment.
-      const isUnread = damagedRuns.length === 0 || file.endsWith('.a5.seg');
-      if (records.length === 0 || !isUnread) continue;
+      // The readable records of a damaged segment were delivered before the segment was moved to `bad`. Version 0.1.0
+      // also moved a segment to `bad` if five processes had ended while delivering the segment.
+      const isUndelivered = damagedRuns.length === 0 || file.endsWith('.a5.seg');
+      if (records.length === 0 || !isUndelivered) continue;
       owner.make();
       fs.utimesSync(path, wallMs / 1_000, wallMs / 1_000);
       fs.renameSync(path, join(owner.path, file));
@@ -76,8 +76,8 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Deletes runs for other destinations that are older than `ageMaxMs` and that no running process delivers. Each step
- * deletes one file and yields its runs. Logs once how to deliver the remaining runs.
+ * Finds segments for other destinations that no running process delivers. Deletes the segments that are older than
+ * `ageMaxMs`, one file per step, and yields the runs of each file. Logs once how to deliver the other segments.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,
@@ -85,9 +85,9 @@ export function* expireLeftovers(
   wallMs: number,
   ageMaxMs: number,
 ): Generator<readonly RunName[]> {
-  // One search is enough for all exporters of a process, because exporters share the folder.
-  if (Math.abs(wallMs - (lookedAtMs.get(spoolDir) ?? 0)) < LOOK_MS) return;
-  lookedAtMs.set(spoolDir, wallMs);
+  // All exporters of a process search the same folder, so one search per minute is enough.
+  if (Math.abs(wallMs - (searchedAtMs.get(spoolDir) ?? 0)) < SEARCH_EVERY_MS) return;
+  searchedAtMs.set(spoolDir, wallMs);
   const hashes = (ignoreErrors(() => destinationsIn(fs, spoolDir)) ?? []).filter((hash) => hash !== destinationHash);
   const leftovers = hashes.flatMap((hash) => ignoreErrors(() => leftoversOf(fs, spoolDir, hash, wallMs)) ?? []);
   const waiting = leftovers.filter(({ writtenAtMs }) => wallMs - writtenAtMs <= ageMaxMs);
@@ -95,7 +95,7 @@ export function* expireLeftovers(
   for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
 }
 
-/** Segments that a dead owner left for a destination without a running process. */
+/** The segments of a dead owner, for a destination without a running process. */
 interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;
@@ -105,8 +105,8 @@ interface Leftover {
 }
 
 /**
- * Deletes the files of a leftover, one per step, and yields the runs of each file. Each run is yielded once. Skips files of a
- * later version, and files that another process has deleted.
+ * Deletes one file per step and yields the runs of the file. Yields each run once. Skips files of a later version and
+ * files that another process has deleted.
  */
 function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<readonly RunName[]> {
   const ids = new Set<string>();
@@ -118,13 +118,13 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
       const runs = [...content.records.map(({ run }) => run), ...content.damagedRuns];
       yield runs.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
     } catch {
-      // The next search tries this file again.
+      // The next search tries again to delete the file.
     }
   }
   removeIfEmpty(fs, folder);
 }
 
-/** Logs the command that delivers leftovers, quoted for a POSIX shell. */
+/** Logs a command that delivers the segments, quoted for a POSIX shell. */
 function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): void {
   const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
   const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
@@ -133,22 +133,22 @@ function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Lefto
   diagnostics.warnOnce(
     `spool ${spoolDir} others`,
     `spool: files for another endpoint, workspace or key wait in ${spoolDir} (${count}), and expire after limits.spoolAgeMs; ` +
-      `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`: it sends the runs to ${endpoint.origin} with ` +
+      `if these settings have changed, set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} and run \`${command}\`, which sends the runs to ${endpoint.origin} with ` +
       'RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID, so leave out each --from of another program or tenant.',
   );
 }
 
-const LOOK_MS = 50_000;
+const SEARCH_EVERY_MS = 50_000;
 
-const lookedAtMs = new Map<string, number>();
+const searchedAtMs = new Map<string, number>();
 
-/** Maximum number of destinations in the command that a log line contains. */
+/** Maximum number of destinations in the logged command. */
 const DESTINATIONS_MAX = 5;
 
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
   checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
   const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
-  // A live owner takes over the files of dead owners.
+  // The process of a live owner takes over the segments of dead owners.
   if (owners.some(({ state }) => state !== 'dead')) return [];
   return owners.flatMap(({ path: folder }) => {
     const files = segmentsIn(fs, folder).map((name) => join(folder, name));
@@ -173,7 +173,7 @@ function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: 
   };
 }
 
-/** Skips files that another process deletes or moves during the survey. */
+/** Lists the segments in a folder. Skips files that another process deletes or moves at the same time. */
 function holdingIn(fs: SpoolFs, folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();
