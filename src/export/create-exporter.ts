@@ -14,13 +14,13 @@ import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 
-/** Clocks, random numbers and the file system. Tests replace these functions. */
+/** Clocks, random numbers, delays and the file system. Tests replace these functions. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
-/** Settings and HTTP client of each exporter, used by `renewKey`. */
+/** The settings and the HTTP client of each exporter. */
 const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient }>();
 
 /** Creates an exporter that counts its runs in `ledger`. Calls `closed` when the exporter has closed. */
@@ -61,8 +61,8 @@ export function exporterFor(
 }
 
 /**
- * Passes the API key of new settings to an exporter that still delivers runs with an older key. Does nothing if the
- * service or the workspace differs. Runs that wait because the old key was rejected are sent again immediately.
+ * Gives an exporter the API key of later settings. Does nothing if the later settings are for another endpoint or
+ * workspace. Runs that wait because the service rejected the old key are sent again immediately.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -74,10 +74,7 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/**
- * Returns the destination. The spool has a separate folder for each destination. A key that is returned by a function
- * may change, so such a key is not part of the destination.
- */
+/** Returns the destination of runs. An API key that a function returns is left out, because the key may change. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
@@ -87,14 +84,14 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before the modules are loaded. A program that ends earlier does not load these modules. */
+/** A program that ends before this delay does not load undici. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Schedules loading of the modules that the first delivery needs. Evaluating these modules during a request of the
- * application would block the event loop for tens of milliseconds. The timer does not keep the process alive.
+ * Loads undici and form-data-encoder shortly after the program has started. If the first delivery loaded these modules,
+ * the event loop of the application would be blocked for tens of milliseconds.
  */
 export function preloadSoon(): void {
   if (isLoading) return;
@@ -104,7 +101,7 @@ export function preloadSoon(): void {
   }, PRELOAD_DELAY_MS).unref();
 }
 
-/** Preloads the modules if the environment turns tracing on. Called by the SDK wrappers. */
+/** Calls `preloadSoon` if the environment turns tracing on. */
 export function preloadIfConfigured(): void {
   if (!isLoading && isOnByEnvironment()) preloadSoon();
 }

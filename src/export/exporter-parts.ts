@@ -13,9 +13,9 @@ export interface ExporterParts {
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
   readonly gate: SendGate;
-  /** Stores runs on disk. Undefined if `durability` is `memory`. */
+  /** Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
-  /** Whether each record is written to disk before the recording call returns. */
+  /** Whether `durability` is `write-ahead`, so that each record is written to disk when the record is created. */
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
@@ -27,5 +27,5 @@ export interface ExporterParts {
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }
 
-/** The parts of an exporter that keeps runs on disk. */
+/** The parts of an exporter with a spool. */
 export type SpoolingParts = ExporterParts & { readonly spool: Spool };

@@ -7,11 +7,11 @@ import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
 import type { Attachment } from '../run/record.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 
-/** Replaces the payloads of a run that the service found too large. */
+/** The payload of a run that the service has found too large. */
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
 /**
- * Encodes the body of `POST /runs/multipart` and returns its chunks. Example of a body:
+ * Returns the body of `POST /runs/multipart` in chunks. Example of a body:
  *
  *     --<boundary>
  *     Content-Disposition: form-data; name="post.<run id>"
@@ -24,9 +24,8 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * All JSON parts are in the first chunk. Attachments follow in separate chunks, which form-data-encoder creates without
- * copying the bytes. A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is
- * larger than 2 MiB.
+ * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the bytes.
+ * A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is larger than 2 MiB.
  */
 export function encodeMultipart(
   items: readonly Item[],
@@ -34,7 +33,7 @@ export function encodeMultipart(
   signal: AbortSignal,
 ): Uint8Array[] | Promise<Uint8Array[]> {
   const body = new PartBuffer(boundary, items);
-  const attached = items.filter(hasAttachments);
+  const attached = items.filter(({ stripped, attachments }) => stripped === 'nothing' && attachments.length > 0);
   return attached.length === 0 && body.addRuns(items) ? [body.close()] : encodeInSlices(body, items, attached, signal);
 }
 
@@ -44,20 +43,12 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // Attachments are read first, because the main part of a run contains the number of unreadable attachments.
+  // The JSON parts are encoded later, because the metadata of a run contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
-  do await nextTurn();
+  do await new Promise<void>((resolve) => void setSoon(resolve));
   while (!body.addRuns(items));
   if (attachments.length === 0) return [body.close()];
   return [body.bytes(), ...(await attachmentFrames(attachments, body.boundary))];
-}
-
-function hasAttachments({ stripped, attachments }: Item): boolean {
-  return stripped === 'nothing' && attachments.length > 0;
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => void setSoon(resolve));
 }
 
 /** Maximum bytes encoded in one turn of the event loop. */
@@ -66,10 +57,10 @@ const SLICE_BYTES = 2 * 1024 * 1024;
 /** Estimated bytes of the main part of a run and of the headers of up to four parts. */
 const RUN_BYTES = 1_600;
 
-/** Maximum length of JSON text that is written together with its header. For short text, one write is faster. */
+/** JSON text up to this length is written together with its header, because one write is faster for short text. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
-/** Maximum bytes of a character in UTF-8. If fewer bytes are free after a write, the text may be truncated. */
+/** Maximum bytes of a character in UTF-8. If fewer bytes are free after a write, the written text may be truncated. */
 const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
@@ -77,7 +68,7 @@ const CRLF_BYTES = 2;
 /** Length of `{}`. */
 const EMPTY_CHARACTERS = 2;
 
-/** Buffer for JSON parts. Grows if the parts need more bytes than estimated. */
+/** A buffer of JSON parts, which grows if the estimated size is too small. */
 class PartBuffer {
   readonly boundary: string;
   readonly #frame: string;
@@ -95,14 +86,14 @@ class PartBuffer {
     this.#buffer = Buffer.allocUnsafeSlow(capacity);
   }
 
-  /** Adds runs until a slice of 2 MiB is full. Returns whether all runs have been added. */
+  /** Encodes runs until 2 MiB are written. Returns true if all runs are encoded. */
   addRuns(items: readonly Item[]): boolean {
     const sliceEnd = this.#length + SLICE_BYTES;
     while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
     return this.#runs === items.length;
   }
 
-  /** Returns the encoded parts. The buffer must not be used afterwards. */
+  /** Returns a view of the encoded parts. No part may be added afterwards. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -123,9 +114,9 @@ class PartBuffer {
   }
 
   /**
-   * Writes a part and then checks its byte length, because counting bytes in advance is slower. The header first
-   * contains the number of characters, which is correct for ASCII text, and is corrected for other text. Empty payloads
-   * are not sent (interface, "POST /runs/multipart", rule 4).
+   * Writes a part. `Content-Length` is first the number of characters, which is correct for ASCII text. After the write,
+   * the number of bytes is known and `Content-Length` is corrected, because counting bytes before the write is slower.
+   * Empty payloads are not sent (interface, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -156,20 +147,16 @@ class PartBuffer {
   #write(text: string): void {
     let written = this.#buffer.write(text, this.#length, 'utf8');
     while (this.#buffer.length - this.#length - written < CHARACTER_BYTES_MAX) {
-      this.#grow(text.length);
+      const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + text.length);
+      this.#buffer.copy(grown, 0, 0, this.#length);
+      this.#buffer = grown;
       written = this.#buffer.write(text, this.#length, 'utf8');
     }
     this.#length += written;
   }
-
-  #grow(characters: number): void {
-    const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + characters);
-    this.#buffer.copy(grown, 0, 0, this.#length);
-    this.#buffer = grown;
-  }
 }
 
-/** Returns markers that replace the inputs and outputs of a run that is too large. Events are left out. */
+/** Returns markers for the inputs and outputs of a run that is too large. Leaves out the events. */
 export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
@@ -187,8 +174,8 @@ interface AttachmentPart extends Readonly<Attachment> {
 }
 
 /**
- * Returns the attachments of a batch. Blobs are read sequentially. A Blob that cannot be read, for example because its
- * file has changed, is removed from its item. Rejects when the signal is aborted.
+ * Reads the attachments of a batch, one Blob after the other. Removes a Blob that cannot be read from its item, for
+ * example because its file has changed. Rejects when the signal aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -196,8 +183,10 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
     const { run } = item.delivery;
     for (const attachment of item.attachments) {
       const bytes = await bytesOf(attachment, signal);
-      if (bytes === undefined) leaveOut(item, attachment);
-      else {
+      if (bytes === undefined) {
+        item.attachments = item.attachments.filter((other) => other !== attachment);
+        dropAttachments(run, [attachment]);
+      } else {
         const name = safeName(attachment.name);
         parts.push({ ...attachment, name, bytes, partName: `attachment.${run.id}.${name}` });
       }
@@ -212,7 +201,7 @@ async function attachmentFrames(parts: readonly AttachmentPart[], boundary: stri
   const encoder = new FormDataEncoder(formOf(parts), boundary, { enableAdditionalHeaders: true });
   const chunks: Uint8Array[] = [];
   for (const chunk of encoder.values()) chunks.push(chunk instanceof Uint8Array ? chunk : (chunk as HeldFile).bytes);
-  // form-data-encoder adds an empty line after the final delimiter. RFC 2046, 5.1.1 has no such line.
+  // form-data-encoder would end the body with an empty line, which RFC 2046, 5.1.1 does not allow.
   chunks[chunks.length - 1] = Buffer.from(`--${boundary}--\r\n`);
   return chunks;
 }
@@ -221,7 +210,7 @@ interface HeldFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
-/** Returns the attachments in the form that form-data-encoder accepts. A `FormData` with a `File` would copy the bytes. */
+/** Returns the input of form-data-encoder. A `FormData` with `File` objects would copy the bytes. */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
   const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
   const entries = (): IterableIterator<[string, HeldFile]> => all.values();
@@ -247,9 +236,9 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
   }
 }
 
-/** Calls `Blob.prototype.arrayBuffer`, because a subclass may override the method. */
+/** Uses `Blob.prototype.arrayBuffer`, because a subclass may override the method. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // The size of a FIFO is 0. Reading a FIFO would block the thread until another process writes to it.
+  // The Blob of a FIFO has the size 0. Reading the FIFO would block a thread until another process writes to the FIFO.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
@@ -267,9 +256,4 @@ function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
         signal.removeEventListener('abort', abort);
       });
   });
-}
-
-function leaveOut(item: Item, attachment: HeldAttachment): void {
-  item.attachments = item.attachments.filter((other) => other !== attachment);
-  dropAttachments(item.delivery.run, [attachment]);
 }

@@ -7,15 +7,15 @@ import { type DropReason, publish } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import type { Ledger } from './ledger.ts';
 
-/** The result of sending a run once. `detail` is for log lines and never quotes request or response content. */
+/** The result of one attempt to send a run. `detail` is text for the log, without content of requests or responses. */
 export type Outcome =
-  /** The service has the run. `isRepetition` is true if a request with only this run received a 409. */
+  /** The service has stored the run. `isRepetition` is true if the status was 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
   /** The run is not sent again. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**
-   * A later attempt may succeed. `afterMs` is the delay in `Retry-After`, if the service sent this header. `isSuspect`
-   * is true if the service may have received the request, so that a run may be the cause.
+   * A later attempt may succeed. `afterMs` is the delay that the service requested with `Retry-After`. `isSuspect` is
+   * true if a run in the request may have caused the failure.
    */
   | {
       readonly kind: 'failed';
@@ -29,17 +29,14 @@ export type Outcome =
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** The batch, or its only run, is too large. */
   | { readonly kind: 'too_large'; readonly detail: string }
-  /** The service refuses the batch because at least one of its runs is malformed or already stored. */
+  /** At least one run of the batch is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
-  /** The run was not sent, because sending of the batch was stopped. */
+  /** The run was not sent, because the exporter closed or an earlier run of the batch failed. */
   | { readonly kind: 'unsent' };
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/**
- * Causes of the statuses with which the service refuses every request until the configuration or the service changes.
- * The runs are kept, and the endpoint is probed.
- */
+/** Statuses that every request receives until the configuration or the service changes. The runs are kept. */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -52,14 +49,14 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [511, 'the network asks for a login'],
 ]);
 
-/** Statuses that indicate that the service does not support the route. */
+/** Statuses of a service that does not support the route. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
-/** Returns the outcome of a request that received a response. `runs` is the number of runs in the request. */
+/** Returns the outcome of a response to a request with `runs` runs. */
 export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
   const detail = `status ${status}`;
   if (status >= 200 && status < 300) return ACCEPTED;
@@ -72,7 +69,7 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // A 409 shows that an earlier attempt delivered the run. In a batch, some runs may not be delivered yet.
+  // A 409 means that an earlier attempt has delivered the run. Of a batch, the service may have stored only some runs.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -92,14 +89,14 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The result of one request. If no response arrived, `status` is undefined and `error` is the thrown error. */
+/** The result of one request. If no response arrives, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
   readonly error: unknown;
 }
 
-/** Sends requests with runs. Records the number, the durations and the last error of requests in the ledger. */
+/** Sends requests with runs. Counts each request in the ledger, with its duration and its error. */
 export class IngestClient {
   readonly #client: HttpClient;
   readonly #ledger: Ledger;
@@ -113,7 +110,7 @@ export class IngestClient {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Sends a request with `needsStatusOnly`. Never rejects. The outcome of an aborted request is `unsent`. */
+  /** Never rejects. If the signal aborts the request, the outcome is `unsent`. */
   async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
@@ -123,7 +120,7 @@ export class IngestClient {
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
-      // An aborted request does not count as a failure of the service.
+      // An aborted request is no failure of the service and has no duration.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }
@@ -140,7 +137,7 @@ export class IngestClient {
   }
 }
 
-/** Logs a warning if the response is a web page, for example a login page or another website. */
+/** Warns if the response is a web page, for example because the endpoint is the address of another website. */
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');

@@ -5,24 +5,27 @@ import { setSoon } from '../base/timers.ts';
 
 /** Methods of an exporter that are called when the process ends. */
 export interface EndingExporter {
-  /** Whether all runs are delivered or dropped. */
+  /** Whether no run waits for delivery. */
   readonly isSettled: boolean;
-  /** Delivers runs until the time limit. Never rejects. */
+  /** Delivers runs for at most `timeoutMs`. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
-  /** Writes undelivered runs to disk or drops them. Synchronous, because the process then ends. */
+  /** Writes undelivered runs to disk or drops undelivered runs, synchronously. */
   endProcess(): void;
 }
 
 /**
- * Maximum number of flushes when the process ends. After each flush, Node emits `beforeExit` again. Without this limit,
- * an application that records runs in a `beforeExit` listener would never end.
+ * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush. Without a maximum, an
+ * application that records runs in a `beforeExit` listener would never end.
  */
 const FLUSHES_MAX = 3;
 
-/** Idle time since the last flush after which the next `beforeExit` starts with a new time limit. */
-const SAME_END_IDLE_MS = 10;
+/**
+ * If the event loop was idle for this time since the last flush, the program has continued after `beforeExit`, and the
+ * next flush has a new time limit. Idle time does not depend on the load of the machine.
+ */
+const CONTINUED_IDLE_MS = 10;
 
-/** Limits how long an exporter delays the end of the process. */
+/** Limits how long the flushes of an exporter delay the end of the process. */
 class Allowance {
   readonly limitMs: number;
   #leftMs = 0;
@@ -35,7 +38,7 @@ class Allowance {
 
   async flush(exporter: EndingExporter): Promise<void> {
     if (exporter.isSettled) return;
-    if (idleMs() - this.#idleMs > SAME_END_IDLE_MS) {
+    if (idleMs() - this.#idleMs > CONTINUED_IDLE_MS) {
       this.#leftMs = this.limitMs;
       this.#flushes = 0;
     }
@@ -57,10 +60,9 @@ function idleMs(): number {
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
- * Flushes the exporter for at most `limitMs` when the event loop is empty. If `handlesSignals` is true, a signal also
+ * Flushes the exporter when the process is about to exit, for at most `limitMs`. If `handlesSignals` is true, a signal
  * flushes all exporters, and the process then ends by the same signal. Signals that the application listens for are
- * ignored.
- * When the process exits, undelivered runs are written to disk or dropped.
+ * ignored. When the process exits, undelivered runs are written to disk or dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -96,9 +98,9 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** The exporters that handle signals. */
+/** The exporters whose option `handleSignals` is true. */
 const signalHandlers = new Set<EndingExporter>();
-/** The signal that ends the process when all exporters have flushed. */
+/** The signal that has started a flush and ends the process afterwards. */
 let pendingSignal: NodeJS.Signals | undefined;
 
 function onSignal(signal: NodeJS.Signals): void {
@@ -108,16 +110,16 @@ function onSignal(signal: NodeJS.Signals): void {
     pendingSignal = signal;
     // The process ends for every exporter, so those that do not handle signals deliver their runs as well.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Another copy of the package may have removed its listener for this event. In the next turn of the event loop, the
-    // copy listens again and delivers its runs.
+    // Another copy of the package may have removed its listener while this signal is handled. In the next turn of the
+    // event loop, the other copy listens again and delivers its own runs.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }
 }
 
 /**
- * Removes the listener until the next turn of the event loop. Packages such as `signal-exit` end the process only if
- * the signal has no other listener.
+ * Removes the listener until the next turn of the event loop, because packages such as `signal-exit` end the process
+ * only if the signal has no other listener.
  */
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
@@ -131,7 +133,7 @@ function endBy(signal: NodeJS.Signals): void {
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
-    // A listener that was added during the flush handles the signal, for example one of another copy.
+    // Another listener was added during the flush, for example by another copy of the package, and handles the signal.
     setSoon(listenIfAlone).unref();
   } else {
     guard('signal', exitAll);
@@ -140,7 +142,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Restores the terminal. Node restores the terminal only if the signal never had a listener. */
+/** Leaves the raw mode of the terminal. Node does this itself only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

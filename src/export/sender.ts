@@ -11,16 +11,16 @@ import { type IngestClient, type IngestResult, type Outcome, UNSENT } from './ou
 import type { ServiceInfo } from './service.ts';
 import type { SimpleIngestion } from './simple-ingestion.ts';
 
-/** The fastest level. It reduces JSON to about a fifth of its size. */
+/** The fastest level of gzip, which compresses JSON to about a fifth of its size. */
 const GZIP_LEVEL = 1;
 
 /** Minimum size of an upload for which a broken connection may mean that the batch is too large. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/** Number of broken large uploads after which a batch counts as too large. Some gateways never send a 413. */
+/** After this number of broken large uploads, a batch counts as too large, because some gateways never send a 413. */
 const BROKEN_UPLOADS_MAX = 2;
 
-/** Maximum delay before `/runs/multipart` is tried again if the service does not support this route. */
+/** Maximum delay before `/runs/multipart` is tried again after a response that the service has no such route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
@@ -28,17 +28,17 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the bytes of a new request body, or with a negative number when a request body is removed. */
+  /** Called with the change of the bytes that request bodies use in memory. */
   readonly heldBytes: (bytes: number) => void;
 }
 
 /**
- * Sends batches to `POST /runs/multipart`. If the service does not support this route, sends the runs of the batch by
- * simple ingestion. Tries the route again after 1 s, then after 5 s, 30 s and up to 10 minutes.
+ * Sends batches to `POST /runs/multipart`. If the service has no such route, sends the runs one by one instead, and tries
+ * the route again after 1 s, then after 5 s, 30 s and up to 10 minutes.
  */
 export class Sender {
   readonly #options: SenderOptions;
-  /** Number of consecutive multipart requests that the service did not support. */
+  /** Number of consecutive attempts that found no multipart route. */
   #fallbacks = 0;
   #fallbackUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -47,24 +47,21 @@ export class Sender {
   }
 
   /**
-   * Sends a batch once. Returns one outcome for all items, or an array with one outcome per item. If the signal is
-   * aborted, the outcome of items without a response is `unsent`.
+   * Sends a batch once. Returns one outcome for all items, or an array with one outcome per item. If the signal aborts a
+   * request, the outcome of its items is `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
     if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
-    if (outcome !== undefined) this.#fallBack();
+    // Another request may have started the fallback at the same time.
+    if (outcome !== undefined && !this.#isFallingBack) {
+      this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
+    }
     return this.#sendSingly(batch, signal);
   }
 
   get #isFallingBack(): boolean {
     return this.#options.monotonicMs() < this.#fallbackUntilMs;
-  }
-
-  #fallBack(): void {
-    // A concurrent request has already started the fallback.
-    if (this.#isFallingBack) return;
-    this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
   }
 
   async #sendMultipart(batch: Batch, signal: AbortSignal): Promise<Outcome> {
@@ -75,7 +72,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // One of the records cannot be encoded. The batch is split to isolate this record.
+        // A record cannot be encoded. The outcome `invalid` splits the batch until the record is alone.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);
@@ -90,7 +87,7 @@ export class Sender {
     if (result.status !== undefined) {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
-    // A single run that is too large does not lower the size limit of batches.
+    // One run that is too large says nothing about the size of batches.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
@@ -107,11 +104,12 @@ export class Sender {
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
     const boundary = `runspan-${randomHex(32)}`;
     const encoded = encodeMultipart(items, boundary, signal);
-    // Without `await`, a batch without attachments is sent in the same turn of the event loop.
+    // A batch without attachments is sent in the same turn of the event loop, because nothing is awaited.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
-    const gzipped = await compressed(Buffer.concat(chunks));
+    const gzip = nodeModule('node:util').promisify(nodeModule('node:zlib').gzip);
+    const gzipped = await gzip(Buffer.concat(chunks), { level: GZIP_LEVEL });
     return { boundary, chunks: [gzipped], sizeBytes, heldBytes: gzipped.length, isGzipped: true };
   }
 
@@ -130,7 +128,7 @@ export class Sender {
   }
 
   async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
-    // The multipart body is removed, because simple ingestion may change posts to patches.
+    // A later multipart request needs a new body, because simple ingestion may change posts to patches.
     this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
@@ -142,16 +140,11 @@ export class Sender {
   }
 }
 
-/** A single run never counts as too large if the connection breaks, because the run would lose its payloads. */
+/** Returns the outcome of an upload without a response. A single run never counts as too large and keeps its payloads. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
   return { kind: 'too_large', detail };
-}
-
-function compressed(bytes: Buffer): Promise<Buffer> {
-  const { promisify } = nodeModule('node:util');
-  return promisify(nodeModule('node:zlib').gzip)(bytes, { level: GZIP_LEVEL });
 }

@@ -21,7 +21,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Printable ASCII without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that this library or the HTTP connection sets. The `headers` option cannot set these headers. */
+/** Headers that the option `headers` cannot set, because this library or undici sets the headers. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -37,10 +37,9 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
-/** Header names and values. */
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
-/** The options of `ConfigureOptions` that `serviceOf` reads. Values may have a wrong type. */
+/** The options that `serviceOf` reads and checks. */
 export interface ServiceOptions {
   readonly endpoint?: string;
   readonly apiKey?: string | (() => unknown) | undefined;
@@ -49,18 +48,18 @@ export interface ServiceOptions {
   readonly allowInsecure?: unknown;
 }
 
-/** The address of the service and the headers sent to it. */
+/** The address of the service and the headers of all requests. */
 export interface Service {
   readonly endpoint: URL;
-  /** Headers with fixed values, which are known before the first request. */
+  /** The headers that do not come from a function of the application. */
   readonly headers: Headers;
-  /** `headers`, or a function that adds the results of the `apiKey` and `headers` functions to `headers`. */
+  /** `headers`, or a function that also calls the options `apiKey` and `headers`. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service. If tracing cannot be turned on, logs the reason and returns undefined. */
+/** Returns the service, or logs why tracing is off and returns undefined. */
 export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
@@ -70,11 +69,11 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`);
     return undefined;
   }
-  const { endpoint: address, apiKey, workspaceId } = addressOf(options, isForProcess);
+  const { endpoint: address, apiKey, workspaceId } = resolveAddress(options, isForProcess);
   if (address === undefined && apiKey !== undefined) {
     complain('an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`');
   }
-  const endpoint = address === undefined ? undefined : endpointOf(address);
+  const endpoint = address === undefined ? undefined : parseEndpoint(address);
   if (endpoint === undefined) return undefined;
   const { origin } = endpoint;
   if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
@@ -89,7 +88,10 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
       'NODE_TLS_REJECT_UNAUTHORIZED is 0, so any server can pose as the service; use NODE_EXTRA_CA_CERTS instead',
     );
   }
-  const isConfidential = mayCarryCredentials(endpoint, options);
+  const isConfidential =
+    endpoint.protocol === 'https:' ||
+    isLoopback(endpoint.hostname) ||
+    flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
   if (apiKey !== undefined && !isConfidential) {
     complain(`the API key is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
   }
@@ -104,13 +106,13 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   return { endpoint, headers, requestHeaders: isFixed ? headers : (progress) => headersNow(headers, sent, progress) };
 }
 
-/** The options from which headers are built, and whether credentials may be sent to `origin`. */
 interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
   readonly origin: string;
+  /** Whether credentials may be sent to `origin`. */
   readonly isConfidential: boolean;
 }
 
-/** Calls the `apiKey` and `headers` functions. Rejects with a SetupError if a function fails. */
+/** Calls the functions `apiKey` and `headers`. Rejects with a SetupError if a function fails. */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
@@ -150,7 +152,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Returns the name of an error, because the message may contain a key. A name without digits is not a key. */
+/** Returns the name of an error for the log. The message is left out, because the message may contain a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -167,11 +169,11 @@ interface Address {
 }
 
 /**
- * Reads the endpoint, the key and the workspace from the options, then from the environment. RUNSPAN_API_KEY and
- * RUNSPAN_WORKSPACE_ID are sent to the origin of RUNSPAN_ENDPOINT only. LangSmith's variables apply if neither options
- * nor RUNSPAN_ variables set the endpoint, the key or the workspace.
+ * Reads the endpoint, the API key and the workspace. Options take precedence over RUNSPAN_ variables, and RUNSPAN_
+ * variables over LangSmith's variables. RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID are sent only to the origin of
+ * RUNSPAN_ENDPOINT. LangSmith's variables apply only if none of the three is set otherwise.
  */
-function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
+function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
   const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
   const workspaceId = options.workspaceId?.trim();
@@ -190,7 +192,7 @@ function addressOf(options: ServiceOptions, isForProcess: boolean): Address {
   }
   return {
     endpoint: endpoint ?? own.endpoint,
-    // If the `apiKey` option is empty, no key is sent, even if RUNSPAN_API_KEY is set.
+    // If the option `apiKey` is empty, no key is sent, even if RUNSPAN_API_KEY is set.
     apiKey: (apiKey ?? (isOwn ? own.apiKey : undefined)) || undefined,
     workspaceId: (workspaceId ?? (isOwn ? own.workspaceId : undefined)) || undefined,
   };
@@ -205,7 +207,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Returns the origin of an address, for a log line. */
+/** Returns the origin of an address for a log line. A path may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -214,11 +216,11 @@ export function isSameOrigin(one: string, other: string): boolean {
   return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
 }
 
-function endpointOf(text: string): URL | undefined {
-  let problem = 'is no http or https address';
+function parseEndpoint(text: string): URL | undefined {
+  let problem = 'is not an http or https address';
   try {
     const url = new URL(text);
-    if (url.username !== '' || url.password !== '') problem = 'holds a user or password';
+    if (url.username !== '' || url.password !== '') problem = 'contains a user or password';
     else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
     else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
   } catch {
@@ -228,12 +230,7 @@ function endpointOf(text: string): URL | undefined {
   return undefined;
 }
 
-function mayCarryCredentials(endpoint: URL, options: ServiceOptions): boolean {
-  if (endpoint.protocol === 'https:' || isLoopback(endpoint.hostname)) return true;
-  return flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
-}
-
-/** Maps headers that have an option of their own to the name of the option. */
+/** The options that set headers. */
 const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-api-key', 'apiKey'],
   ['x-tenant-id', 'workspaceId'],
@@ -275,7 +272,7 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** Returns the pairs of names and values. Returns a value of another type as a single item. */
+/** Returns pairs of names and values. If the type of `given` is invalid, returns `given` as the only pair. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
@@ -286,8 +283,8 @@ const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
- * Returns a boolean option, otherwise the first variable that is set, otherwise the default. An invalid value is
- * logged. Text such as `'false'` is parsed as in a variable. A value that cannot be parsed counts as `misread`.
+ * Returns the value of a boolean option. If the option is not set, returns the value of the first variable that is set,
+ * or `otherwise`. Logs an invalid value. Returns `misread` for a value that is neither true nor false.
  */
 export function flag(
   name: string,
@@ -299,26 +296,26 @@ export function flag(
   if (typeof option === 'boolean') return option;
   const variable = variables.find((candidate) => env(candidate) !== undefined);
   if (option === undefined && variable === undefined) return otherwise;
-  const meaning = meaningOf(option ?? env(variable as EnvironmentName));
+  const meaning = parseFlag(option ?? env(variable as EnvironmentName));
   const value = meaning ?? misread;
   if (option !== undefined) complain(`expected \`${name}\` to be true or false; ${value} is used`);
   else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`);
   return value;
 }
 
-function meaningOf(value: unknown): boolean | undefined {
+function parseFlag(value: unknown): boolean | undefined {
   const text = safeText(value).toLowerCase();
   if (ON.includes(text)) return true;
   return OFF.includes(text) ? false : undefined;
 }
 
-/** Whether the environment alone turns tracing on. Does not validate the values and logs nothing. */
+/** Whether the environment turns tracing on. Does not check the values and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
-  return hasService && meaningOf(env('RUNSPAN_TRACING')) !== false;
+  return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;
 }
 
-/** Logs an invalid setting. `problem` must not contain the value, which may be a secret. */
+/** Logs an invalid setting once. `problem` must not contain the value, because the value may be a secret. */
 export function complain(problem: string): void {
   diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
 }

@@ -107,12 +107,11 @@ export interface ConfigureOptions {
 /** Selects which undelivered runs survive the process. */
 export type Durability = 'memory' | 'spill' | 'write-ahead';
 
-/** The checked settings of an exporter. */
 export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** Hash of the destination whose folder the spool uses, if these settings are for another destination. */
+  /** The destination whose runs on disk are delivered, if this destination differs from the settings. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -125,7 +124,7 @@ export interface Settings extends Service {
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const TEXT: Check = ['text', isText];
 const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
-/** The option is checked where it is used. */
+/** Accepts any value, because the option is checked later. */
 const LATER: Check = ['valid', () => true];
 
 const DURABILITIES: readonly unknown[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
@@ -181,7 +180,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
 }
 
-/** Whether the runtime has `eventLoopUtilization`, which the flush at process exit requires. Bun 1.4 lacks it. */
+/** Returns false and logs the reason on a runtime without `eventLoopUtilization`, such as Bun 1.4. */
 function isRuntimeSupported(): boolean {
   if (typeof globalThis.performance?.eventLoopUtilization === 'function') return true;
   diagnostics.warnOnce(
@@ -191,7 +190,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Logs an invalid or unknown option. If the option hides payloads in another library, returns the payloads to hide. */
+/** Logs an invalid or unknown option. If other libraries use the option to hide payloads, returns the payloads to hide. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
@@ -232,7 +231,7 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
   if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
-  // An invalid variable is logged even if the option takes precedence.
+  // The variable is read even if the option is set, so that an invalid variable is always logged.
   const fromVariable = fromEnvironment<LogLevel>('RUNSPAN_LOG', CHECKS.log);
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
@@ -249,7 +248,7 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
-/** Returns the project. Options take precedence over environment variables, and project ids over project names. */
+/** Options take precedence over environment variables, and project ids over project names. */
 function projectOf({ project, projectId }: ConfigureOptions): Project {
   if (project !== undefined && projectId !== undefined) {
     complain('`project` and `projectId` are both given; `projectId` is used');

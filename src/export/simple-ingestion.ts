@@ -7,10 +7,10 @@ import type { Item } from './delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 
-/** Number of consecutive failures after which the remaining runs of the batch are not sent. */
+/** After this number of consecutive failures, the remaining runs of the batch are not sent. */
 const FAILURES_MAX = 3;
 
-/** Maximum retries of a patch that receives a 404 although the run was accepted. Storing a run may take a while. */
+/** Maximum retries of a patch that receives a 404. A service may need time to store an accepted run. */
 const UNKNOWN_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
@@ -20,13 +20,13 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
 }
 
 /**
- * Sends single runs with `POST /runs` and `PATCH /runs/{id}`, for services without multipart ingestion. The number of
- * requests per second is limited. A parent is sent before its children, because the service may look up the parent when
- * it stores a child. Attachments are left out.
+ * Sends single runs with `POST /runs` and `PATCH /runs/{id}` to a service without multipart ingestion. Limits the number
+ * of requests per second. Sends a parent before its children, because the service may look up the parent of a new child.
+ * Leaves out attachments.
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
-  /** Number of patches per run that received a 404 after the service had accepted the run. */
+  /** Number of 404 responses to the patch of a run. */
   readonly #unknown = new WeakMap<Item, number>();
   #queue: Promise<PQueue> | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
@@ -37,18 +37,18 @@ export class SimpleIngestion {
 
   /**
    * Sends each run once. Returns the outcomes in the order of the items. Stops if `isOver` returns true, if the service
-   * asks for a pause or refuses every request, or after three consecutive failures. The outcome of each remaining run
-   * is `unsent`.
+   * asks for a pause or refuses every request, or after three consecutive failures. Remaining runs are `unsent`.
    */
   async send(items: readonly Item[], signal: AbortSignal, isOver: () => boolean): Promise<Outcome[]> {
-    const queue = await this.#loadQueue();
-    const outcomes = new Map<Item, Promise<Outcome>>();
-    const byId = new Map<string, Promise<Outcome>>();
+    const { simpleInFlight: concurrency } = this.#options;
+    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency }));
+    const queue = await this.#queue;
+    const outcomes = new Map<string | undefined, Promise<Outcome>>();
     let failures = 0;
     let isStopped = false;
     for (const item of parentsFirst(items)) {
       const { id, parentRunId } = item.delivery.run;
-      const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
+      const parent = outcomes.get(parentRunId);
       const attempt = async (): Promise<Outcome> => {
         await parent;
         isStopped ||= signal.aborted || isOver();
@@ -62,10 +62,9 @@ export class SimpleIngestion {
         // The record cannot be encoded, for example because its JSON exceeds the maximum length of a string.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       });
-      outcomes.set(item, outcome);
-      byId.set(id, outcome);
+      outcomes.set(id, outcome);
     }
-    return Promise.all(items.map((item) => outcomes.get(item) as Promise<Outcome>));
+    return Promise.all(items.map(({ delivery }) => outcomes.get(delivery.run.id) as Promise<Outcome>));
   }
 
   async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
@@ -82,7 +81,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** Returns the outcome of a patch with a 404. The route exists, so the service does not know the run. */
+  /** Returns the outcome of a patch that received a 404. The service has the route but does not know the run. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);
@@ -98,7 +97,7 @@ export class SimpleIngestion {
     return outcome;
   }
 
-  /** Delays requests to space them evenly. The interval timer of p-queue would keep the process alive. */
+  /** Spaces requests evenly. The rate limit of p-queue is not used, because its timer would keep the process alive. */
   async #waitForTurn(signal: AbortSignal): Promise<void> {
     const { monotonicMs, simpleRequestsPerSecond, delay } = this.#options;
     const nowMs = monotonicMs();
@@ -106,37 +105,31 @@ export class SimpleIngestion {
     if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
     signal.throwIfAborted();
   }
-
-  #loadQueue(): Promise<PQueue> {
-    const concurrency = this.#options.simpleInFlight;
-    this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency }));
-    return this.#queue;
-  }
 }
 
-/** Whether the outcome of one run shows that the next request would fail as well. */
+/** Whether the next request would very likely fail for the same reason. */
 function stopsBatch(outcome: Outcome): boolean {
   const { kind } = outcome;
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
 }
 
-/** The dotted order of a run begins with that of its parent, so sorting by it puts parents first. */
+/** Sorts items by dotted order. The dotted order of a child begins with the dotted order of its parent. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
 
-/** Returns the body of `POST /runs`, which contains the start of the run with its inputs. */
+/** Returns the body of `POST /runs`: the start of a run with the inputs. */
 function postJson(item: Item): string {
   const main = mainJson(item.delivery.run, false);
   const inputs = item.stripped === 'payloads' ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** Returns the body of a patch, which repeats the fields that identify the run. */
+/** Returns the body of `PATCH /runs/{id}`. The service requires the fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
-  // Inputs that simple ingestion has already posted are not sent again.
+  // The post of this item has contained the inputs.
   if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;

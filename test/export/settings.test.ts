@@ -56,10 +56,10 @@ describe('tracing', () => {
   });
 
   it.each([
-    ['a bare host', { endpoint: '127.0.0.1:4777' }, 'is no http or https address'],
-    ['a word', { endpoint: 'nonsense' }, 'is no http or https address'],
-    ['FTP', { endpoint: 'ftp://host' }, 'is no http or https address'],
-    ['a password', { endpoint: 'http://user:sk-secret@host' }, 'holds a user or password'],
+    ['a bare host', { endpoint: '127.0.0.1:4777' }, 'is not an http or https address'],
+    ['a word', { endpoint: 'nonsense' }, 'is not an http or https address'],
+    ['FTP', { endpoint: 'ftp://host' }, 'is not an http or https address'],
+    ['a password', { endpoint: 'http://user:sk-secret@host' }, 'contains a user or password'],
     ['a query', { endpoint: 'http://host/?key=sk-secret' }, 'has a query or fragment'],
     ['a line break in the key', { endpoint: ENDPOINT, apiKey: 'sk-\nsecret' }, 'that a header cannot carry'],
     ['a space in the key', { endpoint: ENDPOINT, apiKey: 'sk secret' }, 'that a header cannot carry'],
