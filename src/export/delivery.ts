@@ -35,7 +35,7 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment that contains a run that was read from disk. The file stays until all runs of the segment are settled. */
+/** The segment of a run that was read from disk. The file stays until all runs of the segment are settled. */
 export interface Ticket {
   readonly segment: Segment;
   /** Whether the segment contains undelivered runs, so that the file stays for the next process. */
@@ -185,8 +185,8 @@ export function isOpen({ stage }: Delivery): boolean {
 }
 
 /**
- * Estimates the bytes of a run. Each character of text counts as one byte, because counting the bytes of long text would
- * slow down the call of the application.
+ * Estimates the bytes of a run. Each character of text counts as one byte, because counting the bytes of long text
+ * would slow down the call of the application.
  */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
@@ -213,7 +213,7 @@ export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): numbe
   return bytes;
 }
 
-/** Removes the inputs and attachments that an accepted post contained, so that the patch does not repeat the content. */
+/** Removes the inputs and attachments of an accepted post, so that the patch does not repeat the content. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));

@@ -102,8 +102,8 @@ export class Exporter implements RunSink {
   }
 
   /**
-   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, or when the
-   * service asks for a pause that ends after the time limit. Never rejects.
+   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, or when
+   * the service asks for a pause that ends after the time limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);

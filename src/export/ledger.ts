@@ -100,7 +100,8 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 
 /**
  * Resolves each flush when every record that was recorded before the flush is settled. Records are counted in groups. A
- * flush ends the current group and begins a new group. The flush resolves when its group and all older groups are empty.
+ * flush ends the current group and begins a new group. The flush resolves when its group and all older groups are
+ * empty.
  */
 export class FlushTracker {
   /** The oldest group comes first. New records are counted in the last group. */

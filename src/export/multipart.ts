@@ -24,8 +24,9 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     …
  *     --<boundary>--
  *
- * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the bytes.
- * A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is larger than 2 MiB.
+ * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the
+ * bytes. A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is larger than 2
+ * MiB.
  */
 export function encodeMultipart(
   items: readonly Item[],
@@ -114,9 +115,9 @@ class PartBuffer {
   }
 
   /**
-   * Writes a part. `Content-Length` is first the number of characters, which is correct for ASCII text. After the write,
-   * the number of bytes is known and `Content-Length` is corrected, because counting bytes before the write is slower.
-   * Empty payloads are not sent (interface, "POST /runs/multipart", rule 4).
+   * Writes a part. `Content-Length` is first the number of characters, which is correct for ASCII text. After the
+   * write, the number of bytes is known and `Content-Length` is corrected, because counting bytes before the write is
+   * slower. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;

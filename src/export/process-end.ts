@@ -14,8 +14,8 @@ export interface EndingExporter {
 }
 
 /**
- * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush. Without a maximum, an
- * application that records runs in a `beforeExit` listener would never end.
+ * Maximum number of flushes when the process ends. Node emits `beforeExit` again after each flush. Without a maximum,
+ * an application that records runs in a `beforeExit` listener would never end.
  */
 const FLUSHES_MAX = 3;
 

@@ -117,8 +117,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The runs have
-   * at most `bytesMax` bytes in total, except for a single larger run. Other runs move to the end of the queue.
+   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The runs
+   * have at most `bytesMax` bytes in total, except for a single larger run. Other runs move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];
@@ -141,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. Among batches with equally many attempts, the batch with
-   * the fewest runs comes first, so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. Among batches with equally many attempts, the batch
+   * with the fewest runs comes first, so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;

@@ -51,7 +51,7 @@ export class ServiceInfo {
     this.#limit();
   }
 
-  /** Called when the service accepted a batch. Raises a lowered limit by 1 % if the batch has at least half the limit. */
+  /** Called when the service accepted a batch. A batch of at least half the limit raises a lowered limit by 1 %. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
@@ -190,9 +190,9 @@ export class SendGate {
   }
 
   /**
-   * Called when the service refuses every request, for example because of a wrong key. The next probe is sent after 1 s,
-   * later probes after 5 s, 30 s and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s. A refusal during
-   * a pause has no effect, because the refused request was sent before the pause.
+   * Called when the service refuses every request, for example because of a wrong key. The next probe is sent after 1
+   * s, later probes after 5 s, 30 s and up to 5 minutes. If `isFlushWaiting` is true, the delay is at most 1 s. A
+   * refusal during a pause has no effect, because the refused request was sent before the pause.
    */
   refused(nowMs: number, isFlushWaiting: boolean): void {
     this.outageSinceMs = Math.min(this.outageSinceMs, nowMs);

@@ -190,7 +190,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Logs an invalid or unknown option. If other libraries use the option to hide payloads, returns the payloads to hide. */
+/** Logs an invalid or unknown option. Returns the payloads that the option hides in other libraries. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);

@@ -15,8 +15,8 @@ const REFUSED_BATCHES_MAX = 2;
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Delivers, drops or queues again each run of a batch, depending on the outcome of the request. A batch that is too large
- * or refused is halved until the bad run is alone, so that all other runs are delivered.
+ * Delivers, drops or queues again each run of a batch, depending on the outcome of the request. A batch that is too
+ * large or refused is halved until the bad run is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;

@@ -20,9 +20,9 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
 }
 
 /**
- * Sends single runs with `POST /runs` and `PATCH /runs/{id}` to a service without multipart ingestion. Limits the number
- * of requests per second. Sends a parent before its children, because the service may look up the parent of a new child.
- * Leaves out attachments.
+ * Sends single runs with `POST /runs` and `PATCH /runs/{id}` to a service without multipart ingestion. Limits the
+ * number of requests per second. Sends a parent before its children, because the service may look up the parent of a
+ * new child. Leaves out attachments.
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;

@@ -11,7 +11,7 @@ const LOW_SHARE = 0.25;
 /** Maximum bytes of one segment. Writing a segment blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Minimum interval between two writes during an outage or after a disk error, so that not every run has its own file. */
+/** Minimum interval between two writes during an outage or after a disk error. Prevents one file per run. */
 const REST_MS = 1_000;
 
 /**
@@ -76,8 +76,8 @@ export class Spill {
 
   /**
    * Called when the exporter closes. Writes undelivered runs to disk, the oldest first, and returns the runs that could
-   * not be written. If runs exceed 1 MiB or the disk has no room for the runs, each half is tried. If the disk has no room
-   * for a single run, only runs of at most half its size are tried afterwards.
+   * not be written. If runs exceed 1 MiB or the disk has no room for the runs, each half is tried. If the disk has no
+   * room for a single run, only runs of at most half its size are tried afterwards.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

@@ -123,7 +123,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Queues an open run as incomplete. If the post of the run is in a batch, queues the run when the post is accepted. */
+  /** Queues an open run as incomplete. A run whose post is in a batch is queued when the post is accepted. */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -144,7 +144,7 @@ export class DeliveryStates {
     this.#parts.notice.add(reason, run, detail);
   }
 
-  /** Takes records for a batch: first the starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
+  /** Takes records for a batch, first starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;

@@ -71,8 +71,8 @@ export interface OpenAnswer {
 }
 
 /**
- * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives before
- * the deadline. Requests are not traced. The first request loads `undici`.
+ * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives
+ * before the deadline. Requests are not traced. The first request loads `undici`.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -105,8 +105,8 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request once and resolves when the response headers arrive. The deadline ends when the headers arrive, so the
-   * caller must limit the size of the body and the time to read the body.
+   * Sends a request once and resolves when the response headers arrive. The deadline ends when the headers arrive, so
+   * the caller must limit the size of the body and the time to read the body.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -256,8 +256,8 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
 }
 
 /**
- * A request in flight, and its signal for undici. Aborts when the deadline passes, the signal of the caller aborts or the
- * client is destroyed. An EventEmitter is used, because its listeners cost less than listeners of an AbortSignal.
+ * A request in flight, and its signal for undici. Aborts when the deadline passes, the signal of the caller aborts or
+ * the client is destroyed. An EventEmitter is used, because its listeners cost less than listeners of an AbortSignal.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

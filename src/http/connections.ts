@@ -61,8 +61,9 @@ export function isReusedConnectionError(error: unknown): boolean {
 /**
  * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
  *
- * undici reconnects until a request is written. If a proxy closed each connection immediately, undici would reconnect in
- * a tight loop. After a proxy has closed a connection without sending data, the next connection attempt therefore fails.
+ * undici reconnects until a request is written. If a proxy closed each connection immediately, undici would reconnect
+ * in a tight loop. After a proxy has closed a connection without sending data, the next connection attempt therefore
+ * fails.
  */
 function watched(
   connect: buildConnector.connector,
@@ -77,8 +78,8 @@ function watched(
       queueMicrotask(() => callback(error, null));
       return;
     }
-    // `connect` returns a socket. If a proxy must first open a tunnel, `connect` returns a promise. The type declaration
-    // of undici omits the return value (undici lib/core/connect.js).
+    // `connect` returns a socket, or a promise if a proxy must first open a tunnel. The type declaration omits
+    // the return value (undici lib/core/connect.js).
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
       if (connected) watch(connected, holdsProcess);
@@ -101,7 +102,7 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici calls `ref` for each request on a kept-alive socket. A request without a response would keep the process alive.
+    // undici calls `ref` for each request on a kept-alive socket, so a pending request would keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {

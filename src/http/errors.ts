@@ -60,7 +60,7 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|R
 
 const DEPTH_MAX = 5;
 
-/** Describes an error of a request. Messages of errors that other modules define may contain data and are not quoted. */
+/** Describes an error of a request. Quotes no message of other modules, because the message may contain data. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });

@@ -25,9 +25,9 @@ export class EventTooLongError extends Error {
 }
 
 /**
- * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields. This class
- * splits the chunks into lines, removes a byte order mark and tracks the last id. An incomplete event at the end of the
- * stream is ignored.
+ * Parses server-sent events from chunks of bytes (WHATWG HTML, 9.2.6). `eventsource-parser` parses the fields. This
+ * class splits the chunks into lines, removes a byte order mark and tracks the last id. An incomplete event at the end
+ * of the stream is ignored.
  */
 export class EventStream {
   // Without `ignoreBOM`, Node 24 removes two byte order marks if the first chunk ends after the first mark.

@@ -11,8 +11,8 @@ export function isTransient(status: number): boolean {
 
 /**
  * Parses a `Retry-After` header, which contains whole seconds or an HTTP date (RFC 9110, 10.2.3). Returns milliseconds,
- * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. A date is compared with
- * the `Date` header of the response, if present, because the clocks of client and service may differ.
+ * limited to between 1 second and 5 minutes, or undefined if the header is missing or malformed. A date is compared
+ * with the `Date` header of the response, if present, because the clocks of client and service may differ.
  */
 export function parseRetryAfter(header: string | undefined, nowMs: number, serverDate?: string): number | undefined {
   if (header === undefined) return undefined;

@@ -107,7 +107,8 @@ export class OwnerFolder {
 
   /**
    * Moves the segments of dead owners of the destination to this folder. If several processes rename the same segment,
-   * one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or a file-system error.
+   * one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or a file-system
+   * error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
@@ -130,7 +131,7 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Moves a segment to this folder. Returns an empty list if the move fails, for example because of another process. */
+  /** Moves a segment to this folder. Returns an empty list if another process was faster or the move fails. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {

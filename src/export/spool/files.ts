@@ -16,7 +16,7 @@ export interface ReadSegment {
   readonly records: readonly SpooledRecord[];
   /** Runs whose records are damaged. The id is empty if the head of a record is damaged. */
   readonly damagedRuns: readonly RunName[];
-  /** Milliseconds since the segment was written. For a segment of another owner, milliseconds since its modification. */
+  /** Milliseconds since the segment was written or, if another owner wrote the segment, since the file was modified. */
   readonly ageMs: number;
   /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
   readonly isExpired: boolean;

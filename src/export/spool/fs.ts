@@ -149,7 +149,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** Does not use the option `recursive`, because Node would never return if a parent cannot be created, as in `/proc`. */
+/** Does not use the option `recursive`, because Node never returns if a parent cannot be created, as in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

@@ -24,7 +24,7 @@ export interface SegmentRecords {
   readonly modifiedAtMs: number;
 }
 
-/** Reads a segment. Returns `undefined` if the path is no regular file or the file is too large. Throws file-system errors. */
+/** Reads a segment. Returns `undefined` if the path is no file or the file is too large. Throws file-system errors. */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
@@ -110,11 +110,12 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
  * The head has its own checksum. If only the payload is damaged, the run id is known and the next frame can be read. If
- * the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are lost.
- * Later versions of the format must keep this head, so that this version can tell a later file from a damaged file.
+ * the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are
+ * lost. Later versions of the format must keep this head, so that this version can tell a later file from a damaged
+ * file.
  *
- * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum is of the
- * first twelve bytes and the payload.
+ * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum is of
+ * the first twelve bytes and the payload.
  */
 const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
 
@@ -189,8 +190,8 @@ function headAt(file: Buffer, at: number): Head | undefined {
 }
 
 /**
- * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the ordinal of the first lost record.
- * Later records are counted but not read, because a payload may contain bytes that look like a frame.
+ * Returns the run ids of the records in the unreadable rest of a file. `ordinal` is the ordinal of the first lost
+ * record. Later records are counted but not read, because a payload may contain bytes that look like a frame.
  */
 function lostIn(rest: Buffer, ordinal: number): string[] {
   const ids: string[] = [];
@@ -251,8 +252,8 @@ function sectionsOf(payload: Buffer): Uint8Array[] {
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs are left out and
- * counted in the metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
+ * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs are left out
+ * and counted in the metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);

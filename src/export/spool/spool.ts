@@ -72,8 +72,8 @@ export class Spool {
   }
 
   /**
-   * Appends a record to the open segment, so that the record survives the process. Returns `undefined` if the disk fails
-   * or the spool is full.
+   * Appends a record to the open segment, so that the record survives the process. Returns `undefined` if the disk
+   * fails or the spool is full.
    */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
@@ -97,8 +97,8 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Returns true if
-   * all records were written, or false if no record was written.
+   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Returns true
+   * if all records were written, or false if no record was written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
@@ -133,8 +133,8 @@ export class Spool {
   }
 
   /**
-   * Reads the next segment. Segments are read in the order in which the segments were spilled or taken over. Each segment
-   * is returned once, without records if the segment cannot be read.
+   * Reads the next segment. Segments are read in the order in which the segments were spilled or taken over. Each
+   * segment is returned once, without records if the segment cannot be read.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
