@@ -5,7 +5,7 @@ import { root, temporaryFolder } from '../support/folders.ts';
 import { ingestServer, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Started, startNode } from '../support/program.ts';
-import { filesBelow, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
+import { filesBelow, makeRecord, segmentsBelow, silenceOwners, spoolFolder } from '../support/spool.ts';
 
 /** Programs with one spool, before a service that answers nothing until it is told to. */
 async function programs() {
@@ -56,6 +56,7 @@ describe('several processes with one folder', () => {
       setInterval(() => {}, 1e6);`);
     await killed.printed(/written/);
     await kill(killed);
+    silenceOwners(dir, 30_000);
     accept();
     const later = Array.from({ length: 3 }, () =>
       start(`record('later');
