@@ -3,14 +3,15 @@ import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
-import { nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { doctor, nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
 import { resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { type SpoolFs, systemFs } from '../../src/export/spool/fs.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
-import { runNode, runRunspan } from '../support/program.ts';
+import { bareEnvironment, runNode, runRunspan } from '../support/program.ts';
 import { filesBelow, spoolFolder } from '../support/spool.ts';
 
 const command = join(root, 'dist/cli/main.js');
@@ -47,8 +48,28 @@ async function receiver() {
   return started;
 }
 
-// Each test starts the command, some of them often; a machine may be busy with other things.
-describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
+/** Runs the command in this process, in a folder without packages. */
+async function runDoctor(env: Record<string, string>, isJson = false): Promise<{ code: number; stdout: string }> {
+  const folder = temporaryFolder();
+  const written: string[] = [];
+  const mocks = [
+    vi.spyOn(process, 'cwd').mockReturnValue(folder.path),
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => written.push(String(text)) > 0),
+  ];
+  diagnostics.forgetPlaces();
+  const { RUNSPAN_STORE: _, ...bare } = bareEnvironment();
+  for (const name of Object.keys(process.env)) if (!(name in bare)) vi.stubEnv(name, undefined);
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  try {
+    return { code: await doctor({ kind: 'doctor', isJson }), stdout: written.join('') };
+  } finally {
+    vi.unstubAllEnvs();
+    for (const mock of mocks) mock.mockRestore();
+    folder.remove();
+  }
+}
+
+describe.concurrent('runspan doctor', () => {
   it('finds nothing to complain of with a service that works, sends one run, and reads it back', async () => {
     const { url, runs } = await receiver();
     const { code, stdout, stderr } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' });
@@ -66,126 +87,6 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     expect(stdout).toContain(run?.id);
   });
 
-  it.each<[string, Record<string, string>, string]>([
-    ['as it is', { HTTPS_PROXY: 'http://127.0.0.1:1' }, 'HTTPS_PROXY'],
-    ['with a user, and without a scheme', { HTTPS_PROXY: 'user:canary-pw@127.0.0.1:1' }, 'HTTPS_PROXY'],
-    ['that is for http, where https has none', { HTTP_PROXY: '127.0.0.1:1' }, 'HTTP_PROXY'],
-    ['beside one that is left out', { HTTPS_PROXY: 'socks5://p:1', http_proxy: '127.0.0.1:1' }, 'http_proxy'],
-  ])('takes a proxy %s for the way, as delivery does, and says when it is what fails', async (_, env, variable) => {
-    const { stdout } = await runRunspan(['doctor'], {
-      RUNSPAN_ENDPOINT: 'https://runs.invalid',
-      ...NO_PROXIES,
-      ...env,
-    });
-
-    expect(stdout).toMatch(new RegExp(`^ok {4}proxy +http://127\\.0\\.0\\.1:1, from ${variable}$`, 'm'));
-    expect(lineOf(stdout, 'info')).toMatch(
-      /^fail .*the proxy cannot be reached \(ECONNREFUSED\); check the proxy, HTTP_PROXY and HTTPS_PROXY$/,
-    );
-    expect(stdout).not.toMatch(/canary|^.{6}(dns|tls) /m);
-  });
-
-  it('names the variable of a proxy that refuses to connect', async () => {
-    const refusing = createServer().on('connect', (_, socket) => {
-      socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
-    });
-    await once(refusing.listen(0, '127.0.0.1'), 'listening');
-    undo.push(() => refusing.close());
-    const HTTPS_PROXY = `127.0.0.1:${(refusing.address() as AddressInfo).port}`;
-    const env = { RUNSPAN_ENDPOINT: 'https://runs.invalid', ...NO_PROXIES, HTTPS_PROXY };
-    const { stdout } = await runRunspan(['doctor'], env);
-    expect(lineOf(stdout, 'info')).toMatch(/the proxy asks for authentication \(status 407\); check HTTPS_PROXY$/);
-  });
-
-  it.each<[string, Record<string, string>, string]>([
-    ['NO_PROXY has it', { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'NO_PROXY names the host'],
-    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
-  ])('looks at the way itself where there is no proxy as %s', async (_, env, why) => {
-    const { stdout } = await runRunspan(['doctor'], {
-      RUNSPAN_ENDPOINT: 'https://runs.invalid',
-      ...NO_PROXIES,
-      ...env,
-    });
-    expect(lineOf(stdout, 'proxy')).toContain(why);
-    expect(troubles(stdout)).toContain('fail dns');
-  });
-
-  it.each<[string, Record<string, string>, string]>([
-    ['this machine', { HTTP_PROXY: '127.0.0.1:1' }, 'this machine is never reached through one'],
-    ['plain HTTP', { HTTPS_PROXY: '127.0.0.1:1' }, 'HTTPS_PROXY is for https alone'],
-  ])('says why there is no proxy for %s', async (_, env, why) => {
-    const { url } = await receiver();
-    const { stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, ...NO_PROXIES, ...env });
-    expect([lineOf(stdout, 'proxy'), troubles(stdout)]).toEqual([expect.stringContaining(`none: ${why}`), []]);
-  });
-
-  it('prints the same as one object of JSON', async () => {
-    const { url } = await receiver();
-    const { code, stdout } = await runRunspan(['doctor', '--json'], { RUNSPAN_ENDPOINT: url });
-    const told = JSON.parse(stdout);
-
-    expect([code, told.ok]).toEqual([0, true]);
-    expect(told.findings).toContainEqual({ level: 'ok', check: 'read back', message: 'the run is there' });
-  });
-
-  it('sends its run whatever the environment samples or turns off, and says so', async () => {
-    const { url, runs } = await receiver();
-    const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
-    const { code, stdout } = await runRunspan(['doctor'], env);
-
-    expect([code, troubles(stdout), (await runs()).length]).toEqual([0, ['warn sampleRate', 'warn tracing'], 1]);
-    expect(lineOf(stdout, 'sampleRate')).toMatch(
-      / 0, from RUNSPAN_SAMPLE_RATE: no run is recorded; set it to 1, or unset it$/,
-    );
-  });
-
-  it.each<[string, string, string]>([
-    ['RUNSPAN_SAMPLE_RATE', '2', 'sampleRate'],
-    ['RUNSPAN_TRACING', 'disabled', 'tracing'],
-    ['RUNSPAN_HIDE_INPUTS', 'maybe', 'hideInputs'],
-    ['LANGSMITH_HIDE_OUTPUTS', 'maybe', 'hideOutputs'],
-    ['RUNSPAN_ALLOW_INSECURE', 'ja', 'allowInsecure'],
-    ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
-    ['RUNSPAN_LOG', 'loud', 'log'],
-    ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
-  ])('warns where it says what %s is, and how long it is, when that is refused', async (name, value, setting) => {
-    const { url } = await receiver();
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, [name]: value });
-    expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
-    const told = `^warn +${setting} +set \\(${value.length} characters?\\), from ${name}: .*[^.]; correct ${name}$`;
-    expect(lineOf(stdout, setting)).toMatch(new RegExp(told));
-  });
-
-  it('warns of what is refused without an endpoint, too', async () => {
-    const { stdout } = await runRunspan(['doctor'], { RUNSPAN_DURABILITY: 'disk', RUNSPAN_TRACING: 'nope' });
-    expect(troubles(stdout)).toEqual(['warn tracing', 'warn durability', 'fail tracing']);
-    expect(lineOf(stdout, 'tracing')).toContain('; true is used; ');
-  });
-
-  it.each<[string, string, string]>([
-    ['RUNSPAN_ENDPOINT', 'nowhere', 'endpoint'],
-    ['RUNSPAN_ENDPOINT', 'https://me:sk-secret@traces.invalid', 'endpoint'],
-    ['RUNSPAN_API_KEY', 'with blanks', 'apiKey'],
-  ])('fails when %s is refused', async (name, value, setting) => {
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', [name]: value });
-    expect([code, troubles(stdout)]).toEqual([1, [`warn ${setting}`, 'fail tracing']]);
-    expect(stdout).not.toContain(value);
-  });
-
-  it('warns of a variable that nobody reads', async () => {
-    const { url } = await receiver();
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJCET: 'shop' });
-    expect([code, troubles(stdout)]).toEqual([0, ['warn RUNSPAN_PROJCET']]);
-  });
-
-  it('fails without an endpoint, and names the variable', async () => {
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_API_KEY: 'canary' });
-    expect(code).toBe(1);
-    expect(troubles(stdout)).toEqual(['warn settings', 'fail tracing']);
-    expect(stdout).toContain('set RUNSPAN_ENDPOINT');
-    expect(stdout).not.toContain('.;');
-  });
-
   it('fails when the key is refused, and says which variable to look at', async () => {
     const { url, received } = await service(() => ({ status: 401 }));
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
@@ -195,141 +96,6 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
     expect(lineOf(stdout, 'test run')).toMatch(/status 401: the API key was rejected; copy RUNSPAN_API_KEY/);
     expect(received.map(({ headers }) => headers['x-api-key'])).toContain('canary-key');
     expect(stdout).not.toContain('canary');
-  });
-
-  it('takes a key that may write and not read for what it is', async () => {
-    const server = await ingestServer(({ path }) => ({ status: path === '/runs/query' ? 403 : 202 }), JSON_INFO);
-    undo.push(server.close);
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: server.url });
-    expect([code, troubles(stdout)]).toEqual([0, ['warn key']]);
-  });
-
-  it('fails at a closed port, and goes no further', async () => {
-    const { url, close } = await ingestServer();
-    await close();
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
-    expect([code, troubles(stdout)]).toEqual([1, ['fail tcp']]);
-    expect(lineOf(stdout, 'tcp')).toContain('ECONNREFUSED');
-  });
-
-  it('fails where plain HTTP answers an https address', async () => {
-    const { url } = await receiver();
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url.replace('http:', 'https:') });
-    expect([code, troubles(stdout)]).toEqual([1, ['fail tls']]);
-  });
-
-  it('fails at a host that nobody knows', async () => {
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: 'http://nowhere.invalid' });
-    expect([code, troubles(stdout)]).toEqual([1, ['fail dns']]);
-  });
-
-  it('fails at a wrong path, where there is neither way to send runs', async () => {
-    const { url } = await receiver();
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: `${url}/nothing/here` });
-    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
-    expect(lineOf(stdout, 'endpoint')).toContain('/nothing/here');
-    expect(lineOf(stdout, 'test run')).toMatch(
-      /not accepted: status 404; check the path in the endpoint: .* below it$/,
-    );
-  });
-
-  it('fails if any response of the service is a web page or other text', async () => {
-    const page: Answer = {
-      status: 200,
-      body: '<!doctype html><p>Welcome</p>',
-      headers: { 'content-type': 'text/html' },
-    };
-    const doctor = async (reply: (path: string) => Reply, info: Answer) => {
-      const server = await ingestServer(({ path }) => reply(path), info);
-      undo.push(server.close);
-      const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: server.url });
-      return [code, troubles(stdout)];
-    };
-    const accepted: Answer = { status: 202, body: '{}', headers: { 'content-type': 'application/json' } };
-    expect(
-      await Promise.all([
-        doctor(() => page, page),
-        doctor(() => page, { status: 200, body: 'It works' }),
-        doctor((path) => (path === '/runs/query' ? page : accepted), JSON_INFO),
-        doctor((path) => (path === '/runs/query' ? { status: 404 } : page), JSON_INFO),
-        doctor(
-          (path) => (path === '/runs/query' ? { status: 404 } : { ...page, headers: { 'content-type': 'text/plain' } }),
-          { status: 404 },
-        ),
-        doctor((path) => (path === '/runs/query' ? { status: 404 } : accepted), JSON_INFO),
-      ]),
-    ).toEqual([
-      [1, ['fail info']],
-      [1, ['fail info']],
-      [1, ['fail key', 'warn read back']],
-      [1, ['fail test run']],
-      [1, ['warn info', 'fail test run']],
-      [0, []],
-    ]);
-  });
-
-  it('gives the advice that fits the status, to GET /info and to the test run alike', async () => {
-    const { url } = await service(() => ({ status: 413 }), { status: 413 });
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
-    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
-    const advice = '; raise how much the service, or a proxy before it, takes in one request';
-    expect(lineOf(stdout, 'info')).toMatch(new RegExp(`status 413 in \\d+ ms${advice}$`));
-    expect(lineOf(stdout, 'test run')).toMatch(new RegExp(`not accepted: status 413${advice}$`));
-  });
-
-  it.each<[number, string]>([
-    [3_600_000, 'behind'],
-    [-3_600_000, 'ahead of'],
-  ])('warns of a clock when that of the service is %i ms away', async (awayMs, told) => {
-    const date = new Date(Date.now() + awayMs).toUTCString();
-    const { url } = await service(() => ({ status: 202 }), { ...JSON_INFO, headers: { date } });
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
-    expect([code, troubles(stdout)]).toEqual([0, ['warn clock']]);
-    // An hour, and as long as the command took to ask.
-    expect(lineOf(stdout, 'clock')).toMatch(new RegExp(`(35[5-9]\\d|36[0-4]\\d) s ${told} the service`));
-  });
-
-  it('fails at a redirect, and follows none', async () => {
-    const other = await service(() => ({ status: 202 }));
-    const { url } = await service(() => ({ status: 302, headers: { location: other.url } }), {
-      status: 302,
-      headers: { location: `${other.url}/info` },
-    });
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
-    expect([code, troubles(stdout), other.received]).toEqual([1, ['fail info'], []]);
-  });
-
-  it('says of a service that has no such question that it cannot be asked', async () => {
-    const { url } = await service(() => ({ status: 202 }));
-    const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url });
-    expect([code, troubles(stdout)]).toEqual([0, []]);
-    expect(lineOf(stdout, 'read back')).toContain('cannot be asked');
-  });
-
-  it('says where each value comes from, and which are not used', async () => {
-    const { url } = await receiver();
-    const all = {
-      LANGSMITH_TRACING: 'true',
-      LANGSMITH_ENDPOINT: url,
-      LANGSMITH_API_KEY: 'k'.repeat(47),
-      LANGSMITH_PROJECT: 'theirs',
-    };
-    const theirs = await runRunspan(['doctor'], all);
-    expect(lineOf(theirs.stdout, 'endpoint')).toContain(`${url}, from LANGSMITH_ENDPOINT`);
-    expect(lineOf(theirs.stdout, 'apiKey')).toContain('set (47 characters), from LANGSMITH_API_KEY');
-    expect(theirs.code).toBe(0);
-
-    const ours = await runRunspan(['doctor'], { ...all, RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'ours' });
-    expect(lineOf(ours.stdout, 'apiKey')).toContain('none, the default');
-    expect(lineOf(ours.stdout, 'LANGSMITH_API_KEY')).toContain('set (47 characters), not used');
-    expect(lineOf(ours.stdout, 'LANGSMITH_PROJECT')).toContain('"theirs", not used: RUNSPAN_PROJECT comes first');
-
-    const { LANGSMITH_TRACING: _, ...off } = all;
-    const unused = await runRunspan(['doctor'], off);
-    expect(lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')).toContain(
-      'not used: neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true',
-    );
-    expect(unused.code).toBe(1);
   });
 
   it('prints no secret, wherever one has come to stand', async () => {
@@ -404,6 +170,253 @@ describe.concurrent('runspan doctor', { timeout: 90_000 }, () => {
       'fail tracing',
     ]);
     expect(lineOf(two.stdout, 'copies of runspan')).toMatch(/2: .*0\.0\.9 in .*agent.*0\.1\.0 in /);
+  });
+});
+
+describe('runspan doctor in this process', () => {
+  it.each<[string, Record<string, string>, string]>([
+    ['as it is', { HTTPS_PROXY: 'http://127.0.0.1:1' }, 'HTTPS_PROXY'],
+    ['with a user, and without a scheme', { HTTPS_PROXY: 'user:canary-pw@127.0.0.1:1' }, 'HTTPS_PROXY'],
+    ['that is for http, where https has none', { HTTP_PROXY: '127.0.0.1:1' }, 'HTTP_PROXY'],
+    ['beside one that is left out', { HTTPS_PROXY: 'socks5://p:1', http_proxy: '127.0.0.1:1' }, 'http_proxy'],
+  ])('takes a proxy %s for the way, as delivery does, and says when it is what fails', async (_, env, variable) => {
+    const { stdout } = await runDoctor({
+      RUNSPAN_ENDPOINT: 'https://runs.invalid',
+      ...NO_PROXIES,
+      ...env,
+    });
+
+    expect(stdout).toMatch(new RegExp(`^ok {4}proxy +http://127\\.0\\.0\\.1:1, from ${variable}$`, 'm'));
+    expect(lineOf(stdout, 'info')).toMatch(
+      /^fail .*the proxy cannot be reached \(ECONNREFUSED\); check the proxy, HTTP_PROXY and HTTPS_PROXY$/,
+    );
+    expect(stdout).not.toMatch(/canary|^.{6}(dns|tls) /m);
+  });
+
+  it('names the variable of a proxy that refuses to connect', async () => {
+    const refusing = createServer().on('connect', (_, socket) => {
+      socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
+    });
+    await once(refusing.listen(0, '127.0.0.1'), 'listening');
+    undo.push(() => refusing.close());
+    const HTTPS_PROXY = `127.0.0.1:${(refusing.address() as AddressInfo).port}`;
+    const env = { RUNSPAN_ENDPOINT: 'https://runs.invalid', ...NO_PROXIES, HTTPS_PROXY };
+    const { stdout } = await runDoctor(env);
+    expect(lineOf(stdout, 'info')).toMatch(/the proxy asks for authentication \(status 407\); check HTTPS_PROXY$/);
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['NO_PROXY has it', { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'NO_PROXY names the host'],
+    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
+  ])('looks at the way itself where there is no proxy as %s', async (_, env, why) => {
+    const { stdout } = await runDoctor({
+      RUNSPAN_ENDPOINT: 'https://runs.invalid',
+      ...NO_PROXIES,
+      ...env,
+    });
+    expect(lineOf(stdout, 'proxy')).toContain(why);
+    expect(troubles(stdout)).toContain('fail dns');
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['this machine', { HTTP_PROXY: '127.0.0.1:1' }, 'this machine is never reached through one'],
+    ['plain HTTP', { HTTPS_PROXY: '127.0.0.1:1' }, 'HTTPS_PROXY is for https alone'],
+  ])('says why there is no proxy for %s', async (_, env, why) => {
+    const { url } = await receiver();
+    const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, ...NO_PROXIES, ...env });
+    expect([lineOf(stdout, 'proxy'), troubles(stdout)]).toEqual([expect.stringContaining(`none: ${why}`), []]);
+  });
+
+  it('prints the same as one object of JSON', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, true);
+    const told = JSON.parse(stdout);
+
+    expect([code, told.ok]).toEqual([0, true]);
+    expect(told.findings).toContainEqual({ level: 'ok', check: 'read back', message: 'the run is there' });
+  });
+
+  it('sends its run whatever the environment samples or turns off, and says so', async () => {
+    const { url, runs } = await receiver();
+    const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
+    const { code, stdout } = await runDoctor(env);
+
+    expect([code, troubles(stdout), (await runs()).length]).toEqual([0, ['warn sampleRate', 'warn tracing'], 1]);
+    expect(lineOf(stdout, 'sampleRate')).toMatch(
+      / 0, from RUNSPAN_SAMPLE_RATE: no run is recorded; set it to 1, or unset it$/,
+    );
+  });
+
+  it.each<[string, string, string]>([
+    ['RUNSPAN_SAMPLE_RATE', '2', 'sampleRate'],
+    ['RUNSPAN_TRACING', 'disabled', 'tracing'],
+    ['RUNSPAN_HIDE_INPUTS', 'maybe', 'hideInputs'],
+    ['LANGSMITH_HIDE_OUTPUTS', 'maybe', 'hideOutputs'],
+    ['RUNSPAN_ALLOW_INSECURE', 'ja', 'allowInsecure'],
+    ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
+    ['RUNSPAN_LOG', 'loud', 'log'],
+    ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
+  ])('warns where it says what %s is, and how long it is, when that is refused', async (name, value, setting) => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, [name]: value });
+    expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
+    const told = `^warn +${setting} +set \\(${value.length} characters?\\), from ${name}: .*[^.]; correct ${name}$`;
+    expect(lineOf(stdout, setting)).toMatch(new RegExp(told));
+  });
+
+  it('warns of what is refused without an endpoint, too', async () => {
+    const { stdout } = await runDoctor({ RUNSPAN_DURABILITY: 'disk', RUNSPAN_TRACING: 'nope' });
+    expect(troubles(stdout)).toEqual(['warn tracing', 'warn durability', 'fail tracing']);
+    expect(lineOf(stdout, 'tracing')).toContain('; true is used; ');
+  });
+
+  it.each<[string, string, string]>([
+    ['RUNSPAN_ENDPOINT', 'nowhere', 'endpoint'],
+    ['RUNSPAN_ENDPOINT', 'https://me:sk-secret@traces.invalid', 'endpoint'],
+    ['RUNSPAN_API_KEY', 'with blanks', 'apiKey'],
+  ])('fails when %s is refused', async (name, value, setting) => {
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', [name]: value });
+    expect([code, troubles(stdout)]).toEqual([1, [`warn ${setting}`, 'fail tracing']]);
+    expect(stdout).not.toContain(value);
+  });
+
+  it('warns of a variable that nobody reads', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, RUNSPAN_PROJCET: 'shop' });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn RUNSPAN_PROJCET']]);
+  });
+
+  it('fails without an endpoint, and names the variable', async () => {
+    const { code, stdout } = await runDoctor({ RUNSPAN_API_KEY: 'canary' });
+    expect(code).toBe(1);
+    expect(troubles(stdout)).toEqual(['warn settings', 'fail tracing']);
+    expect(stdout).toContain('set RUNSPAN_ENDPOINT');
+    expect(stdout).not.toContain('.;');
+  });
+
+  it('takes a key that may write and not read for what it is', async () => {
+    const server = await ingestServer(({ path }) => ({ status: path === '/runs/query' ? 403 : 202 }), JSON_INFO);
+    undo.push(server.close);
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: server.url });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn key']]);
+  });
+
+  it('fails at a closed port, and goes no further', async () => {
+    const { url, close } = await ingestServer();
+    await close();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail tcp']]);
+    expect(lineOf(stdout, 'tcp')).toContain('ECONNREFUSED');
+  });
+
+  it('fails where plain HTTP answers an https address', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url.replace('http:', 'https:') });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail tls']]);
+  });
+
+  it('fails at a host that nobody knows', async () => {
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: 'http://nowhere.invalid' });
+    expect([code, troubles(stdout)]).toEqual([1, ['fail dns']]);
+  });
+
+  it('fails at a wrong path, where there is neither way to send runs', async () => {
+    const { url } = await receiver();
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: `${url}/nothing/here` });
+    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
+    expect(lineOf(stdout, 'endpoint')).toContain('/nothing/here');
+    expect(lineOf(stdout, 'test run')).toMatch(
+      /not accepted: status 404; check the path in the endpoint: .* below it$/,
+    );
+  });
+
+  it('fails if any response of the service is a web page or other text', async () => {
+    const page: Answer = {
+      status: 200,
+      body: '<!doctype html><p>Welcome</p>',
+      headers: { 'content-type': 'text/html' },
+    };
+    const findingsFor = async (reply: (path: string) => Reply, info: Answer) => {
+      const server = await ingestServer(({ path }) => reply(path), info);
+      undo.push(server.close);
+      const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: server.url });
+      return [code, troubles(stdout)];
+    };
+    const accepted: Answer = { status: 202, body: '{}', headers: { 'content-type': 'application/json' } };
+    const noQuery: Answer = { status: 404 };
+    const plain: Answer = { ...page, headers: { 'content-type': 'text/plain' } };
+    const answering = (query: Answer, ingestion: Answer) => (path: string) =>
+      path === '/runs/query' ? query : ingestion;
+    expect(await findingsFor(() => page, page)).toEqual([1, ['fail info']]);
+    expect(await findingsFor(() => page, { status: 200, body: 'It works' })).toEqual([1, ['fail info']]);
+    expect(await findingsFor(answering(page, accepted), JSON_INFO)).toEqual([1, ['fail key', 'warn read back']]);
+    expect(await findingsFor(answering(noQuery, page), JSON_INFO)).toEqual([1, ['fail test run']]);
+    expect(await findingsFor(answering(noQuery, plain), { status: 404 })).toEqual([1, ['warn info', 'fail test run']]);
+    expect(await findingsFor(answering(noQuery, accepted), JSON_INFO)).toEqual([0, []]);
+  });
+
+  it('gives the advice that fits the status, to GET /info and to the test run alike', async () => {
+    const { url } = await service(() => ({ status: 413 }), { status: 413 });
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
+    const advice = '; raise how much the service, or a proxy before it, takes in one request';
+    expect(lineOf(stdout, 'info')).toMatch(new RegExp(`status 413 in \\d+ ms${advice}$`));
+    expect(lineOf(stdout, 'test run')).toMatch(new RegExp(`not accepted: status 413${advice}$`));
+  });
+
+  it.each<[number, string]>([
+    [3_600_000, 'behind'],
+    [-3_600_000, 'ahead of'],
+  ])('warns of a clock when that of the service is %i ms away', async (awayMs, told) => {
+    const date = new Date(Date.now() + awayMs).toUTCString();
+    const { url } = await service(() => ({ status: 202 }), { ...JSON_INFO, headers: { date } });
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([0, ['warn clock']]);
+    // An hour, and as long as the command took to ask.
+    expect(lineOf(stdout, 'clock')).toMatch(new RegExp(`(35[5-9]\\d|36[0-4]\\d) s ${told} the service`));
+  });
+
+  it('fails at a redirect, and follows none', async () => {
+    const other = await service(() => ({ status: 202 }));
+    const { url } = await service(() => ({ status: 302, headers: { location: other.url } }), {
+      status: 302,
+      headers: { location: `${other.url}/info` },
+    });
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
+    expect([code, troubles(stdout), other.received]).toEqual([1, ['fail info'], []]);
+  });
+
+  it('says of a service that has no such question that it cannot be asked', async () => {
+    const { url } = await service(() => ({ status: 202 }));
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
+    expect([code, troubles(stdout)]).toEqual([0, []]);
+    expect(lineOf(stdout, 'read back')).toContain('cannot be asked');
+  });
+
+  it('says where each value comes from, and which are not used', async () => {
+    const { url } = await receiver();
+    const all = {
+      LANGSMITH_TRACING: 'true',
+      LANGSMITH_ENDPOINT: url,
+      LANGSMITH_API_KEY: 'k'.repeat(47),
+      LANGSMITH_PROJECT: 'theirs',
+    };
+    const theirs = await runDoctor(all);
+    expect(lineOf(theirs.stdout, 'endpoint')).toContain(`${url}, from LANGSMITH_ENDPOINT`);
+    expect(lineOf(theirs.stdout, 'apiKey')).toContain('set (47 characters), from LANGSMITH_API_KEY');
+    expect(theirs.code).toBe(0);
+
+    const ours = await runDoctor({ ...all, RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'ours' });
+    expect(lineOf(ours.stdout, 'apiKey')).toContain('none, the default');
+    expect(lineOf(ours.stdout, 'LANGSMITH_API_KEY')).toContain('set (47 characters), not used');
+    expect(lineOf(ours.stdout, 'LANGSMITH_PROJECT')).toContain('"theirs", not used: RUNSPAN_PROJECT comes first');
+
+    const { LANGSMITH_TRACING: _, ...off } = all;
+    const unused = await runDoctor(off);
+    expect(lineOf(unused.stdout, 'LANGSMITH_ENDPOINT')).toContain(
+      'not used: neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true',
+    );
+    expect(unused.code).toBe(1);
   });
 });
 
