@@ -17,7 +17,7 @@ async function runExample(path: string, env: Record<string, string> = {}) {
 const below = (runs: readonly RunRecord[], { id }: RunRecord) =>
   runs.filter(({ parent_run_id }) => parent_run_id === id);
 
-describe.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
+describe.concurrent.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
   it('gives each of four requests at once a trace of its own, and ends the one that was given up as cancelled', async () => {
     const { code, stdout, stderr, runs } = await runExample(`${framework}/main.js`);
     expect([code, stderr]).toEqual([0, '']);
@@ -41,7 +41,7 @@ describe.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
   });
 });
 
-describe('the example distributed', () => {
+describe.concurrent('the example distributed', () => {
   it('is one trace over two processes, with tags and metadata of the first in the second', async () => {
     const { code, stdout, stderr, runs } = await runExample('distributed/main.js');
     expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
@@ -52,7 +52,7 @@ describe('the example distributed', () => {
   });
 });
 
-describe('the example otel-distributed', () => {
+describe.concurrent('the example otel-distributed', () => {
   it('is one trace of spans and traced functions over two processes', async () => {
     const { code, stdout, stderr, runs } = await runExample('otel-distributed/main.js');
     expect([code, stdout, stderr]).toEqual([0, 'I read the page on tea and another one.\n', '']);
@@ -67,7 +67,7 @@ describe('the example otel-distributed', () => {
   });
 });
 
-describe('the example streaming', () => {
+describe.concurrent('the example streaming', () => {
   it('records each stream with what was read of it, its first word as an event, and how it ended', async () => {
     const { code, stderr, runs } = await runExample('streaming/main.js');
     expect([code, stderr]).toEqual([0, '']);
@@ -88,7 +88,7 @@ describe('the example streaming', () => {
   });
 });
 
-describe('the example redaction', () => {
+describe.concurrent('the example redaction', () => {
   it('hides by name, by place and by pattern, in payloads and errors, and nothing from the program', async () => {
     const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
     expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
@@ -112,7 +112,7 @@ describe('the example redaction', () => {
 const OUTAGE =
   /^(runspan: delivery to http:\/\/127\.0\.0\.1:\d+ (failed: .+; the runs are kept and sent again|works again)\n)*$/;
 
-describe('the example outage', () => {
+describe.concurrent('the example outage', () => {
   it('loses nothing to a service that is killed and comes back, and has used the disk meanwhile', async () => {
     const { code, stdout, stderr } = await runNode(['examples/outage/main.js']);
     expect(stderr).toMatch(OUTAGE);
@@ -128,7 +128,7 @@ describe('the example outage', () => {
   });
 });
 
-describe('the example crash', () => {
+describe.concurrent('the example crash', () => {
   it('delivers the runs of all calls that had returned before kill -9, after a restart', async () => {
     const { code, stdout, stderr } = await runNode(['examples/crash/main.js']);
     expect([code, stderr]).toEqual([0, '']);
@@ -143,7 +143,7 @@ describe('the example crash', () => {
   });
 });
 
-describe('the example two-destinations', () => {
+describe.concurrent('the example two-destinations', () => {
   it('delivers to one tenant while the service of the other is down, and to that one when it is back', async () => {
     const { code, stdout, stderr } = await runNode(['examples/two-destinations/tenants.js']);
     expect(stderr).toMatch(OUTAGE);
