@@ -5,33 +5,35 @@ import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 import { fileOf, folderOf, layOutPrograms, programs, shells } from './documentation.ts';
 import { manifest } from './repository.ts';
-import { commandsOf, masked } from './snippets.ts';
+import { commandsOf, masked, type Snippet } from './snippets.ts';
 
-describe('the snippet', () => {
-  const folder = temporaryFolder();
+const folder = temporaryFolder();
+beforeAll(() => layOutPrograms(folder.path));
+afterAll(folder.remove);
+
+const printing = shells.filter(({ prints }) => prints !== undefined);
+const places = new Set([...programs, ...printing].map(folderOf));
+
+// Snippets of a page run in order, with a receiver of their own: programs that follow each other share a folder on disk.
+describe.concurrent.each([...places])('of the page %s, the snippet', (page) => {
   let receiver: Receiver;
-
   beforeAll(async () => {
-    receiver = await createReceiver({ port: 0 });
-    await layOutPrograms(folder.path);
+    receiver = await createReceiver();
   });
+  afterAll(() => receiver.close());
+  const ofPage = (snippets: readonly Snippet[]) =>
+    snippets.filter((snippet) => folderOf(snippet) === page).map((snippet) => [snippet.place, snippet] as const);
 
-  afterAll(async () => {
-    await receiver?.close();
-    folder.remove();
-  });
-
-  it.each(programs.map((program) => [program.place, program] as const))('%s runs', async (_, program) => {
+  it.sequential.each(ofPage(programs))('%s runs', async (_, program) => {
     const path = fileOf(program);
     const output = await run([path.base], join(folder.path, path.dir), receiver.url);
     if (program.prints !== undefined) expect(masked(output)).toEqual(masked(program.prints));
   });
 
-  const printing = shells.filter(({ prints }) => prints !== undefined);
-  it.each(printing.map((shell) => [shell.place, shell] as const))('%s prints what the page shows', async (_, shell) => {
+  it.sequential.each(ofPage(printing))('%s prints what the page shows', async (_, shell) => {
     let output = '';
     for (const command of commandsOf(shell.code)) {
-      output += await run(argumentsOf(command), join(folder.path, folderOf(shell)), receiver.url);
+      output += await run(argumentsOf(command), join(folder.path, page), receiver.url);
     }
     expect(masked(output)).toEqual(masked(shell.prints ?? ''));
   });
