@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 /**
  * Installs the packages that the lockfile of a folder names, where that has not been done since it changed. No script of
@@ -8,14 +9,11 @@ import { fileURLToPath } from 'node:url';
  *
  * @param {URL} folder with a slash at its end
  */
-export function installLocked(folder) {
+export async function installLocked(folder) {
   const wanted = readFileSync(new URL('package-lock.json', folder), 'utf8');
   const installed = new URL('node_modules/.installed-lock.json', folder);
   if (existsSync(installed) && readFileSync(installed, 'utf8') === wanted) return;
-  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: fileURLToPath(folder),
-    stdio: ['ignore', 'inherit', 'inherit'],
-    shell: process.platform === 'win32',
-  });
+  const args = ['ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  await promisify(execFile)('npm', args, { cwd: fileURLToPath(folder), shell: process.platform === 'win32' });
   writeFileSync(installed, wanted);
 }

@@ -8,9 +8,15 @@ import { nodeBinary } from './node-binary.mjs';
 
 const peers = new URL('../test/peers/', import.meta.url);
 
-for (const entry of readdirSync(peers, { withFileTypes: true })) {
-  const folder = new URL(`${entry.name}/`, peers);
-  if (entry.isDirectory() && existsSync(new URL('package-lock.json', folder))) installLocked(folder);
-}
+const folders = readdirSync(peers, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => new URL(`${name}/`, peers))
+  .filter((folder) => existsSync(new URL('package-lock.json', folder)));
+
+// npm keeps one core busy for a part of the time only.
+const install = async () => {
+  for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) await installLocked(folder);
+};
+await Promise.all([install(), install()]);
 
 if (Number.parseInt(process.versions.node, 10) < 22) nodeBinary('22');

@@ -14,7 +14,7 @@ const given = process.argv.slice(2);
 const tests = given.filter((file) => file.endsWith('.test.ts'));
 const files = given.filter((file) => !tests.includes(file));
 
-installLocked(folder);
+await installLocked(folder);
 const stryker = fileURLToPath(new URL('node_modules/@stryker-mutator/core/bin/stryker.js', folder));
 const mutate = files.length === 0 ? [] : ['--mutate', files.join()];
 const config = join(root, 'test', 'mutants', 'stryker.config.mjs');
