@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
@@ -53,17 +53,18 @@ export async function run(
  * The frames of the package itself, of what it calls to call a function, and of Node where an AsyncLocalStorage is in use:
  * a wrapper stands below its function in every stack, and no script can take itself out of one.
  */
-function framesOf(folder: string): RegExp {
-  return new RegExp(
-    `^ +at .*(/${basename(folder)}/|Reflect\\.apply \\(|AsyncLocalStorage\\.run \\(|process\\.callbackTrampoline \\().*\\n`,
-    'gm',
-  );
-}
+const OWN_FRAMES = new RegExp(
+  `^ +at .*(${pathToFileURL(join(root, 'dist')).href}/|Reflect\\.apply \\(|AsyncLocalStorage\\.run \\(|process\\.callbackTrampoline \\().*\\n`,
+  'gm',
+);
 
-/** Runs one of the programs next to this file, which writes its runs to a file. */
-export async function runProgram(folder: string, name: string, args: readonly string[]): Promise<Program> {
-  const runsFile = join(folder, `${[name, ...args].join('-').replaceAll(/\W/g, '-')}.json`);
+/** Runs one of the programs next to this file, which writes its runs to a file. It imports the built package. */
+export async function runProgram(name: string, args: readonly string[]): Promise<Program> {
+  const folder = temporaryFolder();
+  const runsFile = join(folder.path, 'runs.json');
   const program = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-  const ended = await run(program, args, { RUNSPAN_BUILT: folder, RUNS_FILE: runsFile }, framesOf(folder));
-  return { ...ended, runs: JSON.parse(readFileSync(runsFile, 'utf8')) };
+  const ended = await run(program, args, { RUNS_FILE: runsFile }, OWN_FRAMES);
+  const runs = JSON.parse(readFileSync(runsFile, 'utf8'));
+  folder.remove();
+  return { ...ended, runs };
 }

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { gate } from '../support/gate.ts';
-import { built, type Program, runProgram } from './built.ts';
+import { type Program, runProgram } from './built.ts';
 import { record } from './recorder.ts';
 
 /** A thenable that starts nothing before its `then` is called, as a query builder is one. */
@@ -308,8 +308,6 @@ describe('a native promise with a `then` of its own', () => {
 });
 
 describe('a program ends as without tracing after', () => {
-  const folder = built('test/instrument/programs/tsconfig.json');
-
   test.each<[string, number, string, RegExp, string | undefined]>([
     ['a rejection that nobody handles', 1, '', /TypeError: lost/, 'TypeError: lost'],
     ['a rejection that is counted', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
@@ -329,7 +327,7 @@ describe('a program ends as without tracing after', () => {
     ['an exit code that is set inside', 9, '', /^$/, undefined],
     ['a promise that never settles', 0, '', /^$/, undefined],
   ])('%s', async (way, code, stdout, stderr, error) => {
-    const both = ['bare', 'traced'].map((mode) => runProgram(folder(), 'ends', [mode, way]));
+    const both = ['bare', 'traced'].map((mode) => runProgram('ends', [mode, way]));
     const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
     expect(bare).toEqual({ code, signal: null, stdout, stderr: expect.stringMatching(stderr) });
     expect(withoutPlace(traced)).toEqual(withoutPlace(bare));

@@ -1,7 +1,7 @@
 // The same programs, bare and traced, in processes of their own: what comes in pieces is consumed in the same way.
 import { describe, expect, test } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
-import { built, type Program, runProgram } from './built.ts';
+import { type Program, runProgram } from './built.ts';
 
 const cancelled = { end_reason: 'cancelled' };
 
@@ -12,8 +12,6 @@ type Told = { chunks?: unknown; error?: RegExp; metadata?: object; open?: true }
 const readInside = Number.parseInt(process.versions.node, 10) >= 26;
 
 describe('a program does the same with', () => {
-  const folder = built('test/instrument/programs/tsconfig.json');
-
   test.each<[string, Told]>([
     ['a web stream that nobody reads', { open: true }],
     ['a web stream that is left and read on', { chunks: ['a', 'b', 'c'] }],
@@ -46,7 +44,7 @@ describe('a program does the same with', () => {
     ['an async iterable', { chunks: [1, 2] }],
     ['an async iterable that nobody reads', { open: true }],
   ])('%s', async (way, told) => {
-    const runs = await compared(folder(), way, /nobody (who )?h(ears|andles)/.test(way) ? 1 : 0);
+    const runs = await compared(way, /nobody (who )?h(ears|andles)/.test(way) ? 1 : 0);
     expect(runs).toHaveLength(1);
     const [run] = runs;
     expect('end_time' in (run ?? {})).toBe(told.open === undefined);
@@ -58,15 +56,15 @@ describe('a program does the same with', () => {
   });
 
   test.each(['collections', 'an async iterable as an argument'])('%s', async (way) => {
-    const runs = await compared(folder(), way, 0);
+    const runs = await compared(way, 0);
     expect(runs.every((run) => 'end_time' in run && run.error === undefined)).toBe(true);
     expect(runs.length).toBeGreaterThan(0);
   });
 });
 
 /** The runs of the traced program, which has done the same as the bare one. */
-async function compared(folder: string, way: string, code: number): Promise<RunRecord[]> {
-  const both = ['bare', 'traced'].map((mode) => runProgram(folder, 'sequences', [mode, way]));
+async function compared(way: string, code: number): Promise<RunRecord[]> {
+  const both = ['bare', 'traced'].map((mode) => runProgram('sequences', [mode, way]));
   const [{ runs: none, ...bare }, { runs, ...traced }] = (await Promise.all(both)) as [Program, Program];
   expect(bare.code).toBe(code);
   if (code === 0) expect(bare.stdout).toMatch(/^end of the program$/m);

@@ -5,7 +5,7 @@ import { enteredContext } from '../../src/run/context.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
 import { told } from '../support/told.ts';
-import { built, runProgram } from './built.ts';
+import { runProgram } from './built.ts';
 import { record, treeOf } from './recorder.ts';
 
 describe('a synchronous function', () => {
@@ -273,8 +273,6 @@ describe('wrong use is one line and the argument back:', () => {
 });
 
 describe('with tracing off', () => {
-  const folder = built('test/instrument/programs/tsconfig.json');
-
   test('the function is called directly and its result left alone', () => {
     const promise = Promise.resolve(1);
     expect(traceable(() => promise)()).toBe(promise);
@@ -285,7 +283,7 @@ describe('with tracing off', () => {
   });
 
   test('AsyncLocalStorage is never entered, in a process of its own', async () => {
-    expect(await runProgram(folder(), 'off', ['off'])).toEqual({
+    expect(await runProgram('off', ['off'])).toEqual({
       code: 0,
       signal: null,
       stdout: 'never entered plain promises\n',
@@ -295,7 +293,7 @@ describe('with tracing off', () => {
   });
 
   test('and with tracing on the same program enters it', async () => {
-    const ended = await runProgram(folder(), 'off', ['on']);
+    const ended = await runProgram('off', ['on']);
     expect(ended.stdout).toMatch(/^entered /);
     expect(ended.runs.map((run) => run.name)).toEqual(['anonymous', 'anonymous', 'anonymous', 'anonymous', 'by hand']);
   });

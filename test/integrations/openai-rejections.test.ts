@@ -1,17 +1,16 @@
 // Whether a rejection is handled is told by the process, so this has processes of its own.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { built, run } from '../instrument/built.ts';
+import { run } from '../instrument/built.ts';
 
 const program = fileURLToPath(new URL('./programs/rejections.mjs', import.meta.url));
-const folder = built('test/instrument/programs/tsconfig.json');
 
 const failed = (status: number): string => `${status} asked to fail with ${status}`;
 const between = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, at) => from + at);
 
 describe('a failed call', () => {
   test('has as many unhandled rejections with a wrapped client as with a bare one', async () => {
-    const both = ['bare', 'traced'].map((mode) => run(program, [mode], { RUNSPAN_BUILT: folder() }));
+    const both = ['bare', 'traced'].map((mode) => run(program, [mode]));
     const [bare, traced] = await Promise.all(both);
     const linesOf = (stdout = '') => stdout.trimEnd().split('\n').sort();
     const runs = linesOf(traced?.stdout).filter((line) => line.startsWith('run '));

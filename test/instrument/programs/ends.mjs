@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 
 const [mode, way] = process.argv.slice(2);
-const { traceable } = await import(`${process.env.RUNSPAN_BUILT}/index.js`);
-const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+const { traceable } = await import('runspan');
+const { recordRuns } = await import('runspan/testing');
 
 const recorder = recordRuns();
 process.on('exit', () => writeFileSync(process.env.RUNS_FILE, JSON.stringify(recorder.runs)));

@@ -12,8 +12,8 @@ for (const method of ['run', 'enterWith']) {
   };
 }
 
-const { startRun, traceable, withRun } = await import(`${process.env.RUNSPAN_BUILT}/index.js`);
-const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+const { startRun, traceable, withRun } = await import('runspan');
+const { recordRuns } = await import('runspan/testing');
 const recorder = process.argv[2] === 'on' ? recordRuns() : undefined;
 
 traceable((a) => a)(1);

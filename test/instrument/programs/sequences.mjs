@@ -6,8 +6,8 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 
 const [mode, way] = process.argv.slice(2);
-const { traceable } = await import(`${process.env.RUNSPAN_BUILT}/index.js`);
-const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+const { traceable } = await import('runspan');
+const { recordRuns } = await import('runspan/testing');
 
 const recorder = recordRuns();
 process.on('exit', () => writeFileSync(process.env.RUNS_FILE, JSON.stringify(recorder.runs)));

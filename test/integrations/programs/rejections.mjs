@@ -4,8 +4,8 @@
 import { startLocalModel } from '../../../examples/local-model/server.js';
 
 const { default: OpenAI } = await import(process.env.OPENAI_PACKAGE ?? 'openai');
-const { wrapOpenAI } = await import(`${process.env.RUNSPAN_BUILT}/openai.js`);
-const { recordRuns } = await import(`${process.env.RUNSPAN_BUILT}/testing.js`);
+const { wrapOpenAI } = await import('runspan/openai');
+const { recordRuns } = await import('runspan/testing');
 
 const model = await startLocalModel();
 const recorder = recordRuns();
