@@ -6,10 +6,11 @@ export default defineConfig({
   test: {
     include: ['test/browser/**/*.test.ts'],
     globalSetup: ['test/browser/browser-server.ts'],
-    fileParallelism: false,
+    // By default one core stays idle, which of two is half of them.
+    maxWorkers: '100%',
     // What is waited for is done by other processes, which have no more than their share of the machine.
     expect: { poll: { timeout: 10_000 } },
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
   },
 });
