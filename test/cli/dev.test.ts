@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { version } from '../../src/base/env.ts';
 import { usage } from '../../src/cli/arguments.ts';
 import { environmentFor } from '../../src/cli/dev.ts';
@@ -217,9 +217,14 @@ describe.concurrent('runspan dev by itself', () => {
 });
 
 describe.concurrent('the runs of runspan dev', () => {
+  const folders: ReturnType<typeof temporaryFolder>[] = [];
+  // A hook of a test would run at the end of any test that runs beside it.
+  afterAll(() => {
+    for (const folder of folders) folder.remove();
+  });
   const kept = (): { file: string; env: Record<string, string> } => {
     const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
+    folders.push(folder);
     const file = join(folder.path, 'deep', 'runs.db');
     return { file, env: { RUNSPAN_STORE: file } };
   };

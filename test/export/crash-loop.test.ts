@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
@@ -36,38 +36,41 @@ const PROGRAM = `
 `;
 
 describe.concurrent('a crash loop while the service is away', () => {
-  it.each<[string, Reply]>([
+  it.for<[string, Reply]>([
     ['hangs', 'hold'],
     ['answers 503', { status: 503 }],
-  ])('loses no run kept on disk when the service %s and ten processes are killed', async (_, trouble) => {
-    const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
-    let reply: Reply = trouble;
-    const accepted: Received[] = [];
-    const server = await ingestServer((request) => {
-      if (reply !== trouble) accepted.push(request);
-      return reply;
-    });
-    onTestFinished(() => server.close());
-    const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_SPOOL_DIR: folder.path };
+  ])(
+    'loses no run kept on disk when the service %s and ten processes are killed',
+    async ([, trouble], { onTestFinished }) => {
+      const folder = temporaryFolder();
+      onTestFinished(() => folder.remove());
+      let reply: Reply = trouble;
+      const accepted: Received[] = [];
+      const server = await ingestServer((request) => {
+        if (reply !== trouble) accepted.push(request);
+        return reply;
+      });
+      onTestFinished(() => server.close());
+      const env = { RUNSPAN_ENDPOINT: server.url, RUNSPAN_SPOOL_DIR: folder.path };
 
-    const kept: string[] = [];
-    for (let index = 0; index < PROCESSES; index++) {
-      const durability = index % 2 === 0 ? 'write-ahead' : 'spill';
-      const args = [durability, `process ${index}`, index === 0 ? 'no' : 'yes'];
-      const { child, printed, ended } = startNode([...moduleText(PROGRAM), '--', ...args], env);
-      kept.push(...JSON.parse((await printed(/^kept (.*)\.$/m))[1] as string));
-      child.kill(index % 4 < 2 ? 'SIGKILL' : 'SIGTERM');
-      expect((await ended).code).toBeNull();
-      // Another process takes over the runs of a dead one 10 seconds after its last heartbeat.
-      silenceOwners(folder.path, 30_000);
-    }
-    expect(kept).toHaveLength(5 * 6 + 5 * 5);
+      const kept: string[] = [];
+      for (let index = 0; index < PROCESSES; index++) {
+        const durability = index % 2 === 0 ? 'write-ahead' : 'spill';
+        const args = [durability, `process ${index}`, index === 0 ? 'no' : 'yes'];
+        const { child, printed, ended } = startNode([...moduleText(PROGRAM), '--', ...args], env);
+        kept.push(...JSON.parse((await printed(/^kept (.*)\.$/m))[1] as string));
+        child.kill(index % 4 < 2 ? 'SIGKILL' : 'SIGTERM');
+        expect((await ended).code).toBeNull();
+        // Another process takes over the runs of a dead one 10 seconds after its last heartbeat.
+        silenceOwners(folder.path, 30_000);
+      }
+      expect(kept).toHaveLength(5 * 6 + 5 * 5);
 
-    reply = { status: 202 };
-    const { code } = await runRunspan(['spool', 'send'], env);
-    const arrived = new Set(accepted.flatMap(runNames));
-    expect(kept.filter((name) => !arrived.has(name))).toEqual([]);
-    expect(code).toBe(0);
-  });
+      reply = { status: 202 };
+      const { code } = await runRunspan(['spool', 'send'], env);
+      const arrived = new Set(accepted.flatMap(runNames));
+      expect(kept.filter((name) => !arrived.has(name))).toEqual([]);
+      expect(code).toBe(0);
+    },
+  );
 });
