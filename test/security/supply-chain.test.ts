@@ -51,7 +51,7 @@ describe('what is installed with the package', () => {
     const calls = filesUnder('scripts', '.mjs').flatMap(
       (file) => read(`scripts/${file}`).match(/'npm', \['(?:ci|install)'.*/g) ?? [],
     );
-    expect(calls.length).toBeGreaterThan(1);
+    expect(calls).not.toEqual([]);
     for (const installing of calls) expect(installing).toContain("'--ignore-scripts'");
   });
 
