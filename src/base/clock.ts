@@ -1,4 +1,4 @@
-// These are the original functions, because the tests of an application may install fake timers.
+// The clock functions are captured at load time, so that fake timers in the tests of an application have no effect.
 /** Returns the wall clock in milliseconds since 1970. */
 export const wallNowMs: () => number = Date.now;
 /** Returns milliseconds since an arbitrary moment. Changes of the wall clock have no effect. */

@@ -5,20 +5,24 @@ import { visible } from './text.ts';
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * The destination of log lines. A level selects the lines that are written to standard error. A function is called with
- * each line instead. Errors that the function throws are ignored.
+ * The destination of log lines. If a level is set, the lines of this level and of more severe levels are written to
+ * standard error. If a function is set, the function is called with every line, and nothing is written to standard
+ * error. Errors that the function throws are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Maximum number of places that log a warning. `warnOnce` ignores further places, so a loop cannot flood the log. */
+/**
+ * Maximum number of `place` keys for which `warnOnce` logs a warning. Later keys are ignored, so that keys that a loop
+ * creates cannot flood the log.
+ */
 const PLACES_MAX = 1_000;
 
-/** Maximum number of concealed values. The oldest value is removed first. */
+/** Maximum number of values to redact. Beyond this number, the oldest value is no longer redacted. */
 const CONCEALED_MAX = 1_000;
 
-/** A shorter value is not concealed, because other words of a log line may contain the same characters. */
+/** Values with fewer characters are not redacted, because other words of a log line may contain the same characters. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
 const concealed = new Set<string>();
@@ -35,7 +39,10 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /** Sets the function that calls the log function or the console. Used to turn tracing off during the call. */
+  /**
+   * Sets the wrapper through which each log line is passed to the log function or the console. The wrapper turns
+   * tracing off while the log function or the console runs.
+   */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },

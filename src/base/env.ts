@@ -1,4 +1,4 @@
-/** The version of the package. A test compares it with package.json. */
+/** The version of the package. A test checks that this version equals the version in `package.json`. */
 export const version = '0.1.0';
 
 /** The environment variables that the package reads. `docs/configuration.md` describes each variable. */

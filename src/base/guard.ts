@@ -3,8 +3,8 @@ import { types } from './node.ts';
 import { messageOf } from './text.ts';
 
 /**
- * Calls `work` and returns the result. If `work` throws, logs the error once per place and returns undefined, so that
- * an error in tracing code or in a tracing callback does not reach the application.
+ * Calls `work` and returns the result. If `work` throws, logs only the first error of each `place` and returns
+ * undefined, so that an error in tracing code or in a tracing callback does not reach the application.
  */
 export function guard<Result>(place: string, work: () => Result): Result | undefined {
   try {
@@ -15,7 +15,10 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   }
 }
 
-/** Logs a tracing error once per place. Used in a `catch` block where a closure for `guard` would be too slow. */
+/**
+ * Logs only the first tracing error of each `place`. Used in a `catch` block where a closure for `guard` would be too
+ * slow.
+ */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }

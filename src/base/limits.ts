@@ -18,19 +18,26 @@ export interface Limits {
   queueRuns: number;
   /** Maximum bytes of undelivered runs, at one byte per character of text. At the limit, new traces are refused. */
   queueBytes: number;
-  /** Maximum nesting depth of one payload. A marker replaces deeper values. */
+  /** Maximum nesting depth of one payload. A marker replaces each deeper value. */
   payloadDepth: number;
-  /** Maximum number of items per array and of keys per object. A marker replaces further items and keys. */
+  /**
+   * Maximum number of items per array and of keys per object. One marker replaces all items or keys beyond this number.
+   */
   payloadWidth: number;
-  /** Maximum number of values in one payload. A marker replaces further values. */
+  /** Maximum number of values in one payload. A marker replaces the values beyond this number. */
   payloadNodes: number;
-  /** Maximum characters of text in one payload. A marker replaces the middle of a longer text. */
+  /**
+   * Maximum characters of text in one payload. A marker replaces the middle of a text that would exceed this number.
+   */
   payloadBytes: number;
-  /** Maximum total bytes of the attachments of one run. An attachment beyond the limit is left out and logged. */
+  /**
+   * Maximum total bytes of the attachments of one run. An attachment that would exceed this total is left out, and a
+   * warning is logged.
+   */
   attachmentBytes: number;
   /**
-   * Maximum number of open runs. Beyond the limit, the oldest open run is sent as incomplete. If the run ends later,
-   * its end is sent too.
+   * Maximum number of open runs. When the number of open runs exceeds this limit, the oldest open run is sent as
+   * incomplete. If the run ends later, its end is sent too.
    */
   openRuns: number;
   /** Age in milliseconds at which an open run is sent as incomplete. If the run ends later, its end is sent too. */
@@ -45,13 +52,16 @@ export interface Limits {
   retryDelayMs: number;
   /** Maximum back-off in milliseconds. */
   retryDelayMaxMs: number;
-  /** Age in milliseconds at which an undelivered run is dropped. Pauses that the service requested are not counted. */
+  /**
+   * Age in milliseconds at which an undelivered run is dropped if `durability` is `memory`. Pauses that the service
+   * requested do not count towards the age.
+   */
   ageMs: number;
   /** Milliseconds of an outage after which waiting runs are written to disk. Not used if `durability` is `memory`. */
   spillAfterMs: number;
   /** Maximum bytes on disk per process. At the limit, runs stay in memory. */
   spoolBytes: number;
-  /** Age in milliseconds at which a run on disk is dropped. */
+  /** Age in milliseconds at which an undelivered run is dropped if `durability` is not `memory`. */
   spoolAgeMs: number;
   /** Maximum number of concurrent runs in simple ingestion. */
   simpleInFlight: number;
@@ -92,5 +102,7 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** The longest delay of a timer in milliseconds. `setTimeout` fires immediately if the delay is longer. */
+/**
+ * The longest delay of a timer in milliseconds. With a longer delay than this maximum, `setTimeout` fires immediately.
+ */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

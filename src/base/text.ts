@@ -83,7 +83,10 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value in a message. A string is truncated. For an object, returns only the kind, never the content. */
+/**
+ * Returns a description of a value for use in a message. A string is truncated. An object is described only by its
+ * kind, never by its content.
+ */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';

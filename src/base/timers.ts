@@ -16,8 +16,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 }
 
 /**
- * Calls a function outside any async context. Delivery often starts during a call of the application. If delivery kept
- * the async context of that call, delivery would be traced and would keep the data of the call in memory.
+ * Calls a function outside any async context. Delivery often starts while the application calls the library. If
+ * delivery kept the async context of that call, delivery would be traced and would keep the data of the call in memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);

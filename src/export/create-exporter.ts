@@ -14,7 +14,7 @@ import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 
-/** Clocks, random numbers, delays and the file system. Tests replace these functions. */
+/** The clocks, random numbers, delays and file system that an exporter uses. Tests replace these functions. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
@@ -61,8 +61,8 @@ export function exporterFor(
 }
 
 /**
- * Gives an exporter the API key of later settings. Does nothing if the later settings are for another endpoint or
- * workspace. Runs that wait because the service rejected the old key are sent again immediately.
+ * Passes the API key of new settings to an existing exporter. Does nothing if the new settings name another endpoint or
+ * workspace than the exporter uses. Runs that wait because the service rejected the old key are sent again immediately.
  */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
@@ -74,7 +74,10 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/** Returns the destination of runs. An API key that a function returns is left out, because the key may change. */
+/**
+ * Returns the destination of runs. An API key that a function returns is not part of the destination, because the key
+ * may change.
+ */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
@@ -84,7 +87,7 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** A program that ends before this delay does not load undici. */
+/** Delay before undici is loaded. If the program ends earlier, undici is not loaded. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;

@@ -11,10 +11,10 @@ import { Settling } from './settling.ts';
 import type { Spill } from './spill.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** Minimum interval at which a waiting flush ends the back-offs of failed batches. */
+/** While a flush waits, failed batches are retried before their back-off ends, at most once per this interval. */
 const END_BACK_OFFS_EVERY_MS = 500;
 
-/** No new batch is formed while this number of runs waits for a retry. */
+/** Outside an outage, no new batch is formed while at least this many runs wait for a retry. */
 const RETRIED_RUNS_MAX = 1_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -36,17 +36,17 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** An array, because a Set would delay the garbage collection of sent batches. */
+  /** The batches in flight are kept in an array, because a Set would delay the garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
-  /** Age in milliseconds at which the start of a run is sent. */
+  /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
   #stopped = (): void => {};
-  /** Number of waiting calls of `flush` and `ready`. Records are sent without delay while a call waits. */
+  /** Number of waiting calls of `flush` and `ready`. While a call waits, records are sent without delay. */
   waiters = 0;
   /** Time at which ended runs are sent even if the runs do not fill a batch. */
   #lingerUntilMs = NEVER;
   #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether no batch may be sent, because the service is unavailable or `limits.requestsInFlight` is reached. */
+  /** Whether sending is blocked, because the service is unavailable or `limits.requestsInFlight` is reached. */
   #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
@@ -70,7 +70,7 @@ export class DeliveryLoop {
     return this.#inFlight.length + this.#states.queue.retries.length > 0;
   }
 
-  /** Monotonic time at which the oldest undelivered record in memory was recorded. */
+  /** Monotonic time at which the oldest undelivered record in memory was queued. */
   get oldestAtMs(): number | undefined {
     const { firstStart, firstReady, retries } = this.#states.queue;
     let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
@@ -80,7 +80,7 @@ export class DeliveryLoop {
     return oldestMs === NEVER ? undefined : oldestMs;
   }
 
-  /** Runs that wait in the queue or are in a batch. */
+  /** The runs that wait in the queue or are in a batch. */
   get unsettled(): Delivery[] {
     const inFlight = this.#inFlight.flatMap(({ items }) => items.map(({ delivery }) => delivery));
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
@@ -105,9 +105,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Sends all queued records. Resolves to true when each record is settled. Resolves to false after `limitMs`, if the
-   * service asks for a pause that ends after `limitMs`, or if the service refuses two probes for the same reason. Keeps
-   * the process alive.
+   * Sends all queued records. Resolves to true when each record created before the call is settled. Resolves to false
+   * when `limitMs` has passed. Resolves to false earlier if the service asks for a pause that ends after `limitMs` or
+   * refuses two probes for the same reason. Keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -211,7 +211,7 @@ export class DeliveryLoop {
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
-  /** Called while a flush waits. Ends back-offs, at most once in 500 ms. */
+  /** Called while a flush waits. Ends the back-offs of failed batches, at most once in 500 ms. */
   #endBackOffs(nowMs: number): void {
     if (nowMs < this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS) return;
     this.#backOffsEndedAtMs = nowMs;

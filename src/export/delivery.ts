@@ -18,8 +18,10 @@ import type { Segment } from './spool/spool.ts';
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch, which is in flight or waits for a retry.
- * - `incomplete`: an open run that is sent without waiting for its end, because a limit of open runs was reached.
- * - `held`: the run has ended while its post is in a batch. The patch waits until the post is settled.
+ * - `incomplete`: an open run that is sent before its end, because `limits.openRuns` or `limits.openRunAgeMs` was
+ *   reached.
+ * - `held`: the run has ended, but its post is still in a batch. The patch with the end waits until the post is
+ *   accepted.
  * - `kept`: the start of an open run was left on disk when the exporter closed.
  * - A run can be dropped in every stage.
  */
@@ -35,31 +37,35 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/** The segment of a run that was read from disk. The file stays until all runs of the segment are settled. */
+/** The segment from which a run was read. The segment stays on disk until all of its runs are settled. */
 export interface Ticket {
   readonly segment: Segment;
-  /** Whether the segment contains undelivered runs, so that the file stays for the next process. */
+  /** Whether the segment contains undelivered runs and is therefore kept on disk for the next process. */
   isKept: boolean;
-  /** Called when a run is delivered. Returns true if a later segment may contain the end of the run. */
+  /** Called when a run of the segment is delivered. Returns true if a later segment may contain the end of the run. */
   awaitsEnd(run: EncodedRun): boolean;
   dropped(run: EncodedRun): void;
   settled(run: EncodedRun): void;
 }
 
 /**
- * A run from its start until its delivery or drop. `Delivery`, `Item` and `Batch` are classes, because V8 may allocate
- * object literals in the old generation. Payloads would then stay in memory until the next full garbage collection.
+ * The delivery state of a run, from its start until the run is delivered or dropped. `Delivery`, `Item` and `Batch` are
+ * classes, because V8 may allocate object literals in the old generation, where payloads stay in memory until the next
+ * full garbage collection.
  */
 export class Delivery {
   readonly run: EncodedRun;
-  /** Monotonic time of the start. */
+  /** Monotonic time at which the run started. */
   readonly startedAtMs: number;
-  /** Monotonic time at which the current record was recorded. */
+  /** Monotonic time at which the undelivered record of the run was queued. */
   queuedAtMs: number;
-  /** `queuedAtMs` without the time of pauses (`SendGate.activeAt`). The age limit applies to this time. */
+  /**
+   * `queuedAtMs` in active time, which does not advance during pauses (`SendGate.activeAt`). The age limit of an
+   * undelivered run counts from `activeAtMs`.
+   */
   activeAtMs: number;
   stage: Stage = 'started';
-  /** Whether the service has accepted the post. The next record is then a patch. */
+  /** Whether the service has accepted the post of the run, so that the next record is a patch. */
   isPosted = false;
   /** End time of a run that was sent as incomplete. */
   incompleteAt: string | undefined;
@@ -68,15 +74,15 @@ export class Delivery {
   /** The metadata whose size is `metadataBytes`. Avoids measuring unchanged metadata again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** Flush groups that wait for the post and for the patch. */
+  /** Flush groups in which the post and the patch of the run are counted until the record is settled. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
-  /** Segments that contain the start and the end if `durability` is `write-ahead`. */
+  /** If `durability` is `write-ahead`, the segments on disk that contain the start and the end of the run. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
   /** Set if the run was read from disk. */
   readonly ticket: Ticket | undefined;
-  /** Neighbours in the list of open runs. */
+  /** Neighbours of the run in the list of open runs. */
   older: Delivery | undefined;
   newer: Delivery | undefined;
 
@@ -89,10 +95,13 @@ export class Delivery {
   }
 }
 
-/** The post or the patch of a run in a batch. Later changes of the run do not change the item. */
+/**
+ * One entry of a batch: the post or the patch of a run. The item keeps the payloads that the run had when the batch was
+ * formed.
+ */
 export class Item {
   readonly delivery: Delivery;
-  /** If simple ingestion has sent the post but not the end, `post` becomes `patch`. */
+  /** When simple ingestion has sent the post but not the end, `op` changes from `post` to `patch`. */
   op: 'post' | 'patch';
   /** Whether the record includes the end of the run. */
   readonly isEnded: boolean;
@@ -104,7 +113,7 @@ export class Item {
   attachments: readonly HeldAttachment[];
   /** Whether simple ingestion has sent the post, which contains the inputs. */
   isPosted = false;
-  /** Content that is left out because the service found the run too large. */
+  /** The content of the run that is left out, because the service found the run too large. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {

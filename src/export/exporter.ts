@@ -102,8 +102,8 @@ export class Exporter implements RunSink {
   }
 
   /**
-   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, or when
-   * the service asks for a pause that ends after the time limit. Never rejects.
+   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, when the
+   * time limit has passed, or when the service asks for a pause that ends after the time limit. Never rejects.
    */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
@@ -152,7 +152,10 @@ export class Exporter implements RunSink {
     this.#replay?.search(false);
   }
 
-  /** Flushes, then writes undelivered runs to disk or drops undelivered runs. Drops later runs. Never rejects. */
+  /**
+   * Flushes, then writes undelivered runs to disk. Drops runs that cannot be written, all undelivered runs if
+   * `durability` is `memory`, and runs recorded later. Never rejects.
+   */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;
@@ -180,7 +183,7 @@ export class Exporter implements RunSink {
     return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
   }
 
-  /** Called when the process exits. Writes undelivered runs to disk, or drops and logs undelivered runs. */
+  /** Called when the process exits. Writes undelivered runs to disk. Drops and logs the runs that cannot be written. */
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();

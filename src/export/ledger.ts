@@ -31,7 +31,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the counters and durations of a ledger that no longer changes. */
+  /** Adds the counters and durations of another ledger, whose exporter was garbage-collected. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -87,7 +87,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Returns the latest error. The timestamps are ISO 8601, so a comparison of text compares times. */
+/** Returns the latest error. The timestamps are in ISO 8601 format, so their string order is their order in time. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -127,7 +127,10 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /** Whether the service has refused exactly one probe of a flush. The second probe is sent 1 s after the first. */
+  /**
+   * Whether exactly one probe was refused during a waiting flush. For such a flush, the second probe is sent 1 s after
+   * the first.
+   */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
@@ -178,7 +181,7 @@ export interface FlushGroup {
 
 class Flush {
   readonly endMs: number;
-  /** Resolves to true when all records are settled, or to false if the flush fails. */
+  /** Resolves to true when all records of the flush are settled, or to false if the flush ends earlier. */
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
   /** Reasons why the service has refused probes during this flush. */

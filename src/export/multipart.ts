@@ -25,8 +25,8 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     --<boundary>--
  *
  * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the
- * bytes. A Blob that cannot be read is left out. Returns a promise if the batch has attachments or is larger than 2
- * MiB.
+ * bytes. A Blob that cannot be read is left out. Returns the chunks directly, or a promise of the chunks if the batch
+ * has attachments or is larger than 2 MiB.
  */
 export function encodeMultipart(
   items: readonly Item[],
@@ -44,7 +44,8 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // The JSON parts are encoded later, because the metadata of a run contains the number of unreadable attachments.
+  // The attachments are read before the JSON parts are encoded, because the metadata of a run contains the number of
+  // unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await new Promise<void>((resolve) => void setSoon(resolve));
   while (!body.addRuns(items));
@@ -87,7 +88,10 @@ class PartBuffer {
     this.#buffer = Buffer.allocUnsafeSlow(capacity);
   }
 
-  /** Encodes runs until 2 MiB are written. Returns true if all runs are encoded. */
+  /**
+   * Encodes runs until about 2 MiB are written, to keep the event loop responsive. Returns true if all runs are
+   * encoded.
+   */
   addRuns(items: readonly Item[]): boolean {
     const sliceEnd = this.#length + SLICE_BYTES;
     while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
@@ -115,9 +119,9 @@ class PartBuffer {
   }
 
   /**
-   * Writes a part. `Content-Length` is first the number of characters, which is correct for ASCII text. After the
-   * write, the number of bytes is known and `Content-Length` is corrected, because counting bytes before the write is
-   * slower. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4).
+   * Writes a part. `Content-Length` is first set to the number of characters, which is the number of bytes for ASCII
+   * text. For other text, `Content-Length` is corrected after the part is written, because counting the bytes
+   * beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -175,8 +179,8 @@ interface AttachmentPart extends Readonly<Attachment> {
 }
 
 /**
- * Reads the attachments of a batch, one Blob after the other. Removes a Blob that cannot be read from its item, for
- * example because its file has changed. Rejects when the signal aborts.
+ * Reads the attachments of a batch, one Blob after the other. If a Blob cannot be read, for example because its file
+ * has changed, removes the Blob from its item. Rejects when the signal aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -237,9 +241,10 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
   }
 }
 
-/** Uses `Blob.prototype.arrayBuffer`, because a subclass may override the method. */
+/** Calls `Blob.prototype.arrayBuffer` directly, because a subclass of Blob may override the method. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // The Blob of a FIFO has the size 0. Reading the FIFO would block a thread until another process writes to the FIFO.
+  // A Blob of size 0 is not read, because its file may be a FIFO. Reading a FIFO blocks a thread until another process
+  // writes to the FIFO.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

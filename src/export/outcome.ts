@@ -25,9 +25,9 @@ export type Outcome =
     }
   /** The service refuses every request until the service or the configuration changes. */
   | { readonly kind: 'misconfigured'; readonly detail: string }
-  /** The service does not support the route. */
+  /** The service does not support the route of the request. */
   | { readonly kind: 'unsupported'; readonly detail: string }
-  /** The batch, or its only run, is too large. */
+  /** The batch, or a run that was sent alone, is too large for the service. */
   | { readonly kind: 'too_large'; readonly detail: string }
   /** At least one run of the batch is malformed or already stored. */
   | { readonly kind: 'invalid'; readonly detail: string }
@@ -36,7 +36,7 @@ export type Outcome =
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/** Statuses that every request receives until the configuration or the service changes. The runs are kept. */
+/** Status codes with which every request fails until the configuration or the service changes. The runs are kept. */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -49,7 +49,7 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [511, 'the network asks for a login'],
 ]);
 
-/** Statuses of a service that does not support the route. */
+/** Status codes of a service that does not support the route of the request. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);

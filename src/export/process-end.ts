@@ -9,7 +9,7 @@ export interface EndingExporter {
   readonly isSettled: boolean;
   /** Delivers runs for at most `timeoutMs`. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
-  /** Writes undelivered runs to disk or drops undelivered runs, synchronously. */
+  /** Synchronously writes undelivered runs to disk. Drops the runs that cannot be written. */
   endProcess(): void;
 }
 
@@ -20,8 +20,9 @@ export interface EndingExporter {
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop was idle for this time since the last flush, the program has continued after `beforeExit`, and the
- * next flush has a new time limit. Idle time does not depend on the load of the machine.
+ * If the event loop was idle for longer than this since the last flush, the program has continued its work after
+ * `beforeExit`, so the next flush has a new time limit. Idle time is measured instead of elapsed time, because idle
+ * time does not depend on the load of the machine.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -61,8 +62,9 @@ const allowances = new Map<EndingExporter, Allowance>();
 
 /**
  * Flushes the exporter when the process is about to exit, for at most `limitMs`. If `handlesSignals` is true, a signal
- * flushes all exporters, and the process then ends by the same signal. Signals that the application listens for are
- * ignored. When the process exits, undelivered runs are written to disk or dropped.
+ * flushes all exporters, and the process then ends by the same signal. If the application listens for a signal, the
+ * library leaves the signal to the application. When the process exits, undelivered runs are written to disk, and runs
+ * that cannot be written are dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {

@@ -26,7 +26,7 @@ export class DeliveryQueue {
   /** Number of open runs whose start waits to be sent. */
   starts = 0;
   readyRuns = 0;
-  /** Bytes of the starts and of the runs in `ready`. */
+  /** Total bytes of the starts that wait to be sent and of the runs in `ready`. */
   bytes = 0;
   /** Number and bytes of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
@@ -64,7 +64,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the first start from the queue. The run stays in the list of open runs. */
+  /** Removes the oldest waiting start from the queue. The run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -97,7 +97,7 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /** Called when an `incomplete` run in `ready` ends, because an ended run can be written to disk. */
+  /** Called when a run in `ready` that was queued as `incomplete` ends. The ended run can be written to disk. */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -118,7 +118,8 @@ export class DeliveryQueue {
 
   /**
    * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The runs
-   * have at most `bytesMax` bytes in total, except for a single larger run. Other runs move to the end of the queue.
+   * have at most `bytesMax` bytes in total, unless the first run is larger and is returned alone. Runs that cannot be
+   * written move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];

@@ -11,10 +11,13 @@ const ROOM_SHARE = 0.125;
 
 const SEARCH_EVERY_MS = 60_000;
 
-/** Delay before the second search. A process that was killed just before the first search counts as dead after 10 s. */
+/**
+ * Delay before the second search for runs of earlier processes. If a process was killed just before the first search,
+ * the process counts as dead only 10 s later, so the first search skips its runs.
+ */
 const SECOND_SEARCH_MS = 11_000;
 
-/** The runs of a segment that this process has spilled, and the flush group that waits for the runs. */
+/** The number of runs in a segment that this process has spilled, and the flush group that waits for the runs. */
 interface Spilled {
   readonly runs: number;
   readonly group: FlushGroup;
@@ -28,7 +31,7 @@ export interface ReplayHooks {
 }
 
 /**
- * Decides when runs are read from disk. An earlier process has left the runs, or this process has spilled the runs.
+ * Decides when runs are read from disk. The runs on disk were left by an earlier process or spilled by this process.
  * Segments are read only while the queue is nearly empty and the service is available.
  */
 export class Replay {
@@ -38,9 +41,15 @@ export class Replay {
   readonly #tickets = new Set<SegmentTicket>();
   /** Segments that this process has spilled and not read yet. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /** Ids of runs of earlier processes whose start is delivered. A later segment may contain the end. */
+  /**
+   * Ids of runs from earlier processes for which only the start is delivered. The end of such a run may be in a later
+   * segment.
+   */
   readonly deliveredStarts: Set<string> = new Set();
-  /** Ids of runs of earlier processes whose start was dropped. A later segment may contain the end. */
+  /**
+   * Ids of runs from earlier processes for which the start was dropped. If the end is in a later segment, the end is
+   * skipped.
+   */
   readonly droppedStarts: Set<string> = new Set();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
@@ -59,7 +68,8 @@ export class Replay {
 
   /**
    * Takes over the runs that earlier processes left for this destination, now and every minute. If `includesOthers` is
-   * true, also logs runs for other destinations and deletes the runs that are too old.
+   * true, also logs a command that delivers the runs left for other destinations, and deletes those older than
+   * `limits.spoolAgeMs`.
    */
   search(includesOthers: boolean): void {
     if (this.#isClosed) return;
@@ -218,7 +228,10 @@ function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]):
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
-/** Returns `count` runs of a damaged segment of this process. The fields of an unknown run are empty. */
+/**
+ * Returns the `count` runs that were lost in a damaged segment of this process. If a lost run cannot be identified, its
+ * fields are empty.
+ */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }

@@ -28,7 +28,7 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the change of the bytes that request bodies use in memory. */
+  /** Called with the difference in bytes when request bodies use more or less memory. */
   readonly heldBytes: (bytes: number) => void;
 }
 

@@ -53,7 +53,7 @@ export interface Service {
   readonly endpoint: URL;
   /** The headers that do not come from a function of the application. */
   readonly headers: Headers;
-  /** `headers`, or a function that also calls the options `apiKey` and `headers`. */
+  /** Equal to `headers`, or a function that adds the results of the functions `apiKey` and `headers` to `headers`. */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
@@ -171,7 +171,8 @@ interface Address {
 /**
  * Reads the endpoint, the API key and the workspace. Options take precedence over RUNSPAN_ variables, and RUNSPAN_
  * variables over LangSmith's variables. RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID are sent only to the origin of
- * RUNSPAN_ENDPOINT. LangSmith's variables apply only if none of the three is set otherwise.
+ * RUNSPAN_ENDPOINT. LangSmith's variables apply only if no option and no RUNSPAN_ variable sets the endpoint, the API
+ * key or the workspace.
  */
 function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
@@ -272,7 +273,10 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** Returns pairs of names and values. If the type of `given` is invalid, returns `given` as the only pair. */
+/**
+ * Returns the given headers as pairs of name and value. If the type of `given` is invalid, returns `given` as the only
+ * pair.
+ */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
@@ -283,8 +287,9 @@ const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
- * Returns the value of a boolean option. If the option is not set, returns the value of the first variable that is set,
- * or `otherwise`. Logs an invalid value. Returns `misread` for a value that is neither true nor false.
+ * Returns the value of a boolean option. If the option is not set, returns the value of the first of `variables` that
+ * is set, or the parameter `otherwise` if no variable is set. Logs an invalid value. Returns `misread` for a value that
+ * is neither true nor false.
  */
 export function flag(
   name: string,

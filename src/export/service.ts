@@ -5,17 +5,20 @@ import type { HttpClient } from '../http/client.ts';
 import { backoffMs, isTransient, probeDelayMs } from '../http/retry.ts';
 import type { BatchSize } from './queue.ts';
 
-/** A limit that a service reports outside of these bounds is replaced with the nearest bound. */
+/** If the service reports a limit outside these bounds, the nearest bound is used. */
 const RUNS = { min: 1, max: 1_000 };
 const BYTES = { min: 64 * 1024, max: 64 * 1024 * 1024 };
 
 /** Runs per batch if neither the service nor the application sets a limit. Larger batches cost less per run. */
 const UNLIMITED_RUNS = 500;
 
-/** Each accepted full batch raises a lowered limit by this factor. A gateway then refuses one in 70 full batches. */
+/**
+ * If a refused batch has lowered the size limit, each accepted full batch raises the limit by this factor. With this
+ * factor, a gateway that limits the size refuses one in 70 full batches.
+ */
 const GROWTH = 1.01;
 
-/** Time limit of the `/info` request. Batches are sent without waiting for its response. */
+/** Time limit of the `/info` request. Batches are sent without waiting for the `/info` response. */
 const TIMEOUT_MS = 2_000;
 
 /** Delay before a failed `/info` request is repeated. */
@@ -27,7 +30,7 @@ export class ServiceInfo {
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
-  /** Infinite until the service refuses a batch as too large. */
+  /** Maximum bytes of a batch after a refusal. Infinite until the service refuses a batch as too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
@@ -45,13 +48,16 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Called when the service refused a batch of this size as too large. Limits later batches to half the size. */
+  /** Called with the size of a batch that the service refused as too large. Limits later batches to half this size. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /** Called when the service accepted a batch. A batch of at least half the limit raises a lowered limit by 1 %. */
+  /**
+   * Called with the size of an accepted batch. If the size limit was lowered, a batch of at least half the limit raises
+   * the limit by 1 %.
+   */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
@@ -59,8 +65,8 @@ export class ServiceInfo {
   }
 
   /**
-   * Whether `/info` reports that multipart ingestion is off. Returns true only once per response, because the sender
-   * tries multipart ingestion again after a delay.
+   * Whether `/info` reports that multipart ingestion is off. Returns true only once per `/info` response, so that the
+   * sender can try multipart ingestion again after a delay.
    */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
@@ -68,7 +74,10 @@ export class ServiceInfo {
     return refuses;
   }
 
-  /** Requests `/info` at the first call. After a failed request, a call one minute later repeats it. Never rejects. */
+  /**
+   * Requests `/info` at the first call. If the request failed, the first call at least one minute later repeats the
+   * request. Never rejects.
+   */
   ask(): Promise<void> {
     if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
     this.#requestAtMs = Number.POSITIVE_INFINITY;
@@ -149,11 +158,11 @@ export class SendGate {
   #requestedProbeAtMs = PAST;
   /** Total time of all pauses, including the rest of the current pause. */
   #pausedMs = 0;
-  /** Number of consecutive refused probes. While the number is above 0, at most one request is in flight. */
+  /** Number of consecutive refused probes. While `refusals` is above 0, at most one request is in flight. */
   refusals = 0;
-  /** Time at which the pause ends. A back-off is not a pause. */
+  /** Time at which the current pause ends. The back-off after a failed request does not count as a pause. */
   pausedUntilMs: number = PAST;
-  /** Time at which the outage began. Infinity if there is no outage. */
+  /** Time at which the current outage began. Infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
@@ -172,7 +181,7 @@ export class SendGate {
     return this.outageSinceMs !== NEVER;
   }
 
-  /** Converts monotonic time to active time. Active time does not advance during a pause. */
+  /** Converts monotonic time to active time, which does not advance during a pause. */
   activeAt(nowMs: number): number {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }

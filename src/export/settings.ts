@@ -24,9 +24,10 @@ export interface ConfigureOptions {
   /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * API key, sent as the `x-api-key` header to the endpoint only. If the string is empty, no key is sent. A function is
-   * called for each request and returns the key or a promise. If the function throws, rejects or returns no key, the
-   * runs are kept and sent later. Calls within the function are not traced. `RUNSPAN_API_KEY`
+   * API key, sent as the `x-api-key` header to the endpoint only. If the key is empty, no `x-api-key` header is sent.
+   * If the option is a function, the function is called for each request and returns the key or a promise of the key.
+   * If the function throws, rejects or returns no key, the runs are kept and sent later. Traced functions that are
+   * called within this function are not recorded. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
   /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
@@ -42,20 +43,24 @@ export interface ConfigureOptions {
    * traces, and each trace is recorded completely or not at all. `RUNSPAN_SAMPLE_RATE` @default 1
    */
   sampleRate?: number;
-  /** Called with the first run of a trace to decide if the trace is recorded. If it returns undefined, `sampleRate` decides. */
+  /**
+   * Called with the first run of a trace to decide if the trace is recorded. If the function returns undefined,
+   * `sampleRate` decides.
+   */
   sampler?: Sampler;
   /** Set to `true` to record no inputs. `RUNSPAN_HIDE_INPUTS` @default false */
   hideInputs?: boolean;
   /** Set to `true` to record no outputs. `RUNSPAN_HIDE_OUTPUTS` @default false */
   hideOutputs?: boolean;
   /**
-   * Rules that mask values in each run, created with `redact`. If the value is invalid, all payloads are hidden.
+   * Rules that mask values in each run, created with `redact`. If this option is invalid, all payloads are hidden.
    *
    * @default masks values under names such as `authorization` and `password`
    */
   redact?: Redaction;
   /**
-   * Allows the API key and headers with credentials to be sent to other hosts over plain HTTP. `RUNSPAN_ALLOW_INSECURE`
+   * Allows the API key and headers that contain credentials to be sent over plain HTTP to hosts other than localhost.
+   * `RUNSPAN_ALLOW_INSECURE`
    * @default false
    */
   allowInsecure?: boolean;
@@ -80,22 +85,23 @@ export interface ConfigureOptions {
    * @default no sync
    */
   syncEveryMs?: number;
-  /** Limits; see `docs/configuration.md`. */
+  /** Limits of queues, batches, payloads, requests and delays; see `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
-   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. A function is called
-   * for each request and returns the headers in one of these forms, or a promise. Headers with credentials are not sent
-   * over plain HTTP to other hosts unless `allowInsecure` is set.
+   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. If the option is a
+   * function, the function is called for each request and returns the headers in one of these forms or a promise of the
+   * headers. Headers that contain credentials are sent over plain HTTP only to localhost, unless `allowInsecure` is
+   * set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
-  /** Called for each dropped run. Errors thrown by the function are logged once and otherwise ignored. */
+  /** Called for each dropped run. Errors thrown by `onDrop` are logged once and otherwise ignored. */
   onDrop?: OnDrop;
   /**
    * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
-   * `limits.exitFlushMs`. The process then ends by the same signal. A second signal ends the process immediately. Has
-   * no effect in worker threads, on Windows, or if the application listens for the signal.
+   * `limits.exitFlushMs`. After the delivery, the process ends by the signal that it received. A second signal ends the
+   * process immediately. Has no effect in worker threads, on Windows, or if the application listens for the signal.
    *
    * @default false
    */
@@ -111,7 +117,7 @@ export interface Settings extends Service {
   readonly durability: Durability;
   readonly spoolDir: string;
   readonly syncEveryMs: number | undefined;
-  /** The destination whose runs on disk are delivered, if this destination differs from the settings. */
+  /** Hash of the destination whose runs on disk are delivered. By default, the destination of these settings. */
   readonly spoolDestination?: string;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
@@ -124,7 +130,7 @@ export interface Settings extends Service {
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const TEXT: Check = ['text', isText];
 const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
-/** Accepts any value, because the option is checked later. */
+/** A check that accepts any value, for options that other functions validate. */
 const LATER: Check = ['valid', () => true];
 
 const DURABILITIES: readonly unknown[] = ['memory', 'spill', 'write-ahead'] satisfies Durability[];
@@ -164,7 +170,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const mistakes: OptionMistake[] = [];
   const copy = isObject(given) ? { ...given } : given;
   const valid = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
-  // Without a prototype, so that no property of a polluted `Object.prototype` is taken as an option.
+  // The object has no prototype, so that no property of a polluted `Object.prototype` is taken as an option.
   const options: Partial<ConfigureOptions> = Object.assign(Object.create(null), valid);
   applyLog(options.log, isForProcess);
   const hiding: Hiding = {};

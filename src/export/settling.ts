@@ -21,7 +21,7 @@ const REPORT_EVERY_MS = 60_000;
 export class Settling {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** A failed run is dropped at this age. Pauses do not count towards the age. */
+  /** Age at which a run is dropped if its delivery has failed. Pauses do not count towards the age. */
   readonly #ageMs: number;
   /** Number of consecutive batches without an accepted run. */
   #refusedBatches = 0;
@@ -78,12 +78,18 @@ export class Settling {
     }
   }
 
-  /** Whether the service may know only the start of a run whose whole record was read from disk. */
+  /**
+   * Whether the item is the post of a run that was read from disk with its end. An earlier process may have delivered
+   * the start.
+   */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
   }
 
-  /** Queues failed runs for a retry. Drops runs that are too old. Splits the batch if a run may cause the failures. */
+  /**
+   * Queues the runs of a failed batch for a retry. Drops runs that are too old. Splits the batch after three failures
+   * that one of its runs may have caused.
+   */
   #retry(batch: Batch, items: readonly Item[], isSuspect: boolean, nowMs: number): void {
     const { gate } = this.#parts;
     const states = this.#states;

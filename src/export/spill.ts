@@ -4,14 +4,16 @@ import type { Replay } from './replay.ts';
 import type { SpooledRecord } from './spool/spool.ts';
 import type { DeliveryStates } from './states.ts';
 
-/** When the queue exceeds the high share of its limits, runs are written to disk until the low share is reached. */
+/** When the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until `LOW_SHARE` is reached. */
 const HIGH_SHARE = 0.5;
 const LOW_SHARE = 0.25;
 
 /** Maximum bytes of one segment. Writing a segment blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/** Minimum interval between two writes during an outage or after a disk error. Prevents one file per run. */
+/**
+ * Minimum interval between two writes during an outage or after a disk error. The interval prevents one file per run.
+ */
 const REST_MS = 1_000;
 
 /**
@@ -39,7 +41,7 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Writes the ended run to disk if `durability` is `write-ahead`. The record of the start is then not needed. */
+  /** Writes the ended run to disk if `durability` is `write-ahead`. The new record replaces the record of the start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -76,8 +78,9 @@ export class Spill {
 
   /**
    * Called when the exporter closes. Writes undelivered runs to disk, the oldest first, and returns the runs that could
-   * not be written. If runs exceed 1 MiB or the disk has no room for the runs, each half is tried. If the disk has no
-   * room for a single run, only runs of at most half its size are tried afterwards.
+   * not be written. If runs exceed 1 MiB in total or cannot be written together, the runs are split into halves, and
+   * each half is written separately. After a single run could not be written, all remaining runs larger than half of
+   * that run are skipped.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

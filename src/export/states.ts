@@ -14,16 +14,22 @@ import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCo
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Child runs and ends of runs are accepted up to this multiple of the queue's limits. */
+/** Child runs and the payloads of run ends are accepted up to this multiple of the limits of the queue. */
 const ACCEPTED_SHARE = 1.25;
 
-/** Maximum UTF-8 bytes of one UTF-16 code unit. The bytes of a batch are counted only if the batch may be too large. */
+/**
+ * Maximum UTF-8 bytes of one UTF-16 code unit. The UTF-8 bytes of a batch are counted only if the batch would be too
+ * large for a request at this number of bytes per code unit.
+ */
 const CHARACTER_BYTES_MAX = 3;
 
 /** `Exporter.ready` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
-/** The process that wrote a run to disk. The start of an `unfinished` run was read and delivered earlier. */
+/**
+ * The process that wrote a run to disk. For an `unfinished` run of an earlier process, the start was already read from
+ * disk and delivered.
+ */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /**
@@ -64,7 +70,10 @@ export class DeliveryStates {
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /** Whether the queue is 25 % over `limits.queueBytes`, so that the payloads of ending runs are left out. */
+  /**
+   * Whether the queue holds at least 125 % of `limits.queueBytes`. If true, and no run can be written to disk, the
+   * payloads of a run that ends are left out.
+   */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -80,7 +89,7 @@ export class DeliveryStates {
     batch.body = undefined;
   }
 
-  /** Empties the queue. The caller must settle the removed runs. */
+  /** Empties the queue. The caller must pass each run that was in the queue to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -123,7 +132,10 @@ export class DeliveryStates {
     }
   }
 
-  /** Queues an open run as incomplete. A run whose post is in a batch is queued when the post is accepted. */
+  /**
+   * Queues an open run as incomplete. If a batch contains the post of the run, the run is queued only after the service
+   * accepts the post.
+   */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -144,7 +156,10 @@ export class DeliveryStates {
     this.#parts.notice.add(reason, run, detail);
   }
 
-  /** Takes records for a batch, first starts up to `startsUntilMs`, then ready runs. One record may exceed `size`. */
+  /**
+   * Takes records for a batch. Takes first the posts of open runs that started at or before `startsUntilMs`, and then
+   * the runs in the list `ready` of the queue. Only the first record of a batch may exceed `size`.
+   */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
@@ -200,7 +215,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Drops a run. The caller has removed the run from the queue. */
+  /** Drops a run. The run must not be in the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;

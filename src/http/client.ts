@@ -14,7 +14,10 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /** Name of the option whose function is running. If the request times out, the error contains the name. */
+  /**
+   * Name of the option, for example `apiKey`, whose function is running. Undefined if no function is running. If the
+   * request times out while the function runs, the error message contains the name of the option.
+   */
   waitsFor: string | undefined;
 }
 
@@ -24,24 +27,28 @@ const UNNEEDED_BODY_MS = 1_000;
 /** The options of an HTTP client. The client appends the path of a request to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
-   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
-   * called for each request. The deadline of the request includes the call. If the function throws, the request fails.
+   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. If a function
+   * is set, the function is called for each request, and its running time counts towards the deadline of the request.
+   * If the function throws, the request fails.
    */
   readonly headers: Headers | HeadersFunction;
-  /** Sends the requests in place of the client's connection pool. Proxy settings then have no effect. */
+  /**
+   * Dispatcher that sends the requests. If a dispatcher is set, the connection pool of the client is not used, and
+   * proxy settings have no effect.
+   */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Starts with a slash. */
+  /** A path that starts with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
   /** A body that replaces `body`. Only `open` accepts a stream, because `send` may repeat a request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Whether only the status is needed. The `text` of the response is then empty. */
+  /** Whether only the status is needed. If true, the `text` of the response is empty. */
   readonly needsStatusOnly?: boolean;
   /** Timeout of this request. @default `requestTimeoutMs` */
   readonly timeoutMs?: number;
@@ -105,8 +112,8 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request once and resolves when the response headers arrive. The deadline ends when the headers arrive, so
-   * the caller must limit the size of the body and the time to read the body.
+   * Sends a request once and resolves when the response headers arrive. The deadline does not include reading the body,
+   * and the size of the body is not limited, so the caller must limit the size and the time to read.
    */
   async open(request: HttpRequest): Promise<OpenAnswer> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
@@ -256,8 +263,9 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
 }
 
 /**
- * A request in flight, and its signal for undici. Aborts when the deadline passes, the signal of the caller aborts or
- * the client is destroyed. An EventEmitter is used, because its listeners cost less than listeners of an AbortSignal.
+ * A request in flight. undici uses the attempt as the abort signal of the request. The attempt aborts when the deadline
+ * passes, the signal of the caller aborts or the client is destroyed. An EventEmitter is used, because its listeners
+ * cost less than listeners of an AbortSignal.
  */
 class Attempt extends EventEmitter implements Progress {
   aborted = false;

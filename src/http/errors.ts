@@ -22,7 +22,9 @@ export interface Failure {
   readonly code: string | undefined;
   /** Whether every request fails until the configuration changes, for example because of a certificate. */
   readonly isLasting: boolean;
-  /** Whether the service may have received the request, so that the content of the request may cause the failure. */
+  /**
+   * Whether the service may have received the request. If true, the content of the request may have caused the failure.
+   */
   readonly mayHaveArrived: boolean;
   /** Whether the connection failed before any data was sent. */
   readonly isUnsent: boolean;
@@ -60,7 +62,10 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|R
 
 const DEPTH_MAX = 5;
 
-/** Describes an error of a request. Quotes no message of other modules, because the message may contain data. */
+/**
+ * Describes an error of a request. Messages from other modules are never included, because these messages may contain
+ * data of the request.
+ */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });

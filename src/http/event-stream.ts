@@ -67,7 +67,10 @@ export class EventStream {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /** Returns the items that are complete with this chunk. Throws an EventTooLongError if an event is too long. */
+  /**
+   * Returns the events, comments and retry delays that this chunk completes. Throws an EventTooLongError if an event is
+   * too long.
+   */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });

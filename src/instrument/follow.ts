@@ -44,7 +44,7 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   return followed ?? result;
 }
 
-/** Like `followResult`, but for the promise of an `async` function, which is new and unchanged. */
+/** Like `followResult`, but for the promise of an `async` function. No code has cached or changed such a promise. */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));
@@ -140,10 +140,10 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
 
 type Follow = (value: object, observer: StreamObserver) => boolean;
 
-/** Returns the function that follows an iterator or a stream. Returns undefined for any other result. */
+/** Returns the function that observes an iterator or a stream. Returns undefined for any other result. */
 function adapterFor(value: object): Follow | undefined {
   try {
-    // Collections are recorded as values. Most results are arrays or plain objects.
+    // Arrays are recorded as values, although an array is iterable. Most results are arrays or plain objects.
     if (Array.isArray(value)) return undefined;
     const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
     if (typeof iterate === 'function') {
@@ -166,13 +166,13 @@ const CHUNKS_MAX = 10_000;
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. Each chunk is encoded when the consumer reads it, or kept as a value for `aggregate` and
- * `outputs`. The text and bytes of all chunks are limited to the size of one payload.
+ * The chunks of one result. Each chunk is encoded when the consumer reads the chunk. If `aggregate` or `outputs` is
+ * set, the chunk itself is kept instead. The total size of all chunks is limited to the maximum size of one payload.
  */
 export class Chunks {
   readonly #options: ChunkOptions;
   readonly #run: Run;
-  /** The chunks for `aggregate` and `outputs`. Undefined if neither option is set. */
+  /** The chunks that `aggregate` or `outputs` receives. Undefined if neither option is set. */
   #values: unknown[] | undefined;
   /** The encoded chunks. Undefined if `#values` is set, or if outputs are not recorded. */
   #list: ChunkList | undefined;
@@ -210,7 +210,7 @@ export class Chunks {
     this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
   }
 
-  /** Releases the chunks, because the application may keep the result for a long time. */
+  /** Releases the memory of the chunks, because the application may keep the result for a long time. */
   release(): void {
     this.#values = undefined;
     this.#list = undefined;
@@ -222,7 +222,7 @@ export class Chunks {
       values.push(chunk);
       return;
     }
-    // The application may reuse the buffer of a byte stream for the next chunk.
+    // The chunk is copied, because the application may reuse the buffer of a byte stream for the next chunk.
     const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
     values.push(copy);
     this.#charactersLeft -= copy.byteLength;

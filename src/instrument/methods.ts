@@ -23,14 +23,14 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-/** The type of `traced`, which is a decorator, and a function that returns a decorator for the given options. */
+/** The type of `traced`, which is a decorator and also a function that takes options and returns a decorator. */
 // The decorator comes first, because a field decorator receives `undefined`, which is also valid as options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member, as `@traced` or `@traced({ name, runType, … })`. The run has the name of the member. Standard
- * decorators and `experimentalDecorators` are supported. On a class or a member that cannot be traced, the decorator
- * changes nothing and logs one line.
+ * Traces a class member. Both `@traced` and `@traced({ name, runType, … })` are valid. By default, the run has the name
+ * of the member. Standard decorators and `experimentalDecorators` are supported. On a class or a member that cannot be
+ * traced, the decorator changes nothing and logs one line.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
@@ -148,7 +148,7 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** The original own property. Undefined if the method was inherited. */
+  /** The own property of the object before the replacement. Undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 
@@ -156,8 +156,9 @@ const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
 
 /**
  * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. A
- * method is replaced only once, even if other code has replaced the wrapper, because the other code may call the
- * wrapper. If the method does not exist or cannot be replaced, returns false and logs one line per `place` and `name`.
+ * method is replaced only once. If other code has replaced the wrapper, the method is not replaced again, because the
+ * other code may call the wrapper. If the method does not exist or cannot be replaced, returns false and logs one line
+ * per `place` and `name`.
  */
 export function replaceMethod(
   place: string,
@@ -187,7 +188,7 @@ export function replaceMethod(
   return isReplaced === true;
 }
 
-/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced later. */
+/** Restores the methods that `replaceMethod` replaced, except methods that other code has replaced since then. */
 export function restoreMethods(place: string, owner: object): void {
   guard(place, () => {
     const known = replacements.get(owner);

@@ -7,9 +7,9 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
 export interface StreamObserver {
-  /** True during `step`. A method of the result may call other methods of the result, which are not observed. */
+  /** True during `step`. Calls that one method of the result makes to another are then not observed. */
   readonly isStepping: boolean;
-  /** Calls a method of the result, for example `next`, when the consumer calls the method. */
+  /** Calls the original method, for example `next`, when the consumer calls the method that replaces it. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;
   end(): void;
@@ -18,7 +18,10 @@ export interface StreamObserver {
   cancel(): void;
   /** Starts to watch a result, because the consumer may never read the result to the end. */
   watch(object: object): void;
-  /** Called when the engine itself reads the result. The observer then receives only the end or the error. */
+  /**
+   * Called if the runtime reads the result without the observed methods, for example for `pipeTo`. No chunks are
+   * observed then, only the end or the error.
+   */
   detach(): void;
 }
 
@@ -32,23 +35,25 @@ export interface Settlement {
 
 /** The state of a watched result. A reference to the result would prevent garbage collection of the result. */
 export interface Watched {
-  /** Set to true when the consumer uses the result. Each check sets the field to false. */
+  /** Set to true when the consumer uses the result, and to false by each check for unused results. */
   wasTouched: boolean;
   readonly idleMaxMs: number;
   /** Called once if the result is abandoned before its end. */
   abandon(reason: string): void;
 }
 
-/** Reports a result that is garbage-collected before its end, or not used for one to two times `idleMaxMs`. */
+/** Reports a result that is garbage-collected before its end, or unused for `idleMaxMs` to twice `idleMaxMs`. */
 class Abandonment {
-  /** Results of the current turn of the event loop. Most generators end within the turn and need no timer. */
+  /**
+   * Results whose watch began in this turn of the event loop. Most generators end in the same turn and need no timer.
+   */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** Starts to watch a result. Stops watching the earlier result of `watched`. */
+  /** Starts to watch a result. If `watched` already belongs to another result, that result is no longer watched. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -90,7 +95,7 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Calls a replaced method. Receives the original method, and the `this` and the arguments of the call. */
+/** Runs instead of a replaced method. Receives the original method, and the `this` and the arguments of the call. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
 /** Like `replaceOwn`, but each call of the new method calls `intercept` and returns the result. */
@@ -103,8 +108,8 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 }
 
 /**
- * Replaces a method on the object itself. For the result of one call, because `replaceMethod` remembers long-lived
- * objects. Returns false if the method does not exist or cannot be replaced.
+ * Replaces a method on the object itself, for the result of one call. A long-lived object needs `replaceMethod`, which
+ * remembers each replaced method. Returns false if the method does not exist or cannot be replaced.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -132,7 +137,7 @@ export function isObjectOrFunction(value: unknown): value is object {
 /** Maximum number of runs that follow one object, because each run replaces the methods of the object again. */
 const CALLS_MAX = 16;
 
-/** Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns whether the object is followed. */
+/** Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns true if the run follows the object. */
 export function isFollowed(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {
     const calls = callCounts.get(object) ?? 0;

@@ -27,18 +27,19 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   extends Omit<RunOptions, 'name' | 'inputs'> {
   /** @default the function's own name */
   name?: string;
-  /** If false, calls of this function are not traced. Nested calls of other traced functions are. @default true */
+  /** If false, calls of this function are not traced. Nested traced functions are still traced. @default true */
   enabled?: boolean;
   /**
-   * Receives the arguments and returns the inputs to record. Called before the function is called. If the callback
-   * throws or returns a promise, a marker is recorded instead of the arguments.
+   * Receives the arguments and returns the inputs to record. The callback runs before the traced function. If the
+   * callback throws or returns a promise, a marker is recorded instead of the arguments.
    *
    * @default `{}` for no argument, one plain object itself, `{ input }` for one other value, else `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result and returns the outputs to record. The result is the value of a promise, or the array of chunks
-   * of a generator or stream. If `aggregate` is set, the result is the value that `aggregate` returned.
+   * Receives the result and returns the outputs to record. The result of a promise is its value, and the result of a
+   * generator or stream is the array of its chunks. If `aggregate` is set, the result is the value that `aggregate`
+   * returned.
    *
    * @default a plain object itself, `{}` for `undefined`, `{ outputs }` for any other value
    */
@@ -55,10 +56,10 @@ export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
 /** The data that an integration records for one method call. */
 export interface CallDescription {
-  /** Overrides the `name` of the plan. */
+  /** The name of the run, instead of the name of the plan. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Merged with the metadata of the plan. */
+  /** The metadata of the call, which is added to the metadata of the plan. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
@@ -81,11 +82,11 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** Used instead of `inputs`. Returns the data of one call, or undefined if the call is not traced. May throw. */
+  /** Replaces `inputs`. Returns the data of one call, or undefined if the call is not traced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** True if the function calls a model. Another instrumentation may record the same call. */
+  /** True if the function calls a model. No run starts if the enclosing run records the same model call. */
   isModelCall?: true;
-  /** Used instead of `outputs`. Receives the result of a call and ends the run. May throw. */
+  /** Replaces `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
   /** Follows the result of an SDK method. Returns true if the callback will end the run. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
@@ -96,7 +97,10 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     Object.assign(this, options);
   }
 
-  /** Returns a new plan. Tags and metadata are added to those of this plan. All other options are replaced. */
+  /**
+   * Returns a new plan. The given tags and metadata are added to those of this plan. Other given options replace those
+   * of this plan.
+   */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -108,8 +112,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns the plan for one call of a function with an `id`. Only the first call gets the `id`, because the service
-   * replaces a run with the same id or ignores the new run.
+   * Returns the plan for one call of a traced function that has the option `id`. Only the first call gets the `id`,
+   * because the service replaces a run with the same id or ignores the new run.
    */
   forCall(): Plan {
     if (!this.#isIdUsed) {

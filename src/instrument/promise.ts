@@ -18,8 +18,8 @@ export function thenOf(value: object): Method | undefined {
 
 /**
  * Reports the outcome of a promise or thenable. Returns the object that the caller receives: a derived promise, or the
- * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true, a promise that is returned
- * several times, for example from a cache, has one derived promise.
+ * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true, all calls that return the same
+ * promise, for example from a cache, receive the same derived promise. Otherwise, each call receives a new one.
  */
 export function followThenable(
   value: object,
@@ -31,7 +31,7 @@ export function followThenable(
   return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
-/** Like `followThenable`, but returns any other value unchanged. */
+/** Like `followThenable`, but returns a value that is not a thenable unchanged. */
 export function followIfThenable(result: unknown, settlement: Settlement): unknown {
   if (typeof result !== 'object' || result === null) return result;
   const then = thenOf(result);
@@ -40,7 +40,7 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 
 /**
  * Derives a promise from a native promise, and reports the outcome. If the caller does not handle a rejection, Node
- * reports one unhandled rejection, like without tracing.
+ * reports exactly one unhandled rejection, as it would without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -142,8 +142,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes a rejection in the callback of `catch`, and a value in the promise that `catch` returns. Passes on other
- * arguments, for example the error filters of Bluebird.
+ * Observes `catch` of a thenable. The callback receives the rejection of the thenable, and the promise that `catch`
+ * returns receives the value. Other arguments, for example the error filters of Bluebird, do not change.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);

@@ -12,21 +12,23 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether a value is a web stream. A library may implement its own web streams. */
+/**
+ * Whether a value is a web stream. Checks the methods, because a library may implement its own class of web streams.
+ */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether a value is a readable Node stream. A library may implement its own Node streams. */
+/** Whether a value is a readable Node stream. Checks the methods, because a library may implement its own class. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
 }
 
 /**
- * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). The
- * helper reads the response itself and emits events.
+ * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). An
+ * SDK helper reads the response and emits the chunks of the response as events.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;
@@ -34,8 +36,8 @@ export function isHelperStream(value: object): boolean {
 }
 
 /**
- * Observes a Node stream by replacing `emit`. The stream emits a `data` event for each chunk that is read. A listener
- * would make the stream flow and would change the number of listeners.
+ * Observes a Node stream by replacing `emit`. The stream emits a `data` event for each chunk that is read. A `data`
+ * listener would make the stream flow and would change the number of listeners.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -48,16 +50,19 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
   });
 }
 
-/** Whether an error is an abort without a cause. Node emits such an error if `break` ends an iteration. */
+/** Whether an error is the `AbortError` without a `cause` that Node emits if `break` ends an iteration of a stream. */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'ABORT_ERR' && cause === undefined;
 }
 
-/** The events of SDK helpers for one chunk of a response. */
+/** The names of the events that SDK helpers emit for each chunk of a response. */
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
-/** Observes the stream of an SDK helper by replacing `_emit`. A listener would hide unhandled errors. */
+/**
+ * Observes the stream of an SDK helper by replacing `_emit`. An `error` listener would keep the SDK from reporting an
+ * unhandled error.
+ */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
   return followEmit(stream, '_emit', (event, value) => {
@@ -76,10 +81,10 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 }
 
 /**
- * Observes a web stream by replacing the methods that read the stream. Never locks or reads the stream, so the consumer
- * controls back-pressure. The engine reads a stream without these methods for `pipeTo`, for a transfer to another
- * thread and, on Node 26, for `Response.clone` and `Readable.fromWeb`. The observer then receives only the end of the
- * stream.
+ * Observes a web stream by replacing the methods that read the stream. This function never locks or reads the stream,
+ * so the consumer controls back-pressure. The JavaScript runtime bypasses the replaced methods in `pipeTo`, in a
+ * transfer to another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. If the runtime bypasses the
+ * replaced methods, the observer receives only the end of the stream and no chunks.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
@@ -104,9 +109,9 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   return true;
 }
 
-/** Observes the end of a stream that the engine reads without calling the replaced methods. */
+/** Observes the end of a stream that the runtime reads without calling the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // The engine calls the methods of a stream that a library implements.
+  // If a library implements the stream, the runtime calls the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
@@ -156,7 +161,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
     isReleased = true;
     return Reflect.apply(release, self, args);
   });
-  // The engine marks a rejection of `closed` as handled, so this handler hides no unhandled rejection
+  // The runtime marks a rejection of `closed` as handled, so this handler hides no unhandled rejection
   // (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
@@ -182,7 +187,10 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
   return followIfThenable(piped, { fulfilled: () => observer.end(), fail: (error) => observer.fail(error) });
 }
 
-/** Observes the output of a transform stream instead of its input. Ends, errors and cancellations pass through. */
+/**
+ * Observes the output of a transform stream instead of its input. The transform stream passes on the end, an error or a
+ * cancellation.
+ */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const readable = Reflect.apply(method, stream, args) as object;
   guard('traceable', () => {

@@ -38,9 +38,9 @@ type Callable = (...args: unknown[]) => unknown;
 /** A traced function: the type of the original function and a method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. Tags and
-   * metadata are added to the tags and metadata of the function. If the original function has a property `with`, that
-   * property is kept instead.
+   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. The
+   * given tags and metadata are added to those of the traced function. Any other given option replaces the option of
+   * the traced function. If the original function has a property `with`, that property is kept instead.
    */
   with(options: CallOptions): Fn;
 };
@@ -50,16 +50,19 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/** The original function and the plan of each wrapper. A function that is wrapped again still has one run per call. */
+/**
+ * Maps each wrapper to the original function and the `Plan` (the checked options) of the wrapper. A function that is
+ * wrapped again still has one run per call.
+ */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
- * Returns a function that records a run for each call of `fn`. The parent of a run is the current run at the call. The
- * function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy, and `this`, results,
- * errors and own properties do not change. If tracing is off, `fn` is called directly.
+ * Returns a function that records a run for each call of `fn`. The parent of a run is the run that is current when `fn`
+ * is called. The function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy, and
+ * `this`, results, errors and own properties do not change. If tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, the options replace or extend its options. If `fn` is a class or not a function, `fn` is
- * returned unchanged and one line is logged.
+ * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and any other option replaces the option
+ * of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and one line is logged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -136,7 +139,7 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/** The call records the inputs and the parent. The run starts at the first step of the generator. */
+/** Calling the function captures the inputs and the parent. The run starts at the first step of the generator. */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
@@ -160,7 +163,7 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-/** The data of a run that is collected at the call, before the run starts. */
+/** The data of a run that is captured when the traced function is called, before the run starts. */
 interface PreparedRun {
   readonly plan: Plan;
   readonly parent: RunContext | undefined;
@@ -171,13 +174,16 @@ interface PreparedRun {
   readonly modelCall: ModelCall | undefined;
 }
 
-/** Collects the data of a run at the call. Returns undefined if the call is not traced. */
+/**
+ * Captures the inputs, the parent and the sink of a run when the traced function is called. Returns undefined if the
+ * call is not traced.
+ */
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
     const around = currentContext();
     const parent = given.root === true ? undefined : around;
-    // In the context of `withExporter`, and with tracing off, a root goes there as well.
+    // A run with the option `root` also uses the exporter of the context, for example the exporter of `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
@@ -216,7 +222,9 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/** Calls a function without a run. Nested runs are recorded, unless the plan has an exporter with tracing off. */
+/**
+ * Calls a function without recording a run. Nested runs are recorded, unless the plan has an exporter with tracing off.
+ */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -248,7 +256,10 @@ function hiddenSteps(context: RunContext): StreamObserver {
   return { ...ignored, isStepping: false, step };
 }
 
-/** Copies the prototype, own properties and metadata of `fn` to the wrapper. Returns `fn` if a property is refused. */
+/**
+ * Copies the prototype, own properties and `reflect-metadata` entries of `fn` to the wrapper. Returns `fn` if the
+ * copying throws an error.
+ */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -271,7 +282,7 @@ interface ReflectMetadata {
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/** Copies the metadata of a function. Frameworks such as NestJS store routes, guards and status codes as metadata. */
+/** Copies the `reflect-metadata` entries of a function, in which frameworks such as NestJS store routes and guards. */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {

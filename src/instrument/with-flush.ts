@@ -15,7 +15,7 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** Milliseconds between the end of the flush and the end of the handler's remaining time, for the response. */
+/** Milliseconds that remain for sending the response: the flush ends this long before the time limit of the handler. */
 const RESPONSE_MARGIN_MS = 250;
 
 /** Returns a handler that flushes after each call of `handler`. */
@@ -83,7 +83,10 @@ class HandlerCall {
     return value;
   }
 
-  /** Flushes after the result, or after the body of a response. Returns a promise if the result must wait. */
+  /**
+   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body.
+   * Returns a promise if the result must wait for the flush.
+   */
   ended(result: unknown): Promise<void> | undefined {
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
     if (guard('withFlush', () => followBody(result, body)) !== true) return this.flushed();
@@ -91,7 +94,9 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Flushes once. Returns a promise if the result must wait, or undefined if the platform waits for the flush. */
+  /**
+   * Flushes once. Returns a promise for which the result must wait, or undefined if the platform waits for the flush.
+   */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
@@ -209,7 +214,10 @@ function requestContexts(): unknown[] {
   return CONTEXTS.map((key) => guard('withFlush', () => holders[key]?.get?.()));
 }
 
-/** Calls a method of the platform. Returns an array with the result, or undefined if the method throws. */
+/**
+ * Calls a method of the hosting platform, for example `waitUntil`. Returns an array with the result, or undefined if
+ * the method throws.
+ */
 type PlatformMethod = (...args: unknown[]) => [unknown] | undefined;
 
 function platformMethod(key: string, platforms: readonly unknown[]): PlatformMethod | undefined {

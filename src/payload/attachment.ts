@@ -55,7 +55,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds an attachment. Logs one line instead if an argument is invalid or a limit is reached. */
+  /** Adds an attachment. If an argument is invalid or a limit is reached, adds nothing and logs one line. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -96,7 +96,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#record.attachments = kept;
   }
 
-  /** Returns the masked name. Appends a number if another attachment already has the masked name. */
+  /** Returns the masked name of an attachment. Adds a number if the mask is already the name of another attachment. */
   #shown(name: string): string {
     const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
     if (shown === name) return name;
@@ -135,7 +135,7 @@ export class PayloadAttachments {
   #number = 0;
   #taken: HeldAttachment[] | undefined;
 
-  /** `bytesMax` applies if `room` is undefined, because the run has no attachments yet. */
+  /** If the run has no attachments yet, `room` is undefined and `bytesMax` is the limit. */
   constructor(field: AttachingField, bytesMax: number, room?: AttachmentRoom) {
     this.#field = field;
     this.#bytesMax = bytesMax;
@@ -147,7 +147,9 @@ export class PayloadAttachments {
     return this.#taken;
   }
 
-  /** Attaches a Blob or a large binary value and returns a description. Returns undefined for any other value. */
+  /**
+   * Attaches a Blob or a large binary value. Returns the object to record instead, or undefined for any other value.
+   */
   describe(value: object): Readonly<Record<string, unknown>> | undefined {
     const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
     if (!isLarge && !isBlob(value)) return undefined;
@@ -211,7 +213,7 @@ export class PayloadAttachments {
   }
 }
 
-/** Maximum number of attachments per run. Services reject a run with more attachments. */
+/** Maximum number of attachments per run. Services reject a run that exceeds this number. */
 export const ATTACHMENTS_MAX = 100;
 
 /** Maximum length of an attachment's name. Services limit the length of the header line that contains the name. */
@@ -220,21 +222,24 @@ const NAME_CHARACTERS_MAX = 256;
 /** MIME type of an attachment whose content type is unknown. */
 export const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Matches `type/subtype` and optional parameters, without characters that a header line cannot contain (RFC 9110). */
+/** Matches `type/subtype` with optional parameters. Rejects characters that a header line cannot contain (RFC 9110). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 export function isMimeType(value: unknown): value is string {
   return typeof value === 'string' && MIME_TYPE.test(value);
 }
 
-/** Whether a value is a valid name. A name contains no dot, because dots separate the fields in the name of a part. */
+/**
+ * Whether a value is a valid attachment name. Dots are invalid, because dots separate the fields of a part's name in a
+ * multipart request.
+ */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }
 
 /**
- * Returns a name as encoded in multipart requests (HTML standard, "Multipart form data"). Encoded names must be unique,
- * because two different names may have the same encoding.
+ * Encodes an attachment name for a multipart request (HTML standard, "Multipart form data"). The encoded names of a run
+ * must be unique, because the service receives only the encoded names.
  */
 export function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
@@ -250,7 +255,7 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** Returns the size in bytes. Calls the built-in `size` of a Blob, because a subclass may replace `size`. */
+/** Returns the size in bytes. Calls the built-in `size` of a Blob, because a subclass may override `size`. */
 export function sizeOf(content: AttachmentContent): number {
   return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }

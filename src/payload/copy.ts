@@ -17,10 +17,10 @@ import type { Redaction } from './redact.ts';
 import type { PathMatcher, Step } from './redaction-paths.ts';
 import { isHeaders } from './secret-names.ts';
 
-/** Maximum length of a key that is kept even if the character limit is reached. */
+/** Maximum length of a key that is kept even after the character limit of the payload is reached. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** The `owner` of a property if the other properties of the object must not be read. */
+/** The `owner` that stands for an object whose other properties must not be read, for example a proxy. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
@@ -41,7 +41,7 @@ export class Copier {
   #matcher: PathMatcher | undefined;
   /** The objects from the root to the current object, to detect circular references. */
   readonly #ancestors: object[] = [];
-  /** The value of the latest property whose name ends with `headers`. */
+  /** The value of the most recently copied property whose key ends with `headers`. */
   #headers: unknown;
   #nodesLeft: number;
   #charactersLeft: number;
@@ -155,7 +155,7 @@ export class Copier {
     return this.copy(description);
   }
 
-  /** Copies at most `listed` items. A marker replaces the other items. `size` is the total number of items. */
+  /** Copies at most `listed` items and adds a marker for further items. `size` is the total number of items. */
   #items(items: readonly unknown[], listed: number, size: number): unknown[] {
     const kept = Math.min(listed, this.#rules.width);
     const names = this.#redaction?.names;
@@ -173,7 +173,10 @@ export class Copier {
     return copies;
   }
 
-  /** Copies properties. Other properties of `owner` may show that a property is a secret, for example a name. */
+  /**
+   * Copies properties. Another property of `owner` may show that a value is a secret, for example `name` beside
+   * `value`.
+   */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;
@@ -185,7 +188,7 @@ export class Copier {
     return withRest(copy, keys.length - taken);
   }
 
-  /** Copies a map into an object if all keys are strings. Copies any other map into a list of pairs. */
+  /** Copies a map into an object if all keys are strings, and otherwise into a list of pairs. */
   #map({ items, size }: Items): unknown {
     const pairs = items as readonly (readonly [unknown, unknown])[];
     if (!pairs.every(([key]) => typeof key === 'string')) {

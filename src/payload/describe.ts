@@ -102,7 +102,7 @@ export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** Calls the built-in `size` of `prototype`, because a subclass may replace `size` with application code. */
+/** Returns the first `width` items. Calls the built-in `size` getter, because a subclass may override `size`. */
 function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {
@@ -157,7 +157,9 @@ function webObject(value: object): Description | undefined {
   return value instanceof TransformStream ? '[TransformStream]' : undefined;
 }
 
-/** Returns the class of a Node stream, or the fields of an HTTP message. */
+/**
+ * Returns the main fields of an HTTP message, the class name of another Node stream, or undefined for another object.
+ */
 function nodeStream(value: object): Description | undefined {
   if (!(value instanceof nodeModule('node:stream').Stream)) return undefined;
   const type = value.constructor.name;
@@ -170,8 +172,8 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// HTTP messages are recognized by their members, because the import of `node:http` for the classes would take too long.
-// HTTP/2 messages have the same members.
+// HTTP messages are recognized by their properties and not by their class, because the import of `node:http` would take
+// too long. HTTP/2 messages have the same properties.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }

@@ -5,7 +5,7 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes per error. Also ends a circular chain of causes. */
+/** Maximum number of recorded causes per error. This limit also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
 /** Maximum number of characters of an error text. A longer text is truncated. */
@@ -15,7 +15,7 @@ const PATH = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Limits of a thrown object that is not an Error. */
+/** Limits of the JSON text of a thrown object that is not an Error. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**

@@ -16,7 +16,9 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
 /** Share of the kept characters that come from the start of a truncated text. */
 const HEAD_SHARE = 0.75;
 
-/** Number of characters beyond each cut that are also searched, because a secret may span the cut. */
+/**
+ * Number of characters beyond each point of truncation that are also searched for secrets. A secret may span the point.
+ */
 const MARGIN = 65_536;
 
 /** Returns `kept` characters from the start and the end of a text, with a marker between the two parts. */

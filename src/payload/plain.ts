@@ -7,23 +7,25 @@ export interface PayloadLimits {
   readonly depth: number;
   /** Maximum number of items per array, or keys per object. */
   readonly width: number;
-  /** Maximum number of values. */
+  /** Maximum total number of values on all levels. */
   readonly nodes: number;
-  /** Maximum number of characters in all texts and keys. */
+  /** Maximum total number of characters in all texts and keys. */
   readonly bytes: number;
 }
 
-/** Maximum number of cached keys, and of characters per cached key. */
+/** Maximum number of cached keys. */
 const KEYS_KEPT = 2_000;
+
+/** Maximum number of characters of a cached key. */
 const KEY_CHARACTERS_KEPT = 64;
 
-/** Maximum length of a text that is too short for the name and the value of a secret. */
+/** Texts up to this length are not examined, because they cannot contain both the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
 /** Maximum length of a data URI that stays in the payload. A longer data URI becomes an attachment. */
 const DATA_URI_CHARACTERS_MAX = 1_024;
 
-/** Replaces a visited object on the stack, so that the stack does not keep the object in memory. */
+/** A placeholder for each visited object on the stack, so that the stack does not keep the object in memory. */
 const VISITED: object = Object.freeze({});
 
 class KnownKey {
@@ -32,7 +34,7 @@ class KnownKey {
   readonly isSpecial: boolean;
   /** The key that most recently followed this key in an object. */
   next: KnownKey | undefined = undefined;
-  /** The key that followed this key before `next`. */
+  /** The previous value of `next`, because two keys may follow this key in turn. */
   other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {
@@ -50,7 +52,10 @@ export class PlainCheck {
   readonly #texts: TextSecrets | undefined;
   readonly #known = new Map<string, KnownKey>();
   readonly #first = new KnownKey('', false);
-  /** A stack for the next check. Undefined during a check, because a getter may start another check. */
+  /**
+   * The stack that the next check reuses. During a check, the field is undefined, because a getter may start another
+   * check, which needs its own stack.
+   */
   #spare: object[] | undefined;
 
   /** If `names` is undefined, nothing is masked. */
@@ -84,8 +89,8 @@ export class PlainCheck {
   }
 
   /**
-   * Whether an object and all nested values are plain. Uses a loop, because a recursive call takes longer than the
-   * check of an object. Visits objects depth-first, so a cycle soon exceeds the depth limit.
+   * Whether an object and all nested values are plain. Uses a loop instead of recursion, because a recursive call would
+   * take longer than the check of one object. Visits objects depth-first, so a cycle soon exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];

@@ -23,8 +23,8 @@ export interface RedactOptions {
    */
   patterns?: readonly RegExp[];
   /**
-   * The mask, or a function that receives the masked text and its path and returns the mask. If the function throws or
-   * does not return text, the whole field is masked.
+   * The mask, or a function that receives the text to mask and the path of the text, and returns the mask. If the
+   * function throws or does not return text, the whole field is masked.
    *
    * @default '[Redacted]'
    */
@@ -48,14 +48,14 @@ export function redact(options: RedactOptions = {}): Redaction {
 
 export const MASK = '[Redacted]';
 
-/** Replaces a field if the replacement function fails. */
+/** The text that replaces a whole field if the replacement function fails. */
 const FAILED = '[Redaction failed]';
 
 type Replacement = string | ((found: string, path: string) => string);
 
 interface RedactionParts {
   readonly names: SecretNames | undefined;
-  /** Names of secrets in chunks of model output. `token` is not such a name, because chunks use `token` for text. */
+  /** Names of secrets in chunks of model output. `token` is left out, because chunks use the key `token` for text. */
   readonly chunkNames: SecretNames | undefined;
   readonly paths: PathMatcher | undefined;
   readonly patterns: readonly RegExp[];
@@ -69,12 +69,12 @@ type Caller = (replacement: (found: string, path: string) => string, found: stri
 
 let callReplacement: Caller = (replacement, found, path) => replacement(found, path);
 
-/** Sets the function that calls replacement functions. Used to turn tracing off during the call. */
+/** Sets the function that calls each replacement function, with tracing turned off. */
 export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
 
-/** The result of `redact`, a value for the option `redact`. The class has no public members. */
+/** The return value of the function `redact`, for the option `redact`. The class has no public members. */
 export class Redaction {
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;

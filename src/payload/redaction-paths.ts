@@ -7,12 +7,15 @@ export type Trail = readonly Step[];
 /** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
 export type ValuePath = readonly (Step | undefined)[];
 
-/** Converts a path for a replacement function. Replaces an unknown index with `*`. */
+/** Converts the path of a value to the path that a replacement function receives. An unknown index becomes `*`. */
 export function trailOf(path: ValuePath): Step[] {
   return path.map((step) => step ?? '*');
 }
 
-/** Returns the matcher of a value, or of the nearest ancestor that is masked. Undefined if no path can match. */
+/**
+ * Returns the matcher of the value at `path`. If an ancestor of the value is masked, returns the matcher of the
+ * outermost masked ancestor. Returns undefined if no redaction path can match.
+ */
 export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
   let matcher = root;
   for (const step of path) {
@@ -22,10 +25,10 @@ export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathM
   return matcher;
 }
 
-/** One segment of a redaction path: `*`, `**` or `[*]`, or a dot with a key or an index. */
+/** One segment of a redaction path: `*`, `**`, `[*]`, a key such as `.user`, or an index such as `.0`. */
 type Segment = string;
 
-/** The fields of a run and the maximum number of levels below each field. Undefined if the field is an object. */
+/** The fields of a run. Each value is the maximum number of levels below a field, or undefined for an object. */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,
   outputs: undefined,

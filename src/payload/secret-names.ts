@@ -9,13 +9,14 @@ import { hasPlainPrototype } from './describe.ts';
  * - `word`: numbers from 1000, and text other than prose;
  * - `look`: text that looks like a credential instead of words or a part of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
- * - `none`: no value, although the name ends with the name of a secret.
+ * - `none`: no value, because the name is harmless although it ends with the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, split into words. A key matches if the key ends with the words of a name, in any spelling. For
- * example, `x-api-key`, `openaiApiKey` and `api_key_2` match `api key`. The longest matching name decides the kind.
+ * Names of secrets, split into words. A key matches if the key ends with the words of a name, in any case and with any
+ * separators. For example, `x-api-key`, `openaiApiKey` and `api_key_2` match `api key`. If several names match a key,
+ * the longest name decides the kind of the key.
  */
 const NAMES: Readonly<Record<NameKind, string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
@@ -34,25 +35,27 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Words that precede `token` in keys for a piece of text or a page, which is not a secret. */
+/** Words before `token` in keys whose values are not secrets, such as `stop_token` and `nextPageToken`. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** A name that matches only as the whole key, because the values of keys such as `max_tokens` are counts. */
+/** A name that matches only a key without other words. Longer keys, such as `max_tokens`, have counts as values. */
 const TOKENS = 'tokens';
 
-/** Kinds of names that apply to chunks of model output. In a chunk, `token` is the key of a piece of text. */
+/** The kinds of names that are secrets in chunks of model output. In a chunk, `token` is the key of a piece of text. */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
-/** Additional names of URL parameters. The value of such a parameter is hidden unless the value looks like a word. */
+/** Names that are secrets only as URL parameters. A value is hidden unless the value is short or looks like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
 /** Maximum number of examined characters at the end of a key. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** Maximum number of cached keys, and of characters per cached key. */
+/** Maximum number of cached keys. */
 const CACHED_MAX = 2_000;
+
+/** Maximum number of characters of a cached key. */
 const CACHED_CHARACTERS_MAX = 64;
 
 /** The built-in names of secrets and the names that the application adds. */
@@ -64,7 +67,10 @@ export class SecretNames {
   /** The last word of each name. */
   readonly lastWords: readonly string[];
 
-  /** `own` are the names of the application. `takesPieces` is false for names in chunks of model output. */
+  /**
+   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out,
+   * because chunks of model output have pieces of text under these names.
+   */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
       if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;

@@ -1,8 +1,9 @@
 /**
- * Patterns for API keys of well-known services, tokens and passwords in URLs. Pass the list as the option `patterns` of
- * `redact`. Each pattern runs in time linear in the text length.
+ * Patterns that match API keys of well-known services, access tokens, private keys, and passwords in URLs. Pass the
+ * list as the option `patterns` of `redact`. Each pattern runs in time linear in the text length.
  */
-// Most patterns begin with literal characters, which the engine finds quickly, and then check the character before.
+// Most patterns begin with literal characters, which the regex engine finds quickly. A lookbehind then checks the
+// character before the literal characters.
 export const secretPatterns: readonly RegExp[] = Object.freeze([
   // OpenAI, Anthropic, OpenRouter, DeepSeek. A digit is required because letters alone may be a word.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,

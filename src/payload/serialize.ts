@@ -22,7 +22,8 @@ import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redactio
  *   binary data and Blobs and `[Attachment name: type, bytes]` for long data URIs if `attachments` is set;
  * - `[Threw: message]` for a getter or `toJSON` that throws;
  * - U+FFFD for a lone surrogate, because strict services reject lone surrogates;
- * - a marker with the number of omitted values if a limit is exceeded, and the mask instead of a masked value.
+ * - a marker such as `[Truncated: 5 more items]` for values beyond a limit;
+ * - the mask for each value that must be masked.
  */
 export function serialize(
   value: unknown,
@@ -116,9 +117,10 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Adds a chunk. Returns the approximate length of the JSON text. */
+  /** Adds a chunk and returns the approximate length of its JSON text. */
   add(chunk: unknown): number {
-    // Redaction paths and replacement functions apply to single chunks. A data URI becomes an attachment.
+    // A text is encoded alone if it is a data URI, which becomes an attachment, or if redaction paths, patterns or a
+    // replacement function are configured.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;

@@ -16,13 +16,15 @@ const BYTE_ORDER_MARK = 0xfeff;
 /** Minimum length of a text that can contain the name and the value of a secret. */
 const CHARACTERS_MIN = 9;
 
-/** Maximum length of a name in JSON text. */
+/** Maximum number of examined characters at the end of a key in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/** Maximum number of other characters between the last letter of a name and the next `"` or `=`. */
+/** Maximum number of digits and signs between the last letter of a key and the `"`, `=` or `:` that follows the key. */
 const GAP_MAX = 16;
 
-/** Whether a text may contain names of secrets: JSON text, header lines, a URL path, or a text with a URL. */
+/**
+ * Whether a text may contain names of secrets, because it is JSON text, header lines, a URL path or text with a URL.
+ */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
   const start = startOf(text);
@@ -53,9 +55,9 @@ for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(cod
 
 const HEADER_NAME_CHARACTERS_MAX = 64;
 
-/** Whether a text that starts with a letter starts with a header line or an HTTP start line. */
+/** Whether a text begins with a header line or an HTTP start line. The first character must be a letter. */
 function startsLikeHead(text: string): boolean {
-  // Most ids and names contain no colon. `includes` is faster than the loop.
+  // Most ids and names contain no colon, and `includes` rejects them faster than the loop.
   if (!text.includes(':')) return false;
   const stop = Math.min(text.length, HEADER_NAME_CHARACTERS_MAX + 1);
   let at = 1;
@@ -103,7 +105,10 @@ export class TextSecrets {
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
   }
 
-  /** Whether `masked` may change a text. Ignores URLs inside the text. Must be fast, because every text is examined. */
+  /**
+   * Returns false if the method `masked` would not change the text, except for URLs inside the text, which
+   * `hasSecretUrl` finds. Every text is examined, so the check must be fast.
+   */
   mayMask(text: string): boolean {
     const start = startOf(text);
     if (start === OTHER) return false;
@@ -151,7 +156,7 @@ export class TextSecrets {
     return this.#isName(nameBefore(json, colon).replace(/^.*\\[nr]/, ''));
   }
 
-  /** Whether the name of a secret may end before a `"`, `=` or `:`. */
+  /** Whether the name of a secret may end before the `"`, `=` or `:` at index `mark`. */
   #isEndBefore(text: string, mark: number): boolean {
     return this.#ends[endOf(text, nameEnd(text, mark) - 1)] === 1;
   }
@@ -243,7 +248,10 @@ function isHeaderSecret(name: string, value: string): boolean {
 /** Matches from the closing `"` of a name to the opening `"` of the value, or to the end of a number. */
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
-/** Returns the range of the string or number after a name. Without a closing quote, the range ends with the text. */
+/**
+ * Returns the start and end index of the string or number after a secret's name. A string without a closing quote ends
+ * with the text.
+ */
 function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
   VALUE.lastIndex = quote;
   const found = VALUE.exec(text);
@@ -278,8 +286,8 @@ function nameEnd(text: string, mark: number): number {
 }
 
 /**
- * Packs three letters, up to index `last`, into five bits each. The lower five bits of an ASCII letter are the same in
- * upper and lower case.
+ * Packs the three letters that end at index `last` into a number, with five bits per letter. The lower five bits of an
+ * ASCII letter are the same in upper and lower case.
  */
 function endOf(text: string, last: number): number {
   const code = (at: number): number => (at < 0 ? 0 : text.charCodeAt(at) & 0x1f);

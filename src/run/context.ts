@@ -5,11 +5,12 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * The parent of runs that start, and the fields that these runs inherit. Contexts are plain frozen objects that all
- * copies of the package in a process share, so runs of different copies form one tree.
+ * A context determines the parent of the runs that start in the context, and the fields that these runs inherit.
+ * Contexts are plain frozen objects that all copies of the package in a process share, so runs of different copies form
+ * one tree.
  */
 export interface RunContext {
-  /** The run id of the parent. Undefined if the context only sets an exporter, so a run starts a new trace. */
+  /** The run id of the parent. If the context only sets an exporter, `id` is undefined and a run starts a new trace. */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
@@ -21,13 +22,13 @@ export interface RunContext {
   readonly refused: boolean;
   /** Whether sampling records the trace. */
   readonly sampled: boolean;
-  /** The sink of nested runs. Undefined if nested runs use the sink of the owner. */
+  /** The sink of nested runs. Undefined if nested runs use the sink of the parent, which is `owner.sink`. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context became current. */
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
-  /** The `RunOwner` of the parent. Ignored if another copy of the package created the owner. */
+  /** The `RunOwner` of the parent. An owner that another copy of the package created is ignored. */
   readonly owner: object | undefined;
 }
 
@@ -55,7 +56,7 @@ export interface ModelCall {
 /** A run is sent (`kept`), refused by its sink (`refused`), or left out by sampling (`sampledOut`). */
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** Returns the context of a run. Nested runs inherit the tags and metadata of `from`. */
+/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -156,11 +157,11 @@ export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefi
 
 /** Gives access to OpenTelemetry spans. Implemented by `otel/`. */
 export interface SpanSource {
-  /** Returns the active span of any library. */
+  /** Returns the active OpenTelemetry span, regardless of which library created the span. */
   activeSpan(): object | undefined;
   /** Returns the context of the run that records the span, or undefined if no run records the span. */
   contextOf(span: object): RunContext | undefined;
-  /** Records the run of `context` instead of a span that has just started. */
+  /** Uses the run of `context` instead of `span`, which has just started, so that a call is recorded only once. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -192,7 +193,9 @@ export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** Returns the context of the current run or of the active framework step, whichever is inner. Ignores spans. */
+/**
+ * Returns the context of the current run or the active framework step, whichever is nested more deeply. Ignores spans.
+ */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
@@ -203,7 +206,7 @@ export function insideStep(entered: RunContext | undefined, step: RunContext | u
   return step === undefined || step.id === entered?.step ? entered : step;
 }
 
-/** Returns the context for a run that starts now: of the current run or of the active span, whichever is inner. */
+/** Returns the context of the current run, the active step or the active span, whichever is nested most deeply. */
 export function currentContext(): RunContext | undefined {
   const entered = enteredContext();
   return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
@@ -240,7 +243,7 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** The context with tracing off. `sampled` is false, so that a run with its own exporter is not recorded either. */
+/** The context with tracing off. Without `sampled: false`, a run with the option `exporter` would be recorded. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**

@@ -55,7 +55,7 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** State of the sink for this run. A field is faster than a map of all runs. */
+  /** The sink's state for this run. Reading a field of the run is faster than a lookup in a map of all runs. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -96,7 +96,10 @@ export function releaseRun(run: EncodedRun): void {
 /** The end that is sent for a run instead of the recorded end, for example to mark the run as incomplete. */
 export interface EndOverride {
   readonly endTime?: string;
-  /** Sent if the run has no error. Empty text clears the error of an earlier incomplete record. */
+  /**
+   * The error text to send if the run has no error. An empty text clears the error of a record that was sent earlier to
+   * mark the run as incomplete.
+   */
   readonly error: string;
 }
 
@@ -125,7 +128,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Whether a payload is not empty. Empty payloads are not sent (interface, "POST /runs/multipart", rule 4). */
+/** Whether a payload is not empty. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }

@@ -34,7 +34,7 @@ let counter = 0;
 /** The texts `000` to `fff`. */
 const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
 
-/** Number of random bytes per request, enough for many ids. The request is the slowest step of creating an id. */
+/** Number of random bytes to generate at once. Generating random bytes is the slowest step of creating an id. */
 const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
@@ -66,7 +66,7 @@ const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let prefixMs = Number.NaN;
 let prefix = '';
 
-/** Returns the first digits of an id, `tttttttt-tttt-7`. Caches the digits of the latest millisecond. */
+/** Returns the first digits of an id, `tttttttt-tttt-7`. Caches the result for the latest millisecond. */
 function timePrefix(ms: number): string {
   if (ms === prefixMs) return prefix;
   const time = ms.toString(16).padStart(12, '0');

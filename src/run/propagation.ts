@@ -10,7 +10,10 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum number of characters of a dotted order in a header. About 138 nested runs have 8 192 characters. */
+/**
+ * Maximum number of characters of a dotted order in a header. The dotted order of a run with 137 ancestors has about
+ * 8 192 characters.
+ */
 const ORDER_MAX = 8_192;
 
 /** Maximum number of characters of a project or tag in baggage. A longer project is cut. A longer tag is ignored. */
@@ -19,13 +22,15 @@ const TEXT_MAX = 1_000;
 /** Maximum number of tags in baggage. Further tags are ignored. */
 const TAGS_MAX = 100;
 
-/** The headers that contain ids, and the prefixes of the baggage keys. The first valid header is used. */
+/** The headers that may contain a run, each with the prefix of its baggage keys. The first valid header is used. */
 const DIALECTS = [
   ['runspan-trace', 'runspan'],
   ['langsmith-trace', 'langsmith'],
 ] as const;
 
-/** Request headers as a `Headers` object, as headers of `node:http`, or as a plain object. Names ignore case. */
+/**
+ * Request headers: a `Headers` object, headers of `node:http`, or a plain object. Header names are case-insensitive.
+ */
 export type HeadersLike =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | number | undefined>>;
@@ -36,8 +41,8 @@ export type HeaderField = 'project' | 'tags' | 'metadata';
 /** Options of `fromHeaders`. */
 export interface FromHeadersOptions {
   /**
-   * The fields that nested runs inherit from the headers. List a field only if you trust all callers. A caller can
-   * otherwise choose the project of your runs. @default []
+   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because a caller
+   * chooses the value of a listed field, for example the project of your runs. @default []
    */
   accept?: readonly HeaderField[];
 }
@@ -236,7 +241,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** Returns the key of a header, ignoring case. `name` is in lower case. */
+/** Returns the key of the object `headers` that equals `name` when the key is converted to lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -284,7 +289,9 @@ export function parseBaggage(header: string): BaggageMember[] {
   return members;
 }
 
-/** Returns the decoded value of a member. Returns undefined if the member is missing or the encoding is invalid. */
+/**
+ * Returns the decoded value of a baggage member. Returns undefined if the member is missing or the encoding is invalid.
+ */
 export function baggageValue(members: readonly BaggageMember[], key: string): string | undefined {
   const text = members.find((member) => member.key === key)?.text;
   if (text === undefined) return undefined;
@@ -296,7 +303,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** Returns a member with an encoded value. A lone surrogate becomes U+FFFD. */
+/** Returns a baggage member with the given key and the percent-encoded value. A lone surrogate becomes U+FFFD. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

@@ -9,7 +9,10 @@ export interface RunEvent {
   kwargs?: Record<string, unknown>;
 }
 
-/** Token counts and costs of a model call. Counts include the tokens in the details, for example cached tokens. */
+/**
+ * Token counts and costs of a model call. `input_tokens` and `output_tokens` include the tokens in the token details,
+ * for example cached tokens.
+ */
 export interface UsageMetadata {
   input_tokens?: number;
   output_tokens?: number;
@@ -28,7 +31,7 @@ export interface Attachment {
   mimeType: string;
 }
 
-/** A run with the field names of requests. The receiver and `recordRuns()` return such runs. */
+/** A run with the field names of the service's API. The receiver and `recordRuns()` return runs in this format. */
 export interface RunRecord {
   id: string;
   trace_id: string;

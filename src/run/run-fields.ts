@@ -7,8 +7,9 @@ import type { UsageMetadata } from './record.ts';
 import { isoTimestamp } from './time.ts';
 
 /**
- * An object whose properties are recorded. The second type accepts an `interface`, which has no index signature. A
- * collection is a type error, and so is a promise, because a promise usually means that `await` is missing.
+ * An object whose properties are recorded. The second type of the union accepts a value whose type is an `interface`,
+ * which has no index signature. The compiler rejects an array, a `Map` and any other iterable. The compiler also
+ * rejects a promise, because a promise usually means that `await` is missing.
  */
 export type Fields =
   | Readonly<Record<string, unknown>>
@@ -17,7 +18,7 @@ export type Fields =
 /** Maximum number of tags of one run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** The path of a tag, for redaction paths. */
+/** The path of a tag when redaction paths are matched: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
 /**
@@ -92,7 +93,10 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 /** Maximum number of events of one run. */
 const EVENTS_MAX = 10_000;
 
-/** The events of one run. The text of all events is limited to the size of one payload. Further events are counted. */
+/**
+ * The events of one run. An event is only counted in `dropped` if the run already has `EVENTS_MAX` events or if the
+ * JSON text of its events has reached the maximum size of one payload.
+ */
 export class EventList {
   readonly #events: string[] = [];
   #characters = 0;
@@ -117,9 +121,10 @@ export class EventList {
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Adds the total token count, and splits the token details so that each detail has one price. `cache_creation` keeps
- * only tokens with an unknown cache duration. If the service tier has its own prices, `cache_read` and `reasoning` get
- * the name of the tier as a prefix, and the detail with the name of the tier counts all other tokens.
+ * Sets the total token count if the count is missing, and splits the token details into categories that each have one
+ * price. `cache_creation` keeps only tokens with an unknown cache duration. If the service tier has its own prices,
+ * `cache_read` and `reasoning` get the name of the tier as a prefix, and the detail with the name of the tier counts
+ * all other tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;

@@ -30,9 +30,9 @@ export interface RunOptions {
   name: string;
   /** @default 'chain' */
   runType?: RunType;
-  /** A list with more than 1 000 tags is ignored. Tags beyond 1 000 per run, with inherited tags, are left out. */
+  /** A list with more than 1 000 tags is ignored. Tags beyond 1 000 per run, including inherited tags, are left out. */
   tags?: readonly string[];
-  /** Keys beyond 10 000 per run, with inherited keys, are left out. */
+  /** Metadata keys beyond 10 000 per run, including inherited keys, are left out. */
   metadata?: Fields;
   /**
    * The name of the project in which the run is recorded. Nested runs inherit the project. @default the project of the
@@ -57,7 +57,7 @@ const text: Check = ['text', (value) => typeof value === 'string' && value !== '
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
-/** Checks of the options that every function accepts when it starts a run. The type of `inputs` differs. */
+/** Checks of the options that all functions for starting runs accept, except `inputs`, whose type differs. */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   name: text,
   runType: text,
@@ -84,7 +84,7 @@ export interface RunChanges {
   name?: string;
   /** Tags to add. Tags beyond 1 000 per run are left out. A list of more than 1 000 tags is ignored. */
   tags?: readonly string[];
-  /** Metadata to add or replace. Keys beyond 10 000 per run are left out. */
+  /** Metadata to add or replace. Metadata keys beyond 10 000 per run are left out. */
   metadata?: Fields;
   inputs?: Fields;
   outputs?: unknown;
@@ -102,8 +102,8 @@ export const changeChecks: Checks<RunChanges> = {
 };
 
 /**
- * Returns the valid options. An invalid option is left out and logged once per place, because a mistake in the options
- * of tracing must not stop the application.
+ * Returns the valid options. An invalid option is ignored and logged once for each function (`place`), because a
+ * mistake in tracing options must not stop the application.
  */
 export function usableOptions<Options extends object>(
   place: string,
@@ -159,7 +159,9 @@ export interface ForeignOption {
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
-/** Options of other libraries and the same options of runspan. Keys are in lower case, without `_` and a final `s`. */
+/**
+ * Maps options of other libraries to equivalent runspan options. Keys are in lower case, without `_` and a final `s`.
+ */
 const RENAMED: Readonly<Record<string, string>> = {
   runtype: 'runType',
   projectname: 'project',

@@ -128,7 +128,8 @@ export class Run {
 
   /**
    * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
-   * `limits.payloadBytes` characters in total. `extra.metadata.dropped_events` counts further events.
+   * `limits.payloadBytes` characters in total. `extra.metadata.dropped_events` is the number of events beyond these
+   * limits, which are not recorded.
    */
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
@@ -219,7 +220,10 @@ export class Run {
     this.#record.outputs = outputs;
   }
 
-  /** Whether `self` is a run. False for a proxy, and for a detached method as in `promise.catch(run.fail)`. */
+  /**
+   * Whether a method was called on a run. False if the method was called on a proxy of a run, or without a run as in
+   * `promise.catch(run.fail)`.
+   */
   static #isAttached(self: unknown, method: string): boolean {
     if (typeof self === 'object' && self !== null && #record in self) return true;
     diagnostics.warnOnce(

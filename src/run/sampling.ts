@@ -9,23 +9,27 @@ import { projectIn, type RunOptions } from './run-options.ts';
 import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
- * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true, false, or a sample
- * rate from 0 to 1 for such traces. The function must be synchronous. If the function throws or returns `undefined`,
- * `sampleRate` applies. If the function returns any other value, `sampleRate` applies and one line is logged.
+ * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true to record the trace,
+ * false to leave out the trace, or a sample rate from 0 to 1 that applies to the trace. The function must be
+ * synchronous. If the function throws or returns `undefined`, `sampleRate` applies. If the function returns any other
+ * value, `sampleRate` applies and one line is logged.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
 /** Whether sampling records a run. */
 export interface SamplingResult {
   readonly isKept: boolean;
-  /** The run id that the decision is based on. Undefined if the run needs no decision. */
+  /** The run id of the sampling decision. Undefined if no sampling decision is made, for example for a nested run. */
   readonly id: string | undefined;
 }
 
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** Decides whether a run is recorded. The sink decides for the first run of a trace, and nested runs follow. */
+/**
+ * Decides whether a run is recorded. The sink makes the sampling decision for the first run of a trace, and the
+ * decision also applies to nested runs.
+ */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,

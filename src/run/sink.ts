@@ -56,9 +56,9 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for a run of a trace that sampling left out. */
   skip(): void;
-  /** Waits until every run recorded before the call is delivered or dropped, or until the limit. Never rejects. */
+  /** Waits for at most `timeoutMs` until every run recorded before the call is delivered or dropped. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
-  /** Flushes and then closes. Later runs are counted as dropped. Never rejects. */
+  /** Flushes and then closes the sink. Later runs are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 
@@ -84,7 +84,7 @@ export const noopSink: RunSink = {
 let createSink: (() => RunSink | undefined) | undefined;
 let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
-/** Sinks set by `overrideSink`. The last sink replaces the installed sink. */
+/** Sinks set by `overrideSink`. The most recently added of these sinks is used instead of the installed sink. */
 const overrides: RunSink[] = [];
 
 /** Registers the function that creates the sink at the first run. */
@@ -92,7 +92,7 @@ export function registerSinkFactory(factory: () => RunSink | undefined): void {
   createSink = factory;
 }
 
-/** Registers the function that prepares delivery if tracing is on. */
+/** Registers the function that `preloadDelivery` calls. The function loads the modules of delivery if tracing is on. */
 export function registerPreload(load: () => void): void {
   preload = load;
 }

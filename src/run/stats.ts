@@ -8,7 +8,7 @@ export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
   readonly name: string;
-  /** The cause, for example the status of the response. */
+  /** The cause of the drop, for example the HTTP status of the service's response. */
   readonly detail?: string;
 }
 
@@ -17,7 +17,7 @@ export interface DroppedRun {
  *
  *     created + recovered = open + queued + inFlight + spooled + sent + dropped
  *
- * The object is a copy and does not change.
+ * `stats()` returns a copy that is not updated later.
  */
 export interface Stats {
   created: number;
@@ -50,7 +50,7 @@ export interface Stats {
 }
 
 export interface Backlog {
-  /** Total bytes of all exporters. `limits.queueBytes` limits each exporter. */
+  /** Total bytes of all exporters. `limits.queueBytes` applies to each exporter, not to the total. */
   bytes: number;
   /** Age in milliseconds of the oldest record of all exporters. 0 if there are no records. */
   oldestMs: number;
@@ -133,7 +133,7 @@ export interface OutageMessage {
 export interface RecoveryMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** Milliseconds since the outage message. */
+  /** Milliseconds from the first failed request of the outage to the first accepted request. */
   readonly durationMs: number;
 }
 

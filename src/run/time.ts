@@ -8,7 +8,7 @@ export function isoTimestamp(us: number): string {
 }
 
 /**
- * Returns the position of a run in its trace. Runs sort by this text (interface, "POST /runs/multipart", rule 6):
+ * Returns the dotted order of a run, by which runs are sorted (interface document, "POST /runs/multipart", rule 6):
  *
  *     20261120T072240123456Z<root id> . 20261120T072240123460Z<child id> . …
  *     └ start, UTC, microseconds ┘
@@ -80,7 +80,9 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/** Returns the segments of a dotted order, from the root run to the run. Returns undefined for any other text. */
+/**
+ * Returns the segments of a dotted order, one for each run, the root run first. Returns undefined for any other text.
+ */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {

@@ -24,13 +24,14 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 const OWNER_FILE = 'owner.json';
 
-/** Maximum total bytes of the folder `bad`. The oldest files are deleted first. */
+/** Maximum total bytes of the folder `bad`. When the files exceed this size, the oldest files are deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
 
-/** An owner is dead this long after its last heartbeat, if its process has ended or if its process is unknown. */
+/** Milliseconds without a heartbeat after which an owner counts as dead if its process has ended. */
 const ENDED_SILENCE_MS = 10_000;
+/** Milliseconds without a heartbeat after which an owner counts as dead if its process cannot be looked up. */
 const UNKNOWN_SILENCE_MS = 60_000;
 
 /** Maximum bytes of a valid `owner.json`. */
@@ -50,8 +51,9 @@ export interface ClaimedSegment {
 }
 
 /**
- * `ended` means that the process does not exist and that its last heartbeat is less than 10 seconds old. The heartbeat
- * may be of a process on another machine with the same host name.
+ * `ended` means that the process of the owner does not exist, but the last heartbeat of the owner is less than 10
+ * seconds old. The heartbeat may come from a process on another machine with the same host name, so the owner does not
+ * count as dead yet.
  */
 export type OwnerState = 'alive' | 'ended' | 'dead';
 
@@ -106,9 +108,9 @@ export class OwnerFolder {
   }
 
   /**
-   * Moves the segments of dead owners of the destination to this folder. If several processes rename the same segment,
-   * one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or a file-system
-   * error.
+   * Moves the segments that dead owners left for the same destination to this folder. If several processes rename the
+   * same segment, only one process succeeds. Returns the moved segments, the oldest first. Throws an `UnsafeFolder` or
+   * a file-system error.
    */
   takeOver(): ClaimedSegment[] {
     checkFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash]);
@@ -169,7 +171,10 @@ export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
-/** Deletes the folder of an owner if the only file is `owner.json`. Returns true if deleted. Never throws. */
+/**
+ * Deletes the folder of an owner if the folder contains no file except `owner.json`. Returns true if deleted. Never
+ * throws.
+ */
 export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   try {
     if (!fs.readdirSync(folder).every((name) => name === OWNER_FILE)) return false;
@@ -200,7 +205,9 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** The process of an owner. Systems without `/proc` have neither namespace nor start time. */
+/**
+ * The process of an owner. On a system without `/proc`, the namespace and the start time of the process are unknown.
+ */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
@@ -249,7 +256,10 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
   }
 }
 
-/** Returns field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may contain spaces and parentheses. */
+/**
+ * Returns the start time of a process, which is field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may
+ * contain spaces and parentheses.
+ */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

@@ -14,9 +14,12 @@ export interface Segment {
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records are damaged. The id is empty if the head of a record is damaged. */
+  /** Runs whose records are damaged. If the head of a record is damaged, the id of the run is empty. */
   readonly damagedRuns: readonly RunName[];
-  /** Milliseconds since the segment was written or, if another owner wrote the segment, since the file was modified. */
+  /**
+   * Age of the segment in milliseconds. The age of a segment of another owner is the time since the last modification
+   * of the file.
+   */
   readonly ageMs: number;
   /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
   readonly isExpired: boolean;
@@ -24,14 +27,17 @@ export interface ReadSegment {
 
 /** A segment in the folder of this owner. */
 export interface StoredSegment extends Segment {
-  /** Monotonic time if this process wrote the segment, otherwise the modification time of the file. */
+  /**
+   * Monotonic time at which this process created the segment. For a segment of another owner, the modification time of
+   * the file.
+   */
   readonly writtenAtMs: number;
   /** File descriptor. -1 if another owner has written the segment. */
   readonly fd: number;
   bytes: number;
   /** Number of appended records. */
   appended: number;
-  /** Number of appended records that are still needed. */
+  /** Number of appended records that have not been released with `Spool.release`. */
   needed: number;
   isDamaged: boolean;
 }

@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** The functions of `node:fs` that the spool calls. In tests, the functions fail on purpose. */
+/** The functions of `node:fs` that the spool calls. Tests replace these functions to simulate file-system errors. */
 export type SpoolFs = Pick<
   typeof fs,
   | 'closeSync'
@@ -114,7 +114,10 @@ export function codeOf(thrown: unknown): string {
 /** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and the nested subfolders `names` for the current user only. Checks each folder. */
+/**
+ * Creates `spoolDir` and a chain of nested folders with these `names` in `spoolDir`. Only the current user can access
+ * the new folders. `checkFolder` checks each folder, including folders that existed before.
+ */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -122,12 +125,15 @@ export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly strin
   }
 }
 
-/** Checks `spoolDir` and the nested subfolders `names`. Throws an `UnsafeFolder` or a file-system error. */
+/**
+ * Calls `checkFolder` for `spoolDir` and for each folder in the chain of nested folders `names`. Throws an
+ * `UnsafeFolder` or a file-system error.
+ */
 export function checkFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) checkFolder(fs, path);
 }
 
-/** Throws an `UnsafeFolder` if the path is not a folder of the current user. */
+/** Throws an `UnsafeFolder` if the path is a link, is not a folder or belongs to another user. */
 export function checkFolder(fs: SpoolFs, path: string): void {
   const facts = fs.lstatSync(path);
   if (facts.isSymbolicLink()) throw new UnsafeFolder(`${path} is a symbolic link`);
@@ -136,7 +142,10 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** Returns a folder in the user's home. If the home does not exist, returns a folder in the temporary folder. */
+/**
+ * Returns the default spool folder, which is in the user's home. If the home does not exist, the default spool folder
+ * is in the temporary folder.
+ */
 export function defaultSpoolDir(): string {
   // In a container, the user may have no home. The home of a service account often does not exist.
   const { homedir, tmpdir } = nodeModule('node:os');
@@ -149,7 +158,10 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** Does not use the option `recursive`, because Node never returns if a parent cannot be created, as in `/proc`. */
+/**
+ * Creates a folder. Node's option `recursive` is not used, because with the option, Node never returns if a parent
+ * cannot be created, as in `/proc`.
+ */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

@@ -17,14 +17,17 @@ export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
 export interface SegmentRecords {
   readonly records: readonly SpooledRecord[];
-  /** Runs of the records that cannot be read. */
+  /** Runs whose records cannot be read. */
   readonly damagedRuns: readonly RunName[];
   readonly isLaterVersion: boolean;
   readonly bytes: number;
   readonly modifiedAtMs: number;
 }
 
-/** Reads a segment. Returns `undefined` if the path is no file or the file is too large. Throws file-system errors. */
+/**
+ * Reads a segment. Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`.
+ * Throws file-system errors.
+ */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
@@ -43,7 +46,9 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** The encoded frames. The bytes change with the next call of `add` or `clear`. */
+  /**
+   * The encoded frames. The result is valid only until the next call of `add` or `clear`, because the buffer is reused.
+   */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -110,9 +115,9 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  *     magic 4 | version 1 | zero 3 | ordinal 4 | payload length 4 | run id 36 | payload crc32 4 | head crc32 4 | payload …
  *
  * The head has its own checksum. If only the payload is damaged, the run id is known and the next frame can be read. If
- * the head is damaged, the rest of the file is not read, and the ordinals of later heads show how many records are
- * lost. Later versions of the format must keep this head, so that this version can tell a later file from a damaged
- * file.
+ * the head is damaged, no further record is decoded. The rest of the file is only searched for intact heads, whose
+ * ordinals show how many records are lost. Later versions of the format must keep this head, so that version 2 can
+ * distinguish a file of a later version from a damaged file.
  *
  * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum is of
  * the first twelve bytes and the payload.
@@ -129,19 +134,19 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** A payload consists of sections. Each section follows its length, which has 4 bytes. */
+/** A payload consists of sections. The length of a section is stored before the section in 4 bytes. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** A larger file is not read. */
+/** Maximum bytes of a segment. A larger file is not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
 interface SegmentContent {
   readonly records: readonly SpooledRecord[];
   /** Run ids of the lost records. An id that cannot be read is empty. */
   readonly lostIds: readonly string[];
-  /** Whether a later version has written the file. The file must not be changed. */
+  /** Whether a later version of runspan has written the file. Such a file must not be changed. */
   readonly isLaterVersion: boolean;
 }
 
@@ -208,7 +213,7 @@ function lostIn(rest: Buffer, ordinal: number): string[] {
   return ids.length > 0 || isPadding ? ids : [''];
 }
 
-/** Reads the frames of a file of version 1 before the first damaged frame. */
+/** Reads the frames of a file of version 1 up to the first damaged frame. */
 function readVersion1(file: Buffer): SegmentContent {
   const records: SpooledRecord[] = [];
   const lostIds: string[] = [];
@@ -233,7 +238,7 @@ function hasMagic(file: Buffer, at: number): boolean {
   return MAGIC.compare(file, at, at + MAGIC.length) === 0;
 }
 
-/** Throws if the lengths of the sections do not fit the payload. */
+/** Splits a payload into its sections. Throws if the length of a section exceeds the rest of the payload. */
 function sectionsOf(payload: Buffer): Uint8Array[] {
   const sections: Uint8Array[] = [];
   let at = 0;
@@ -248,12 +253,13 @@ function sectionsOf(payload: Buffer): Uint8Array[] {
 }
 
 /**
- * Returns the sections of a record, which are the same in both versions:
+ * Returns the sections of a record, which are the same in both versions of the format:
  *
  *     {"op":"post","isEnded":true} | main part | inputs | outputs | events | (name | type | bytes) of each attachment
  *
- * The main part is the same as in multipart ingestion. The section of a missing payload is empty. Blobs are left out
- * and counted in the metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
+ * The main part of a record has the same JSON format as the main part of a run in multipart ingestion. If a record has
+ * no inputs, outputs or events, the section for the missing value is empty. Blobs are left out and counted in the
+ * metadata as `dropped_attachments`, because a Blob cannot be read synchronously.
  */
 function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array)[] {
   const stored = withoutBlobs(run);

@@ -19,9 +19,12 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
-  /** Hash of the destination whose runs are stored. By default, the hash of the destination in these options. */
+  /** Hash of the destination whose runs are stored. Defaults to the `destinationHash` of these options. */
   readonly spoolDestination?: string | undefined;
-  /** Maximum bytes of all segments, including segments of other owners. Further records are not written. */
+  /**
+   * Maximum bytes of all segments, including segments of other owners. A record that would exceed this maximum is not
+   * written.
+   */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -79,7 +82,10 @@ export class Spool {
     return this.#write(() => this.#append(record));
   }
 
-  /** Called when an appended record is no longer needed. Deletes the segment if none of its records is needed. */
+  /**
+   * Called when an appended record was delivered, dropped or replaced. Deletes the segment if all of its records were
+   * released.
+   */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
     if (this.#open === segment) this.#seal();
@@ -97,8 +103,8 @@ export class Spool {
   }
 
   /**
-   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Returns true
-   * if all records were written, or false if no record was written.
+   * Writes records to a new segment for the next process, even if the disk has failed in the last minute. Writes either
+   * all records or no record, and returns whether the records were written.
    */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
@@ -169,7 +175,10 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /** Leaves the segments to the next process. Deletes an empty folder. Later calls of other methods have no effect. */
+  /**
+   * Leaves the segments to the next process. Deletes an empty folder. Afterwards, no record is read or written, and no
+   * segment is taken over.
+   */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -299,7 +308,8 @@ export class Spool {
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // Somebody has deleted the folder, or another process took over the segments while this process was suspended.
+      // The open segment is gone if somebody deleted the folder, or if another process took over the segments while
+      // this process was suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#startHeartbeats();
     }, HEARTBEAT_MS).unref();
@@ -308,7 +318,7 @@ export class Spool {
 
 const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried every minute';
 
-/** The result of reading a file that is too large, no regular file or deleted. */
+/** The result of reading a file that is too large, is not a regular file or was deleted. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
 /** All spools share one buffer, because records are encoded and written synchronously. */

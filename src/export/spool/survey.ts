@@ -27,7 +27,10 @@ export interface Holding extends Files {
   readonly runs: number;
 }
 
-/** The files of a destination. A destination is an endpoint with a workspace or an API key. */
+/**
+ * The files of a destination. A destination is an endpoint combined with a workspace or, if no workspace is set, with
+ * an API key.
+ */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
@@ -44,15 +47,19 @@ export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = syst
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 
-/** Deletes the files. Deletes the folder if no other files remain. Throws file-system errors. */
+/**
+ * Deletes the files. Afterwards, deletes the folder if the folder contains no file except `owner.json`. Throws
+ * file-system errors.
+ */
 export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
   for (const file of files) removeFile(fs, file);
   removeIfEmpty(fs, folder);
 }
 
 /**
- * Moves undelivered segments from `bad` to the folder of a new, dead owner, so that the next exporter takes over the
- * segments. The age of the segments starts at 0. Throws an `UnsafeFolder` or a file-system error.
+ * Moves undelivered segments from `bad` to a new owner folder that is marked as dead, so that the next exporter for the
+ * destination takes over the segments. The age of each moved segment is reset to 0. Throws an `UnsafeFolder` or a
+ * file-system error.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -76,8 +83,9 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Finds segments for other destinations that no running process delivers. Deletes the segments that are older than
- * `ageMaxMs`, one file per step, and yields the runs of each file. Logs once how to deliver the other segments.
+ * Finds segments of other destinations if all owners of the destination are dead. If the newest segment of an owner is
+ * older than `ageMaxMs`, deletes the segments of the owner, one file per step, and yields the runs of each file. Logs
+ * once how to deliver the segments that are not deleted.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,
@@ -95,7 +103,7 @@ export function* expireLeftovers(
   for (const leftover of leftovers) if (!waiting.includes(leftover)) yield* deleteLeftover(fs, leftover);
 }
 
-/** The segments of a dead owner, for a destination without a running process. */
+/** The segments of a dead owner whose destination has no live owner. */
 interface Leftover {
   readonly destinationHash: string;
   readonly folder: string;
@@ -148,7 +156,7 @@ const DESTINATIONS_MAX = 5;
 function leftoversOf(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): Leftover[] {
   checkFolders(fs, spoolDir, [FORMAT_FOLDER, destinationHash]);
   const owners = ownersIn(fs, join(spoolDir, FORMAT_FOLDER, destinationHash), wallMs);
-  // The process of a live owner takes over the segments of dead owners.
+  // A live owner takes over the segments of the dead owners of its destination.
   if (owners.some(({ state }) => state !== 'dead')) return [];
   return owners.flatMap(({ path: folder }) => {
     const files = segmentsIn(fs, folder).map((name) => join(folder, name));
