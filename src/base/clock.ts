@@ -1,7 +1,5 @@
 // The clock functions are captured at load time, so that fake timers in the tests of an application have no effect.
-/** Returns the wall clock in milliseconds since 1970. */
 export const wallNowMs: () => number = Date.now;
-/** Returns milliseconds since an arbitrary moment. Changes of the wall clock have no effect. */
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
 /** Maximum deviation of timestamps from the wall clock, in microseconds. A larger deviation is corrected. */
@@ -27,12 +25,11 @@ export class Clock {
     this.#anchorUs = wallMs() * 1_000 - this.monotonicUs();
   }
 
-  /** Returns microseconds since an arbitrary moment, with fractions. */
   monotonicUs(): number {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp. The argument is the current result of `monotonicUs`. */
+  /** The argument is the current result of `monotonicUs()`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
@@ -46,5 +43,5 @@ export class Clock {
   }
 }
 
-/** The clock of the process. Timestamps and ids of live runs come from this clock. */
+/** Timestamps and ids of live runs come from this clock. */
 export const clock: Clock = new Clock();

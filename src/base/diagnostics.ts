@@ -13,10 +13,7 @@ export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: stri
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/**
- * Maximum number of `place` keys for which `warnOnce` logs a warning. Later keys are ignored, so that keys that a loop
- * creates cannot flood the log.
- */
+/** Beyond this number, `warnOnce` logs no new `place`, so that keys that a loop creates cannot flood the log. */
 const PLACES_MAX = 1_000;
 
 /** Maximum number of values to redact. Beyond this number, the oldest value is no longer redacted. */
@@ -39,10 +36,7 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /**
-   * Sets the wrapper through which each log line is passed to the log function or the console. The wrapper turns
-   * tracing off while the log function or the console runs.
-   */
+  /** `caller` turns tracing off while the log function or the console runs. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
@@ -65,7 +59,6 @@ export const diagnostics = {
   warn: (message: string): void => print('warn', message),
   debug: (message: string): void => print('debug', message),
 
-  /** Logs a warning, unless an earlier warning had the same `place`. */
   warnOnce(place: string, message: string): void {
     if (places.has(place) || places.size >= PLACES_MAX) return;
     places.add(place);

@@ -1,7 +1,7 @@
-/** The version of the package. A test checks that this version equals the version in `package.json`. */
+/** A test checks that this version equals the version in `package.json`. */
 export const version = '0.1.0';
 
-/** The environment variables that the package reads. `docs/configuration.md` describes each variable. */
+/** `docs/configuration.md` describes each variable. */
 export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
@@ -36,7 +36,7 @@ export type EnvironmentName =
   | 'https_proxy'
   | 'no_proxy';
 
-/** Names of LangSmith's environment variables. `LANGSMITH_<name>` takes precedence over `LANGCHAIN_<name>`. */
+/** `LANGSMITH_<name>` takes precedence over `LANGCHAIN_<name>`. */
 export type LangsmithName =
   | 'ENDPOINT'
   | 'API_KEY'
@@ -50,21 +50,16 @@ export type LangsmithName =
 
 export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
 
-/** Returns the value of `LANGSMITH_<name>`, or of `LANGCHAIN_<name>` if `LANGSMITH_<name>` is not set. */
 export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/**
- * Whether the endpoint, API key and workspace are read from LangSmith's variables. True if LangSmith's variables turn
- * tracing on and no `RUNSPAN_` variable sets the endpoint, API key or workspace.
- */
+/** Whether the endpoint, the API key and the workspace are read from LangSmith's variables. */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
   return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
 }
 
-/** Returns the trimmed value of a variable, or undefined if the variable is unset or empty. */
 export function env(name: EnvironmentName): string | undefined {
   return process.env[name]?.trim() || undefined;
 }
@@ -74,12 +69,11 @@ export function variable(name: string): string | undefined {
   return process.env[name];
 }
 
-/** Returns the names of all variables with this prefix, including variables that runspan does not read. */
 export function variablesWith(prefix: string): string[] {
   return Object.keys(process.env).filter((name) => name.startsWith(prefix));
 }
 
-/** Returns a copy of the environment with these variables set, for a child process. `undefined` removes a variable. */
+/** When Node starts a child process, Node leaves out variables whose value is `undefined`. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...process.env, ...variables };
 }

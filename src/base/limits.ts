@@ -102,7 +102,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/**
- * The longest delay of a timer in milliseconds. With a longer delay than this maximum, `setTimeout` fires immediately.
- */
+/** With a longer delay than this maximum, `setTimeout` fires immediately. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

@@ -1,7 +1,4 @@
-/**
- * Returns a built-in Node module. The first call for a module loads the module. An `import` would load the module at
- * startup and read all exports, which takes milliseconds.
- */
+/** An `import` of a Node module would load the module and read all exports at startup, which takes milliseconds. */
 export const nodeModule: typeof process.getBuiltinModule = process.getBuiltinModule;
 
 export const types: typeof import('node:util').types = nodeModule('node:util').types;

@@ -2,7 +2,7 @@ import { RunspanError } from './errors.ts';
 import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
-/** The check of an option. `expected` describes valid values. Errors about a `secret` option do not show the value. */
+/** `expected` describes valid values. Errors about a `secret` option do not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
@@ -49,7 +49,7 @@ export function validOptions<Options extends object>(
 
 const UNREADABLE = Symbol('unreadable');
 
-/** Like `validOptions`, but throws a RunspanError for the first mistake. `what` names the options in the message. */
+/** `what` names the options in the error message. */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,
@@ -69,7 +69,6 @@ function expectation(what: string, { name, value, check }: OptionMistake, known:
   return `\`${name}\` to be ${expected}, got ${got}`;
 }
 
-/** Whether a value is an object and not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -79,7 +78,6 @@ export const WHOLE_FROM_1: Check = [
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 
-/** Returns a check for whole numbers from `least` to `most`. */
 export function wholeFrom(least: number, most: number): Check {
   return [
     `a whole number from ${least} to ${most}`,

@@ -83,10 +83,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/**
- * Returns a description of a value for use in a message. A string is truncated. An object is described only by its
- * kind, never by its content.
- */
+/** Describes a value for a message. An object is described only by its kind, never by its content. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -96,13 +93,11 @@ export function shown(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : safeText(value);
 }
 
-/** Returns `null` for null, `a list` for an array, or the `typeof` of any other value. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
 }
 
-/** Truncates text to `lengthMax` characters. Truncated text ends with an ellipsis. */
 export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }

@@ -36,10 +36,6 @@ export function setSoon(callback: () => void): NodeJS.Immediate {
   return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
 }
 
-/**
- * Resolves after `ms` milliseconds, or rejects when `signal` is aborted. Keeps the process alive only if `holdsProcess`
- * is true.
- */
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {

@@ -14,16 +14,14 @@ import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 
-/** The clocks, random numbers, delays and file system that an exporter uses. Tests replace these functions. */
+/** The functions of an exporter that tests replace. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
 const realTime: ExporterTime = { monotonicMs: monotonicNowMs, random: Math.random, delay };
 
-/** The settings and the HTTP client of each exporter. */
 const services = new WeakMap<Exporter, { settings: Settings; client: HttpClient }>();
 
-/** Creates an exporter that counts its runs in `ledger`. Calls `closed` when the exporter has closed. */
 export function exporterFor(
   settings: Settings,
   ledger: Ledger,
@@ -60,10 +58,7 @@ export function exporterFor(
   return exporter;
 }
 
-/**
- * Passes the API key of new settings to an existing exporter. Does nothing if the new settings name another endpoint or
- * workspace than the exporter uses. Runs that wait because the service rejected the old key are sent again immediately.
- */
+/** Runs that wait because the service rejected the old key are sent again immediately. */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
   const old = service?.settings;
@@ -74,10 +69,7 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/**
- * Returns the destination of runs. An API key that a function returns is not part of the destination, because the key
- * may change.
- */
+/** An API key that a function returns is not part of the destination, because the key may change. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
@@ -87,15 +79,12 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before undici is loaded. If the program ends earlier, undici is not loaded. */
+/** A program that ends within this delay does not load undici. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
-/**
- * Loads undici and form-data-encoder shortly after the program has started. If the first delivery loaded these modules,
- * the event loop of the application would be blocked for tens of milliseconds.
- */
+/** Loading undici at the first delivery would block the event loop of the application for tens of milliseconds. */
 export function preloadSoon(): void {
   if (isLoading) return;
   isLoading = true;
@@ -104,7 +93,6 @@ export function preloadSoon(): void {
   }, PRELOAD_DELAY_MS).unref();
 }
 
-/** Calls `preloadSoon` if the environment turns tracing on. */
 export function preloadIfConfigured(): void {
   if (!isLoading && isOnByEnvironment()) preloadSoon();
 }

@@ -65,12 +65,10 @@ export class DeliveryLoop {
     setMaxListeners(0, this.#abort.signal);
   }
 
-  /** Whether a batch is in flight or waits for a retry. */
   get isSending(): boolean {
     return this.#inFlight.length + this.#states.queue.retries.length > 0;
   }
 
-  /** Monotonic time at which the oldest undelivered record in memory was queued. */
   get oldestAtMs(): number | undefined {
     const { firstStart, firstReady, retries } = this.#states.queue;
     let oldestMs = Math.min(firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
@@ -80,7 +78,6 @@ export class DeliveryLoop {
     return oldestMs === NEVER ? undefined : oldestMs;
   }
 
-  /** The runs that wait in the queue or are in a batch. */
   get unsettled(): Delivery[] {
     const inFlight = this.#inFlight.flatMap(({ items }) => items.map(({ delivery }) => delivery));
     return [...new Set([...this.#states.queue.all(), ...inFlight])].filter(({ stage }) => stage !== 'settled');
@@ -105,9 +102,9 @@ export class DeliveryLoop {
   }
 
   /**
-   * Sends all queued records. Resolves to true when each record created before the call is settled. Resolves to false
-   * when `limitMs` has passed. Resolves to false earlier if the service asks for a pause that ends after `limitMs` or
-   * refuses two probes for the same reason. Keeps the process alive.
+   * Resolves to true when each record created before the call is settled. Resolves to false when `limitMs` has passed.
+   * Resolves to false earlier if the service asks for a pause that ends after `limitMs` or refuses two probes for the
+   * same reason. Keeps the process alive.
    */
   async flush(limitMs: number): Promise<boolean> {
     const { gate, monotonicMs } = this.#parts;
@@ -128,7 +125,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Aborts the requests in flight. No batch is sent afterwards. Resolves when each request has an outcome. */
+  /** Resolves when each request in flight has an outcome. */
   async stop(): Promise<void> {
     this.#sleep?.abort();
     this.#wakesAtMs = Number.NEGATIVE_INFINITY;
@@ -139,7 +136,7 @@ export class DeliveryLoop {
     });
   }
 
-  /** Sends a batch in the next turn of the event loop if a batch is due. One batch is formed per turn. */
+  /** At most one batch is formed per turn of the event loop. */
   wake(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;
@@ -199,7 +196,6 @@ export class DeliveryLoop {
     return new Batch(items, nowMs);
   }
 
-  /** Time at which the next batch is due. Batches that wait for a retry are not included. */
   get #freshDueMs(): number {
     const { info, gate, limits } = this.#parts;
     const { queue } = this.#states;
@@ -211,7 +207,6 @@ export class DeliveryLoop {
     return Math.min(this.#lingerUntilMs, (queue.firstStart?.startedAtMs ?? NEVER) + this.#startDueMs);
   }
 
-  /** Called while a flush waits. Ends the back-offs of failed batches, at most once in 500 ms. */
   #endBackOffs(nowMs: number): void {
     if (nowMs < this.#backOffsEndedAtMs + END_BACK_OFFS_EVERY_MS) return;
     this.#backOffsEndedAtMs = nowMs;

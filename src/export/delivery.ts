@@ -55,7 +55,6 @@ export interface Ticket {
  */
 export class Delivery {
   readonly run: EncodedRun;
-  /** Monotonic time at which the run started. */
   readonly startedAtMs: number;
   /** Monotonic time at which the undelivered record of the run was queued. */
   queuedAtMs: number;
@@ -155,7 +154,6 @@ export class Batch {
   readonly items: readonly Item[];
   /** Encoded at the first attempt and reused for retries. */
   body: RequestBody | undefined;
-  /** Number of large uploads during which the connection broke. */
   brokenUploads = 0;
   attempts = 0;
   notBeforeMs: number;
@@ -182,21 +180,16 @@ const RECORD_BYTES = 960;
 /** Estimated bytes of the delimiter and the headers of an attachment. */
 const ATTACHMENT_BYTES = 256;
 
-/** Returns the ledger counter in which runs of this stage are counted. */
 export function counterOf(stage: Stage): RunCounter {
   if (stage === 'whole' || stage === 'patch' || stage === 'held') return 'queued';
   return stage === 'finishing' ? 'inFlight' : 'open';
 }
 
-/** Whether the end of the run is not recorded yet. */
 export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/**
- * Estimates the bytes of a run. Each character of text counts as one byte, because counting the bytes of long text
- * would slow down the call of the application.
- */
+/** Counts each character as one byte, because counting the bytes of long text would slow down the application. */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {
@@ -215,7 +208,6 @@ export function sizeOfContent(delivery: Delivery): number {
   return bytes;
 }
 
-/** Returns the bytes of the inputs and outputs in UTF-8 minus the number of characters. */
 export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): number {
   let bytes = 0;
   for (const text of [inputs, outputs]) if (text !== undefined) bytes += Buffer.byteLength(text) - text.length;
@@ -228,17 +220,13 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
-/**
- * Replaces the outputs of a run with a marker and removes the events and attachments. While the post is in a batch, the
- * attachments stay, because the post may contain the attachments.
- */
+/** While the post is in a batch, the attachments stay, because the post may contain the attachments. */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
   run.events = undefined;
   if (stage !== 'posting') dropAttachments(run, run.attachments ?? NO_ATTACHMENTS);
 }
 
-/** Removes attachments from a run and counts them in its metadata. */
 export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachment[]): void {
   if (dropped.length === 0) return;
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
@@ -257,7 +245,6 @@ export function shuffled(items: readonly Item[], random: () => number): Item[] {
   return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
-/** Removes the attachments of a run that is too large, or the payloads of a run without attachments. */
 export function strip(item: Item): void {
   const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
   item.stripped = isWithAttachments ? 'attachments' : 'payloads';

@@ -15,7 +15,6 @@ export interface ExporterParts {
   readonly gate: SendGate;
   /** Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
-  /** Whether `durability` is `write-ahead`, so that each record is written to disk when the record is created. */
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
@@ -27,5 +26,4 @@ export interface ExporterParts {
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }
 
-/** The parts of an exporter with a spool. */
 export type SpoolingParts = ExporterParts & { readonly spool: Spool };

@@ -30,7 +30,6 @@ export class Exporter implements RunSink {
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
   #closing: Promise<FlushResult> | undefined;
-  /** Fires when the oldest open run must be sent as incomplete. */
   #openRunTimer: NodeJS.Timeout | undefined;
   /** Resolvers of the promises that `ready` has returned. */
   #waiting: (() => void)[] = [];
@@ -101,10 +100,6 @@ export class Exporter implements RunSink {
     this.#loop.recorded();
   }
 
-  /**
-   * Sends all queued runs. Resolves when each run that was recorded before the call is delivered or dropped, when the
-   * time limit has passed, or when the service asks for a pause that ends after the time limit. Never rejects.
-   */
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
@@ -142,7 +137,6 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Whether no run waits for delivery in memory or in a segment that can be read now. */
   get isSettled(): boolean {
     return this.#states.pendingRuns === 0 && this.#replay?.isBusy !== true;
   }
@@ -152,10 +146,7 @@ export class Exporter implements RunSink {
     this.#replay?.search(false);
   }
 
-  /**
-   * Flushes, then writes undelivered runs to disk. Drops runs that cannot be written, all undelivered runs if
-   * `durability` is `memory`, and runs recorded later. Never rejects.
-   */
+  /** Flushes, then writes undelivered runs to disk. Drops the runs that cannot be written. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult> {
     this.#closing ??= this.#close(limit).catch((thrown) => this.#failed('shutdown', thrown));
     return this.#closing;
@@ -183,7 +174,6 @@ export class Exporter implements RunSink {
     return { bytes: this.#states.bytes, oldestMs: nowMs - (this.#loop.oldestAtMs ?? nowMs) };
   }
 
-  /** Called when the process exits. Writes undelivered runs to disk. Drops and logs the runs that cannot be written. */
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();
@@ -207,7 +197,7 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Writes unsettled runs to disk. Drops the runs that cannot be written, and returns the number of dropped runs. */
+  /** Returns the number of runs that were dropped because they could not be written to disk. */
   #leaveRest(): number {
     let left = this.#loop.unsettled;
     this.#states.clear();
@@ -239,7 +229,6 @@ export class Exporter implements RunSink {
     return undefined;
   }
 
-  /** Drops the outputs of a run that ends if the queue is over its limits and no run can be written to disk. */
   #dropPayloadsIfFull(delivery: Delivery): void {
     while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
     if (this.#states.isOverfull) dropEndPayloads(delivery);
@@ -259,7 +248,6 @@ export class Exporter implements RunSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Sends the oldest open run without waiting for its end. A later patch contains the end. */
   #sendIncomplete(): void {
     const oldest = this.#states.queue.oldestOpen;
     if (oldest === undefined) return;

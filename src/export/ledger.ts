@@ -31,7 +31,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Adds the counters and durations of another ledger, whose exporter was garbage-collected. */
+  /** Called when the exporter of `other` was garbage-collected. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -39,7 +39,6 @@ export class Ledger {
   }
 }
 
-/** Returns the sum of all ledgers and all backlogs. */
 export function totalStats(ledgers: readonly Ledger[] = [], backlogs: readonly Backlog[] = []): Stats {
   const counts = noCounts();
   for (const ledger of ledgers) addInto(counts, ledger.counts);
@@ -87,7 +86,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** Returns the latest error. The timestamps are in ISO 8601 format, so their string order is their order in time. */
+/** The timestamps are in ISO 8601 format, so their string order is their order in time. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -108,14 +107,13 @@ export class FlushTracker {
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
   readonly waiting: Set<Flush> = new Set();
 
-  /** Counts a record. When the record is settled, the caller must pass the returned group to `leave`. */
+  /** The caller must pass the returned group to `leave` when the record is settled. */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;
     return group;
   }
 
-  /** Counts one record in the oldest group of these deliveries. */
   enterOldest(deliveries: readonly Groups[]): FlushGroup {
     const groups = deliveries.flatMap(({ postGroup, patchGroup }) => postGroup ?? patchGroup ?? []);
     const oldest = groups.reduce((one, other) => (other.number < one.number ? other : one));
@@ -135,7 +133,6 @@ export class FlushTracker {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }
 
-  /** Begins a flush that waits for all records counted so far. */
   begin(endMs: number): Flush {
     const flush = new Flush(endMs);
     this.waiting.add(flush);
@@ -146,12 +143,10 @@ export class FlushTracker {
     return flush;
   }
 
-  /** Called when sending pauses. Resolves each flush to false if the time limit passes before the pause ends. */
   paused(untilMs: number): void {
     for (const flush of this.waiting) if (untilMs > flush.endMs) flush.resolve(false);
   }
 
-  /** Called when the service refuses a probe. Resolves each flush to false if the reason occurs for the second time. */
   refused(reason: string): void {
     for (const flush of this.waiting) {
       if (flush.reasons.includes(reason)) {
@@ -181,7 +176,6 @@ export interface FlushGroup {
 
 class Flush {
   readonly endMs: number;
-  /** Resolves to true when all records of the flush are settled, or to false if the flush ends earlier. */
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
   /** Reasons why the service has refused probes during this flush. */
@@ -237,7 +231,6 @@ export class DropNotice {
     setSoon(() => this.report());
   }
 
-  /** Logs the runs that were dropped since the last report. */
   report(): void {
     this.#isScheduled = false;
     if (this.#unreported.size === 0) return;

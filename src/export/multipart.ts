@@ -7,7 +7,6 @@ import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
 import type { Attachment } from '../run/record.ts';
 import { dropAttachments, type Item } from './delivery.ts';
 
-/** The payload of a run that the service has found too large. */
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
 /**
@@ -25,8 +24,7 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  *     --<boundary>--
  *
  * The first chunk contains all JSON parts. form-data-encoder creates the chunks of attachments without copying the
- * bytes. A Blob that cannot be read is left out. Returns the chunks directly, or a promise of the chunks if the batch
- * has attachments or is larger than 2 MiB.
+ * bytes. Returns a promise only if the batch has attachments or is larger than 2 MiB.
  */
 export function encodeMultipart(
   items: readonly Item[],
@@ -88,17 +86,13 @@ class PartBuffer {
     this.#buffer = Buffer.allocUnsafeSlow(capacity);
   }
 
-  /**
-   * Encodes runs until about 2 MiB are written, to keep the event loop responsive. Returns true if all runs are
-   * encoded.
-   */
   addRuns(items: readonly Item[]): boolean {
     const sliceEnd = this.#length + SLICE_BYTES;
     while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
     return this.#runs === items.length;
   }
 
-  /** Returns a view of the encoded parts. No part may be added afterwards. */
+  /** No part may be added after this call, because the returned bytes are a view of the buffer. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -119,9 +113,9 @@ class PartBuffer {
   }
 
   /**
-   * Writes a part. `Content-Length` is first set to the number of characters, which is the number of bytes for ASCII
-   * text. For other text, `Content-Length` is corrected after the part is written, because counting the bytes
-   * beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
+   * `Content-Length` is first set to the number of characters, which is the number of bytes for ASCII text. For other
+   * text, `Content-Length` is corrected after the part is written, because counting the bytes beforehand is slower.
+   * Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;
@@ -161,7 +155,6 @@ class PartBuffer {
   }
 }
 
-/** Returns markers for the inputs and outputs of a run that is too large. Leaves out the events. */
 export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
@@ -173,14 +166,13 @@ export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outpu
 /** Maximum time to read one Blob. The file of a Blob may be on a disk that does not respond. */
 const READ_MS_MAX = 10_000;
 
-/** An attachment that was read into memory, with the name of its multipart part. */
 interface AttachmentPart extends Readonly<Attachment> {
   readonly partName: string;
 }
 
 /**
- * Reads the attachments of a batch, one Blob after the other. If a Blob cannot be read, for example because its file
- * has changed, removes the Blob from its item. Rejects when the signal aborts.
+ * If a Blob cannot be read, for example because its file has changed, removes the Blob from its item. Rejects when the
+ * signal aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -200,7 +192,6 @@ async function readAttachments(items: readonly Item[], signal: AbortSignal): Pro
   return parts;
 }
 
-/** Returns the chunks of the attachment parts and of the final delimiter. */
 async function attachmentFrames(parts: readonly AttachmentPart[], boundary: string): Promise<Uint8Array[]> {
   const { FormDataEncoder } = await import('form-data-encoder');
   const encoder = new FormDataEncoder(formOf(parts), boundary, { enableAdditionalHeaders: true });
@@ -215,7 +206,7 @@ interface HeldFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
-/** Returns the input of form-data-encoder. A `FormData` with `File` objects would copy the bytes. */
+/** A `FormData` with `File` objects would copy the bytes of the attachments. */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
   const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
   const entries = (): IterableIterator<[string, HeldFile]> => all.values();

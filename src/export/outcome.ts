@@ -11,7 +11,6 @@ import type { Ledger } from './ledger.ts';
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
   | { readonly kind: 'accepted'; readonly isRepetition?: true }
-  /** The run is not sent again. */
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /**
    * A later attempt may succeed. `afterMs` is the delay that the service requested with `Retry-After`. `isSuspect` is
@@ -49,14 +48,12 @@ const BLOCKED: ReadonlyMap<number, string> = new Map([
   [511, 'the network asks for a login'],
 ]);
 
-/** Status codes of a service that does not support the route of the request. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const RETRIED: ReadonlySet<number> = new Set([408, 425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
-/** Returns the outcome of a response to a request with `runs` runs. */
 export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
   const detail = `status ${status}`;
   if (status >= 200 && status < 300) return ACCEPTED;
@@ -79,7 +76,6 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
 }
 
-/** Returns the outcome of a request that received no response. */
 export function outcomeOfError(thrown: unknown): Outcome {
   const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
@@ -89,7 +85,7 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The result of one request. If no response arrives, `status` is undefined and `error` is the thrown error. */
+/** If no response arrives, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
@@ -137,7 +133,6 @@ export class IngestClient {
   }
 }
 
-/** Warns if the response is a web page, for example because the endpoint is the address of another website. */
 function warnOfWebPage({ status, headers }: HttpAnswer): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce('web page', 'the endpoint answers with a web page; check that it is the address of the service');

@@ -5,7 +5,6 @@ import { setSoon } from '../base/timers.ts';
 
 /** Methods of an exporter that are called when the process ends. */
 export interface EndingExporter {
-  /** Whether no run waits for delivery. */
   readonly isSettled: boolean;
   /** Delivers runs for at most `timeoutMs`. Never rejects. */
   finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;

@@ -17,7 +17,6 @@ export interface BatchSize {
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;
   #newestOpen: Delivery | undefined;
-  /** The oldest open run whose start waits to be sent. */
   firstStart: Delivery | undefined;
   #ready: (Delivery | undefined)[] = [];
   #head = 0;
@@ -64,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the oldest waiting start from the queue. The run stays in the list of open runs. */
+  /** The run of the removed start stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -72,7 +71,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** Removes a run from the list of open runs. `isStart` is true if the start of the run waits to be sent. */
+  /** `isStart` is true if the start of the run waits to be sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -174,7 +173,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Removes all starts, ready runs and batches. Open runs whose start was sent stay in the list. */
+  /** Open runs whose start was sent stay in the list `open`. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];

@@ -17,7 +17,6 @@ const SEARCH_EVERY_MS = 60_000;
  */
 const SECOND_SEARCH_MS = 11_000;
 
-/** The number of runs in a segment that this process has spilled, and the flush group that waits for the runs. */
 interface Spilled {
   readonly runs: number;
   readonly group: FlushGroup;
@@ -61,7 +60,6 @@ export class Replay {
     this.#hooks = hooks;
   }
 
-  /** Whether runs from disk are in delivery, or a segment can be read immediately. */
   get isBusy(): boolean {
     return this.#tickets.size > 0 || (this.#parts.spool.hasNext && this.#mayRead);
   }
@@ -93,7 +91,7 @@ export class Replay {
     this.#settleUnfinished();
   }
 
-  /** Leaves all segments to the next process. Flushes no longer wait for the segments. */
+  /** Leaves all segments to the next process. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);
@@ -119,8 +117,8 @@ export class Replay {
   }
 
   /**
-   * Whether a segment may be read. No segment is read while a run without an end is in delivery, because the next
-   * segment may contain the end. During an outage, a segment is read only if no request is in flight.
+   * No segment is read while a run without an end is in delivery, because the next segment may contain the end. During
+   * an outage, a segment is read only if no request is in flight.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -236,7 +234,6 @@ function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }
 
-/** Merges all records of a run in a segment into one record. */
 function mergeByRun(records: readonly SpooledRecord[]): Iterable<SpooledRecord> {
   const byId = new Map<string, SpooledRecord>();
   for (const record of records) {

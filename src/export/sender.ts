@@ -47,8 +47,8 @@ export class Sender {
   }
 
   /**
-   * Sends a batch once. Returns one outcome for all items, or an array with one outcome per item. If the signal aborts
-   * a request, the outcome of its items is `unsent`.
+   * Returns one outcome for all items, or an array with one outcome per item. If the signal aborts a request, the
+   * outcome of its items is `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
@@ -140,7 +140,7 @@ export class Sender {
   }
 }
 
-/** Returns the outcome of an upload without a response. A single run never counts as too large. */
+/** A single run never counts as too large because of broken connections. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;

@@ -39,7 +39,6 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 
 export type HeaderFields = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>;
 
-/** The options that `serviceOf` reads and checks. */
 export interface ServiceOptions {
   readonly endpoint?: string;
   readonly apiKey?: string | (() => unknown) | undefined;
@@ -112,7 +111,7 @@ interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
   readonly isConfidential: boolean;
 }
 
-/** Calls the functions `apiKey` and `headers`. Rejects with a SetupError if a function fails. */
+/** Rejects with a SetupError if the function `apiKey` or `headers` of the application fails. */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
@@ -139,7 +138,6 @@ async function headersNow(fixed: Headers, source: HeaderSource, progress: Progre
   return headers;
 }
 
-/** Calls a function of the application with tracing off. */
 async function resultOf(name: string, read: unknown, progress: Progress): Promise<unknown> {
   progress.waitsFor = name;
   try {
@@ -152,7 +150,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Returns the name of an error for the log. The message is left out, because the message may contain a key. */
+/** Leaves out the message of the error, because the message may contain a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -169,10 +167,9 @@ interface Address {
 }
 
 /**
- * Reads the endpoint, the API key and the workspace. Options take precedence over RUNSPAN_ variables, and RUNSPAN_
- * variables over LangSmith's variables. RUNSPAN_API_KEY and RUNSPAN_WORKSPACE_ID are sent only to the origin of
- * RUNSPAN_ENDPOINT. LangSmith's variables apply only if no option and no RUNSPAN_ variable sets the endpoint, the API
- * key or the workspace.
+ * Options take precedence over RUNSPAN_ variables, and RUNSPAN_ variables over LangSmith's variables. RUNSPAN_API_KEY
+ * and RUNSPAN_WORKSPACE_ID are sent only to the origin of RUNSPAN_ENDPOINT. LangSmith's variables apply only if no
+ * option and no RUNSPAN_ variable sets the endpoint, the API key or the workspace.
  */
 function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address {
   const endpoint = options.endpoint?.trim() || undefined;
@@ -208,7 +205,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Returns the origin of an address for a log line. A path may contain a secret. */
+/** Only the origin of an address is logged, because the path may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -231,13 +228,12 @@ function parseEndpoint(text: string): URL | undefined {
   return undefined;
 }
 
-/** The options that set headers. */
 const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-api-key', 'apiKey'],
   ['x-tenant-id', 'workspaceId'],
 ]);
 
-/** Returns the valid headers. Throws a SetupError if a function returned an invalid credential. */
+/** Throws a SetupError if a function of the application returned an invalid credential. */
 function customHeaders(
   given: unknown,
   { origin, isConfidential }: HeaderSource,
@@ -273,10 +269,7 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/**
- * Returns the given headers as pairs of name and value. If the type of `given` is invalid, returns `given` as the only
- * pair.
- */
+/** If the type of `given` is invalid, returns `given` as the only pair. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
@@ -286,11 +279,7 @@ function pairsOf(given: unknown): Iterable<unknown> {
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
-/**
- * Returns the value of a boolean option. If the option is not set, returns the value of the first of `variables` that
- * is set, or the parameter `otherwise` if no variable is set. Logs an invalid value. Returns `misread` for a value that
- * is neither true nor false.
- */
+/** An option takes precedence over `variables`. Returns `misread` for a value that is neither true nor false. */
 export function flag(
   name: string,
   option: unknown,
@@ -314,13 +303,13 @@ function parseFlag(value: unknown): boolean | undefined {
   return OFF.includes(text) ? false : undefined;
 }
 
-/** Whether the environment turns tracing on. Does not check the values and logs nothing. */
+/** Does not check the values of the variables and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;
 }
 
-/** Logs an invalid setting once. `problem` must not contain the value, because the value may be a secret. */
+/** `problem` must not contain the value of the setting, because the value may be a secret. */
 export function complain(problem: string): void {
   diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
 }

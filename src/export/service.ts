@@ -37,7 +37,6 @@ export class ServiceInfo {
   #refusesMultipart = false;
   /** The maximum size of the next batch. */
   batch: BatchSize;
-  /** Whether the service accepts gzipped bodies. */
   takesGzip = false;
 
   constructor(client: HttpClient, defaults: BatchSize, monotonicMs: () => number = monotonicNowMs) {
@@ -48,26 +47,20 @@ export class ServiceInfo {
     this.batch = defaults;
   }
 
-  /** Called with the size of a batch that the service refused as too large. Limits later batches to half this size. */
+  /** Limits later batches to half the size of the refused batch. */
   tooLarge(bytes: number): void {
     this.#bytesMax = Math.min(this.#bytesMax, Math.max(BYTES.min, Math.floor(bytes / 2)));
     this.#limit();
   }
 
-  /**
-   * Called with the size of an accepted batch. If the size limit was lowered, a batch of at least half the limit raises
-   * the limit by 1 %.
-   */
+  /** If the size limit was lowered, an accepted batch of at least half the limit raises the limit by 1 %. */
   accepted(bytes: number): void {
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
     this.#limit();
   }
 
-  /**
-   * Whether `/info` reports that multipart ingestion is off. Returns true only once per `/info` response, so that the
-   * sender can try multipart ingestion again after a delay.
-   */
+  /** Returns true at most once per `/info` response, so that the sender tries multipart again after a delay. */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
     this.#refusesMultipart = false;
@@ -162,7 +155,7 @@ export class SendGate {
   refusals = 0;
   /** Time at which the current pause ends. The back-off after a failed request does not count as a pause. */
   pausedUntilMs: number = PAST;
-  /** Time at which the current outage began. Infinity if there is no outage. */
+  /** Infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
@@ -186,13 +179,12 @@ export class SendGate {
     return nowMs - this.#pausedMs + Math.max(0, this.pausedUntilMs - nowMs);
   }
 
-  /** Returns the delay in milliseconds after a number of failed attempts, with full jitter. */
   backOffMs(failures: number): number {
     const { random, retryDelayMs, retryDelayMaxMs } = this.#options;
     return backoffMs(failures - 1, random(), retryDelayMs, retryDelayMaxMs);
   }
 
-  /** Called when the service asks for a pause. The pause is prolonged randomly by up to 10 %. */
+  /** Called when the service asks for a pause with `Retry-After`. */
   defer(nowMs: number, ms: number): void {
     const untilMs = nowMs + ms * (1 + JITTER * this.#options.random());
     this.#changePause(nowMs, Math.max(this.#resumeAtMs, untilMs), this.#probeAtMs);
@@ -228,7 +220,7 @@ export class SendGate {
     this.unblock(nowMs);
   }
 
-  /** Ends the wait for a probe. Called when the service may no longer refuse every request. */
+  /** Called when the service may accept requests again. Ends the wait for a probe, but no `Retry-After` pause. */
   unblock(nowMs: number): void {
     this.#changePause(nowMs, this.#resumeAtMs, PAST);
   }

@@ -196,7 +196,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Logs an invalid or unknown option. Returns the payloads that the option hides in other libraries. */
+/** Returns the payloads that the option hides in other libraries. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
@@ -212,7 +212,6 @@ function reportMistake({ name, value, check }: OptionMistake, options: object): 
   return foreign?.hiding;
 }
 
-/** Returns the value of an environment variable, or undefined if the variable is unset or invalid. */
 function fromEnvironment<Value>(
   variable: EnvironmentName,
   [expected, holds]: Check,
@@ -254,7 +253,6 @@ function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   };
 }
 
-/** Options take precedence over environment variables, and project ids over project names. */
 function projectOf({ project, projectId }: ConfigureOptions): Project {
   if (project !== undefined && projectId !== undefined) {
     complain('`project` and `projectId` are both given; `projectId` is used');

@@ -11,7 +11,6 @@ const SUSPECT_FAILURES_MAX = 3;
 /** After this number of consecutive refused batches, the endpoint is considered at fault instead of the runs. */
 const REFUSED_BATCHES_MAX = 2;
 
-/** Minimum interval between two log lines about failed requests. */
 const REPORT_EVERY_MS = 60_000;
 
 /**
@@ -35,7 +34,6 @@ export class Settling {
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
-  /** Accepts one outcome for all items, or an array with one outcome per item. */
   settle(batch: Batch, outcome: Outcome | Outcome[]): void {
     const { gate, monotonicMs } = this.#parts;
     const states = this.#states;
@@ -86,10 +84,6 @@ export class Settling {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
   }
 
-  /**
-   * Queues the runs of a failed batch for a retry. Drops runs that are too old. Splits the batch after three failures
-   * that one of its runs may have caused.
-   */
   #retry(batch: Batch, items: readonly Item[], isSuspect: boolean, nowMs: number): void {
     const { gate } = this.#parts;
     const states = this.#states;
@@ -132,7 +126,6 @@ export class Settling {
     }
   }
 
-  /** Splits a refused batch. Drops a run that was refused on its own, unless the endpoint seems to refuse every run. */
   #isolate(batch: Batch, items: readonly Item[], detail: string, nowMs: number): void {
     if (this.#isRefusedWhole(items, batch)) {
       this.#refuse(batch, items, `${detail}: the service refuses every run`, nowMs);
@@ -167,7 +160,7 @@ export class Settling {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
-  /** Queues a batch for a retry. Reuses the request body if no run of the batch was settled. */
+  /** Reuses the request body if no run of the batch was settled. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
@@ -202,7 +195,7 @@ export class Settling {
   }
 }
 
-/** Groups items by the kind of their outcome. Accepted items come first. */
+/** Accepted items come first. */
 function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
   const groups: [Outcome, Item[]][] = [];
   for (const [at, outcome] of outcomes.entries()) {

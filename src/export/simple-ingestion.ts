@@ -81,7 +81,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** Returns the outcome of a patch that received a 404. The service has the route but does not know the run. */
+  /** Called if the service has the route of a patch but does not know the run. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);
@@ -113,23 +113,21 @@ function stopsBatch(outcome: Outcome): boolean {
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
 }
 
-/** Sorts items by dotted order. The dotted order of a child begins with the dotted order of its parent. */
+/** The dotted order of a child begins with the dotted order of its parent. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
 
-/** Returns the body of `POST /runs`: the start of a run with the inputs. */
 function postJson(item: Item): string {
   const main = mainJson(item.delivery.run, false);
   const inputs = item.stripped === 'payloads' ? STRIPPED_PAYLOAD : (item.inputs ?? '{}');
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** Returns the body of `PATCH /runs/{id}`. The service requires the fields that identify the run. */
+/** The service requires the fields that identify the run also in a patch. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
-  // The post of this item has contained the inputs.
   if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;

@@ -11,9 +11,7 @@ const LOW_SHARE = 0.25;
 /** Maximum bytes of one segment. Writing a segment blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/**
- * Minimum interval between two writes during an outage or after a disk error. The interval prevents one file per run.
- */
+/** Minimum interval between two writes in an outage or after a disk error, to prevent one file per run. */
 const REST_MS = 1_000;
 
 /**
@@ -35,13 +33,12 @@ export class Spill {
     this.#replay = replay;
   }
 
-  /** Writes the start of a run to disk if `durability` is `write-ahead`. */
   started(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Writes the ended run to disk if `durability` is `write-ahead`. The new record replaces the record of the start. */
+  /** The record of the ended run replaces the record of the start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -51,7 +48,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Time at which runs must be written to disk. Infinity if no write is due. */
+  /** Infinity if no write to disk is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -59,7 +56,6 @@ export class Spill {
     return Math.max(gate.outageSinceMs + limits.spillAfterMs, this.#restsUntilMs, this.#failsUntilMs);
   }
 
-  /** Writes up to 1 MiB of runs to disk if a write is due. */
   run(nowMs: number): void {
     const { gate, limits } = this.#parts;
     if (this.dueMs > nowMs) return;
@@ -71,16 +67,14 @@ export class Spill {
     this.#restsUntilMs = nowMs + REST_MS;
   }
 
-  /** Writes up to 1 MiB of runs to disk, to make room in the queue. Returns false if no run was written. */
+  /** Returns false if no run was written to disk. */
   makeRoom(): boolean {
     return this.#spill(this.#parts.monotonicMs(), () => true);
   }
 
   /**
-   * Called when the exporter closes. Writes undelivered runs to disk, the oldest first, and returns the runs that could
-   * not be written. If runs exceed 1 MiB in total or cannot be written together, the runs are split into halves, and
-   * each half is written separately. After a single run could not be written, all remaining runs larger than half of
-   * that run are skipped.
+   * Called when the exporter closes. Returns the runs that could not be written. After a single run could not be
+   * written, skips all remaining runs that are larger than half of that run.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

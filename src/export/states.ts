@@ -63,17 +63,13 @@ export class DeliveryStates {
     return this.#keptRuns;
   }
 
-  /** Whether the queue has no room for a run. For child runs, the limits are 25 % higher. */
   isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.bytes): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /**
-   * Whether the queue holds at least 125 % of `limits.queueBytes`. If true, and no run can be written to disk, the
-   * payloads of a run that ends are left out.
-   */
+  /** If the queue is overfull and no run can be written to disk, the payloads of a run that ends are left out. */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -83,13 +79,12 @@ export class DeliveryStates {
     return this.#runs < queueRuns * ROOM_SHARE && this.bytes < queueBytes * ROOM_SHARE;
   }
 
-  /** Releases the request body of a batch, because the next request contains different runs. */
   releaseBody(batch: Batch): void {
     this.bytes -= batch.body?.heldBytes ?? 0;
     batch.body = undefined;
   }
 
-  /** Empties the queue. The caller must pass each run that was in the queue to `keep` or `drop`. */
+  /** The caller must pass each run that was in the queue to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -132,10 +127,7 @@ export class DeliveryStates {
     }
   }
 
-  /**
-   * Queues an open run as incomplete. If a batch contains the post of the run, the run is queued only after the service
-   * accepts the post.
-   */
+  /** If a batch contains the post of the run, the run is queued only after the service accepts the post. */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -215,7 +207,7 @@ export class DeliveryStates {
     }
   }
 
-  /** Drops a run. The run must not be in the queue. */
+  /** The run must not be in the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;
@@ -224,7 +216,7 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Called when queued runs were written to a segment. Returns the flush group that waits for the segment. */
+  /** Returns the flush group that waits for the segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
@@ -235,7 +227,6 @@ export class DeliveryStates {
     return group;
   }
 
-  /** Queues a run that was read from disk, or drops the run if `isExpired` is true. */
   recovered(delivery: Delivery, origin: Origin, isExpired: boolean): void {
     this.#countReadFromDisk(origin);
     this.#counts.queued++;
@@ -246,13 +237,12 @@ export class DeliveryStates {
     else this.queue.addReady(delivery);
   }
 
-  /** Drops a run whose record on disk is damaged or too old. */
   lost(run: RunName, reason: 'corrupt' | 'expired', origin: Origin): void {
     this.#countReadFromDisk(origin);
     this.countDrop(run, reason);
   }
 
-  /** Counts runs of earlier processes as sent. The starts were delivered, and no segment contains the ends. */
+  /** Called for runs of earlier processes whose start was delivered and whose end is in no segment. */
   sentWithoutEnd(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;

@@ -6,7 +6,6 @@ import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 
-/** Maximum bytes of a response body that are read. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Headers = Readonly<Record<string, string>>;
@@ -14,17 +13,14 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /**
-   * Name of the option, for example `apiKey`, whose function is running. Undefined if no function is running. If the
-   * request times out while the function runs, the error message contains the name of the option.
-   */
+  /** Name of the option, for example `apiKey`, whose function is running. Undefined if no function is running. */
   waitsFor: string | undefined;
 }
 
 /** Maximum time to read a response body that is not needed. After reading the body, the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-/** The options of an HTTP client. The client appends the path of a request to the path of `endpoint`. */
+/** The client appends the path of a request to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
    * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. If a function
@@ -32,10 +28,7 @@ export interface HttpClientOptions extends ConnectionOptions {
    * If the function throws, the request fails.
    */
   readonly headers: Headers | HeadersFunction;
-  /**
-   * Dispatcher that sends the requests. If a dispatcher is set, the connection pool of the client is not used, and
-   * proxy settings have no effect.
-   */
+  /** If a dispatcher is set, the connection pool of the client is not used, and proxy settings have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
 }
 
@@ -135,7 +128,7 @@ export class HttpClient {
     }
   }
 
-  /** Aborts the requests in flight and closes the connections. The option `dispatcher` stays open. */
+  /** The option `dispatcher` stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));

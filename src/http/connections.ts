@@ -44,7 +44,7 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
   });
 }
 
-/** Errors of connections that had received data before the error. */
+/** Holds the errors of connections that had received data before the error. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
@@ -127,8 +127,8 @@ export interface Proxies {
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
- * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Lower-case names take precedence, as in curl. Returns undefined if
- * no proxy is set. A warning about an invalid address does not quote the address, which may contain credentials.
+ * Lower-case names of variables take precedence, as in curl. A warning about an invalid address does not quote the
+ * address, which may contain credentials.
  */
 export function environmentProxies(): Proxies | undefined {
   const http = proxyOf('http_proxy', 'HTTP_PROXY');
@@ -137,7 +137,6 @@ export function environmentProxies(): Proxies | undefined {
   return { http, https, except: env('no_proxy') ?? env('NO_PROXY') ?? '' };
 }
 
-/** Returns the proxy for an endpoint, or the reason why the endpoint is reached without a proxy. */
 export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProxy | NoProxy {
   const { http, https } = proxies ?? {};
   const named = endpoint.protocol === 'https:' ? (https ?? http) : http;
@@ -146,7 +145,7 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
   return isException(endpoint, proxies.except) ? 'an exception' : named;
 }
 
-/** Whether `except` matches a URL. A host name also matches subdomains, and `*` matches all hosts, as in undici. */
+/** A host name also matches subdomains, and `*` matches all hosts, as in undici. */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;
   const portAsked = port || (protocol === 'https:' ? '443' : '80');

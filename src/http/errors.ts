@@ -3,7 +3,6 @@ export class NoAnswerError extends Error {
   override readonly name: string = 'NoAnswerError';
 }
 
-/** Thrown if no response arrives before the deadline of the request. */
 export class DeadlineError extends NoAnswerError {
   override readonly name: string = 'DeadlineError';
 }
@@ -62,10 +61,7 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|R
 
 const DEPTH_MAX = 5;
 
-/**
- * Describes an error of a request. Messages from other modules are never included, because these messages may contain
- * data of the request.
- */
+/** The result contains no message from other modules, because such a message may contain data of the request. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -127,7 +123,7 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/** Describes an error of undici's parser. If the status is below 100, the error is a failed assertion. */
+/** If the status of a response is below 100, undici's parser throws an `AssertionError`. */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';
@@ -135,7 +131,6 @@ function parserFailure(thrown: unknown): Failure | undefined {
   return failure('the response is not HTTP', { mayHaveArrived: true });
 }
 
-/** Returns the first code of an error, of its `cause` or of its `errors`. Searches `depthMax` levels. */
 function codeOf(thrown: unknown, depthMax: number): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || depthMax === 0) return undefined;
   const { code, cause, errors } = thrown as { code?: unknown; cause?: unknown; errors?: unknown };

@@ -9,7 +9,6 @@ export interface ServerSentEvent {
   readonly data: string;
   /** The id of this event, or of the last earlier event with an id. Empty if no event had an id. */
   readonly id: string;
-  /** Whether this event had an id of its own. */
   readonly hasOwnId: boolean;
 }
 
@@ -41,7 +40,6 @@ export class EventStream {
   #hasBegun = false;
   #isFirstText = true;
   #endedByCr = false;
-  /** The id of the last complete event. */
   #lastId: string;
   /** The id that becomes `#lastId` when the current event is complete. */
   #nextId: string;
@@ -62,15 +60,11 @@ export class EventStream {
     this.#parser.feed('');
   }
 
-  /** Whether the received data ends within an event. */
   get isWithinEvent(): boolean {
     return this.#hasBegun || (this.#line !== '' && !this.#line.startsWith(':'));
   }
 
-  /**
-   * Returns the events, comments and retry delays that this chunk completes. Throws an EventTooLongError if an event is
-   * too long.
-   */
+  /** Returns the items that this chunk completes. Throws an `EventTooLongError`. */
   feed(chunk: Uint8Array): EventStreamItem[] {
     this.#items = [];
     let text = this.#decoder.decode(chunk, { stream: true });

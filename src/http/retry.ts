@@ -1,10 +1,9 @@
-/** Minimum and maximum delay that a `Retry-After` header can request. */
 const RETRY_AFTER_MIN_MS = 1_000;
 const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/** Whether the same request may succeed later. Statuses from 520 are not standardized and count as transient. */
+/** Statuses from 520 are not standardized and count as transient. */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
@@ -38,7 +37,6 @@ function clamped(ms: number): number {
 /** Delays in milliseconds before consecutive probes of a service that refuses every request. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
-/** Returns the delay in milliseconds before the next probe, given the number of consecutive refusals. */
 export function probeDelayMs(refusals: number, longestMs: number): number {
   return Math.min(longestMs, PROBE_DELAYS_MS[refusals] ?? longestMs);
 }

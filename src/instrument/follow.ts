@@ -140,7 +140,6 @@ export class RunObserver implements StreamObserver, Settlement, Watched {
 
 type Follow = (value: object, observer: StreamObserver) => boolean;
 
-/** Returns the function that observes an iterator or a stream. Returns undefined for any other result. */
 function adapterFor(value: object): Follow | undefined {
   try {
     // Arrays are recorded as values, although an array is iterable. Most results are arrays or plain objects.
@@ -198,7 +197,7 @@ export class Chunks {
     else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
   }
 
-  /** Sets the outputs of the run. The run must be open. */
+  /** The run must be open. */
   record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     if (this.#values === undefined) {

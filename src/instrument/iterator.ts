@@ -12,13 +12,13 @@ import { deriveOne, followThenable, thenOf } from './promise.ts';
 
 /**
  * Follows a synchronous or async iterator by replacing its methods. The iteration ends with the last result, with an
- * error, or when the consumer calls `return`, for example by `break`. Returns false if a method cannot be replaced.
+ * error, or when the consumer calls `return`, for example by `break`.
  */
 export function followIterator(iterator: object, observer: StreamObserver): boolean {
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
-/** Follows a generator. The first `next()` calls `begin`, which starts a run or returns undefined. */
+/** The first `next()` calls `begin`, which starts a run or returns undefined. */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
@@ -58,7 +58,7 @@ function replaceSteps(iterator: object, steps: Steps): boolean {
   return true;
 }
 
-/** Observes the steps of one iterator. Receives the outcome of a step if the step returns a promise. */
+/** Observes the steps of one iterator. */
 class Steps implements Settlement {
   readonly #isGenerator: boolean;
   #observer: StreamObserver | undefined;
@@ -109,7 +109,7 @@ class Steps implements Settlement {
     this.#observer?.fail(error);
   }
 
-  /** Starts the run at the first `next`. If `return` or `throw` is called before `next`, no run starts. */
+  /** If `return` or `throw` is called before `next`, no run starts. */
   #beginWith(step: Step, generator: unknown, begin: () => StreamObserver | undefined): void {
     this.#begin = undefined;
     if (step !== 'next') return;

@@ -80,7 +80,7 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-/** Adds the name of the member to the options. Returns invalid options unchanged, which `traceable` then logs. */
+/** Returns invalid options unchanged, because `traceable` logs invalid options. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
   const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
@@ -138,7 +138,6 @@ function trace(owner: object, name: PropertyKey, options: TraceableOptions): voi
   replaceMethod(PLACE, owner, name, (method) => traceable(method, named));
 }
 
-/** Returns the object that has the method: the prototype of a class, or the class itself for a static method. */
 function ownerOf(target: object, name: PropertyKey): object {
   if (typeof target !== 'function') return target;
   const prototype: unknown = target.prototype;
@@ -157,8 +156,7 @@ const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
 /**
  * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. A
  * method is replaced only once. If other code has replaced the wrapper, the method is not replaced again, because the
- * other code may call the wrapper. If the method does not exist or cannot be replaced, returns false and logs one line
- * per `place` and `name`.
+ * other code may call the wrapper.
  */
 export function replaceMethod(
   place: string,

@@ -38,22 +38,19 @@ export interface Watched {
   /** Set to true when the consumer uses the result, and to false by each check for unused results. */
   wasTouched: boolean;
   readonly idleMaxMs: number;
-  /** Called once if the result is abandoned before its end. */
   abandon(reason: string): void;
 }
 
 /** Reports a result that is garbage-collected before its end, or unused for `idleMaxMs` to twice `idleMaxMs`. */
 class Abandonment {
-  /**
-   * Results whose watch began in this turn of the event loop. Most generators end in the same turn and need no timer.
-   */
+  /** Holds the results of this turn of the event loop. Most generators end in the same turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** Starts to watch a result. If `watched` already belongs to another result, that result is no longer watched. */
+  /** If `watched` already belongs to another result, that result is no longer watched. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -95,10 +92,9 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Runs instead of a replaced method. Receives the original method, and the `this` and the arguments of the call. */
+/** Runs instead of a replaced method, which is passed as `method`. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
-/** Like `replaceOwn`, but each call of the new method calls `intercept` and returns the result. */
 export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
   return replaceOwn(object, key, (method) => {
     return function (this: unknown, ...args: unknown[]): unknown {
@@ -109,7 +105,7 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 
 /**
  * Replaces a method on the object itself, for the result of one call. A long-lived object needs `replaceMethod`, which
- * remembers each replaced method. Returns false if the method does not exist or cannot be replaced.
+ * remembers each replaced method.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -121,7 +117,7 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
   }
 }
 
-/** Sets a method on the object itself. A new property is not enumerable. Returns false if the object is frozen. */
+/** Does not change whether an existing property is enumerable. A new property is not enumerable. */
 export function defineOwn(object: object, key: PropertyKey, method: Method): boolean {
   try {
     return Reflect.defineProperty(object, key, { configurable: true, writable: true, value: method });

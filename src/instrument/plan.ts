@@ -51,7 +51,6 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
 /** The options of one traced function, including options that only integrations use. */
 export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
-/** The options that `Chunks` uses. */
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
 /** The data that an integration records for one method call. */
@@ -97,10 +96,7 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     Object.assign(this, options);
   }
 
-  /**
-   * Returns a new plan. The given tags and metadata are added to those of this plan. Other given options replace those
-   * of this plan.
-   */
+  /** Adds the given tags and metadata to those of this plan. Other given options replace those of this plan. */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -112,8 +108,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns the plan for one call of a traced function that has the option `id`. Only the first call gets the `id`,
-   * because the service replaces a run with the same id or ignores the new run.
+   * Only the first call of a traced function gets the option `id`, because the service replaces a run with the same id
+   * or ignores the new run.
    */
   forCall(): Plan {
     if (!this.#isIdUsed) {
@@ -129,7 +125,6 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     return new Plan(others);
   }
 
-  /** Encodes the current inputs of one call. Returns undefined if inputs are hidden. */
   encodeInputs(args: unknown[], sink: RunSink, description: CallDescription | undefined): EncodedPayload | undefined {
     const { capture } = sink;
     if (capture.hideInputs || this.hideInputs === true) return undefined;
@@ -166,10 +161,6 @@ export function traceableOptions(options: unknown): Partial<PlanOptions> {
   return usableOptions<TraceableOptions>('traceable', options, planChecks) as Partial<PlanOptions>;
 }
 
-/**
- * Returns the data that an integration records for a call, or undefined if the call is not traced. If the integration
- * throws, the data contains an error marker.
- */
 export function describeCall(plan: Plan, args: unknown[]): CallDescription | undefined {
   try {
     return plan.describe?.(args);
@@ -179,7 +170,6 @@ export function describeCall(plan: Plan, args: unknown[]): CallDescription | und
   }
 }
 
-/** Ends a run with the result of its call. */
 export function endWith(run: Run, plan: Plan, value: unknown): void {
   if (!run.isOpen) return;
   const { complete, outputs } = plan;
@@ -196,7 +186,6 @@ export function endWith(run: Run, plan: Plan, value: unknown): void {
   }
 }
 
-/** Calls a callback of the application. If the callback throws or returns a promise, returns an error marker. */
 export function userValue<Value>(
   option: 'inputs' | 'outputs' | 'aggregate',
   name: string,

@@ -6,7 +6,7 @@ type Result = Promise<unknown>;
 
 const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } = Promise.prototype;
 
-/** Returns the method `then` of a promise or thenable, without calling the method. Reads the property once. */
+/** Reads the property `then` only once, because the property may be a getter. */
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
@@ -31,7 +31,6 @@ export function followThenable(
   return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
-/** Like `followThenable`, but returns a value that is not a thenable unchanged. */
 export function followIfThenable(result: unknown, settlement: Settlement): unknown {
   if (typeof result !== 'object' || result === null) return result;
   const then = thenOf(result);
@@ -39,8 +38,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * Derives a promise from a native promise, and reports the outcome. If the caller does not handle a rejection, Node
- * reports exactly one unhandled rejection, as it would without tracing.
+ * If the caller does not handle a rejection, Node reports exactly one unhandled rejection, as Node would without
+ * tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -61,7 +60,6 @@ function isPlainPromise(value: object): value is Result {
   return !Object.hasOwn(value, 'constructor');
 }
 
-/** The derived promise of each original promise. */
 const derivatives: Slot<Result> = makeSlot();
 
 function sharedDerivative(promise: Result, settlement: Settlement): Result {
@@ -142,8 +140,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes `catch` of a thenable. The callback receives the rejection of the thenable, and the promise that `catch`
- * returns receives the value. Other arguments, for example the error filters of Bluebird, do not change.
+ * The callback receives the rejection of the thenable, and the promise that `catch` returns receives the value. Other
+ * arguments, for example the error filters of Bluebird, do not change.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);

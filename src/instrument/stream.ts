@@ -12,15 +12,13 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/**
- * Whether a value is a web stream. Checks the methods, because a library may implement its own class of web streams.
- */
+/** Checks the methods, because a library may implement its own class of web streams. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether a value is a readable Node stream. Checks the methods, because a library may implement its own class. */
+/** Checks the methods, because a library may implement its own class of Node streams. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
@@ -230,7 +228,6 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
 interface Progress {
   /** Number of chunks that the fastest consumer has read. */
   chunks: number;
-  /** Number of consumers that have not cancelled. */
   uncancelled: number;
 }
 

@@ -50,10 +50,7 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/**
- * Maps each wrapper to the original function and the `Plan` (the checked options) of the wrapper. A function that is
- * wrapped again still has one run per call.
- */
+/** Holds the data of each wrapper, so that a function that is wrapped again still has one run per call. */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
@@ -174,10 +171,6 @@ interface PreparedRun {
   readonly modelCall: ModelCall | undefined;
 }
 
-/**
- * Captures the inputs, the parent and the sink of a run when the traced function is called. Returns undefined if the
- * call is not traced.
- */
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
@@ -222,9 +215,7 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/**
- * Calls a function without recording a run. Nested runs are recorded, unless the plan has an exporter with tracing off.
- */
+/** Nested runs are recorded, unless the plan has an exporter with tracing off. */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -248,7 +239,6 @@ function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined
   return context;
 }
 
-/** Returns an observer that calls the steps of a generator in a context and records nothing. */
 function hiddenSteps(context: RunContext): StreamObserver {
   const ignore = (): void => {};
   const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
@@ -256,10 +246,7 @@ function hiddenSteps(context: RunContext): StreamObserver {
   return { ...ignored, isStepping: false, step };
 }
 
-/**
- * Copies the prototype, own properties and `reflect-metadata` entries of `fn` to the wrapper. Returns `fn` if the
- * copying throws an error.
- */
+/** Copies the prototype, own properties and `reflect-metadata` entries of `fn` to the wrapper. */
 export function disguised(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
@@ -282,7 +269,7 @@ interface ReflectMetadata {
   defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
-/** Copies the `reflect-metadata` entries of a function, in which frameworks such as NestJS store routes and guards. */
+/** Frameworks such as NestJS store routes and guards in the `reflect-metadata` entries of a function. */
 function copyMetadata(from: Callable, to: Callable): void {
   const reflect = Reflect as unknown as ReflectMetadata;
   for (const key of reflect.getOwnMetadataKeys?.(from) ?? []) {
@@ -290,13 +277,11 @@ function copyMetadata(from: Callable, to: Callable): void {
   }
 }
 
-/** Returns the name of a function, or 'anonymous' if the name is empty, not text or unreadable. */
 function nameOf(fn: CallableFunction): string {
   const name: unknown = guard('traceable', () => fn.name);
   return typeof name === 'string' && name !== '' ? name : 'anonymous';
 }
 
-/** Returns the kind of a value that cannot be called, or undefined for a function. */
 export function uncallableKind(value: unknown): string | undefined {
   if (typeof value !== 'function') return value === null ? 'null' : typeof value;
   // The source of a method named `class` also starts with `class`, but a method has no `prototype`.

@@ -18,7 +18,6 @@ const FLUSH_TIMEOUT_MS = 2_000;
 /** Milliseconds that remain for sending the response: the flush ends this long before the time limit of the handler. */
 const RESPONSE_MARGIN_MS = 250;
 
-/** Returns a handler that flushes after each call of `handler`. */
 export function flushedAfter<Handler extends CallableFunction>(
   handler: Handler,
   options: FlushLimit | undefined,
@@ -70,7 +69,6 @@ class HandlerCall {
     this.#waitUntil = platformMethod('waitUntil', [args[2], args[1], ...requestContexts()]);
   }
 
-  /** Waits for the thenable and then for the flush. Returns or throws the outcome of the thenable. */
   async settled(thenable: object, then: Method): Promise<unknown> {
     let value: unknown;
     try {
@@ -94,9 +92,7 @@ class HandlerCall {
     return undefined;
   }
 
-  /**
-   * Flushes once. Returns a promise for which the result must wait, or undefined if the platform waits for the flush.
-   */
+  /** Returns a promise for which the result must wait, or undefined if the platform waits for the flush. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;

@@ -15,10 +15,9 @@ export interface HeldAttachment {
 /** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
-/** A payload that contains an attachment. The chunks of a stream become the `outputs` when the stream ends. */
+/** The chunks of a stream become the `outputs` when the stream ends. */
 export type AttachingPayload = AttachingField | 'chunks';
 
-/** The number of attachments and bytes that a run can still record. */
 export interface AttachmentRoom {
   readonly bytesLeft: number;
   readonly countLeft: number;
@@ -30,7 +29,7 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** The attachments of one run. Names are unique. The number of attachments and their total bytes are limited. */
+/** Keeps the names of a run's attachments unique, and limits the number and the total bytes of the attachments. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
@@ -55,7 +54,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds an attachment. If an argument is invalid or a limit is reached, adds nothing and logs one line. */
+  /** Adds nothing and logs one line if an argument is invalid or a limit is reached. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -79,7 +78,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#ofPayloads.set(payload, [...(this.#ofPayloads.get(payload) ?? []), ...names]);
   }
 
-  /** Removes the attachments of a payload. Called before the payload is replaced. */
+  /** Removes the attachments of a payload that is about to be replaced. */
   forget(payload: AttachingPayload): void {
     const replaced = this.#ofPayloads.get(payload);
     if (replaced === undefined) return;
@@ -96,7 +95,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#record.attachments = kept;
   }
 
-  /** Returns the masked name of an attachment. Adds a number if the mask is already the name of another attachment. */
+  /** Adds a number to the mask if another attachment already has the same name. */
   #shown(name: string): string {
     const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
     if (shown === name) return name;
@@ -142,14 +141,11 @@ export class PayloadAttachments {
     this.#room = room;
   }
 
-  /** The extracted attachments, or undefined if the payload has none. */
   get taken(): readonly HeldAttachment[] | undefined {
     return this.#taken;
   }
 
-  /**
-   * Attaches a Blob or a large binary value. Returns the object to record instead, or undefined for any other value.
-   */
+  /** Attaches a Blob or a large binary value, and returns the object to record instead of the value. */
   describe(value: object): Readonly<Record<string, unknown>> | undefined {
     const isLarge = isBinary(value) && value.byteLength > BINARY_BYTES_KEPT;
     if (!isLarge && !isBlob(value)) return undefined;
@@ -157,7 +153,7 @@ export class PayloadAttachments {
     return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
   }
 
-  /** Attaches a data URI and returns its marker. Returns undefined for any other text. */
+  /** Attaches a long data URI and returns its marker. Returns undefined if the text stays in the payload. */
   attachText(text: string): string | undefined {
     const uri = parseDataUri(text);
     if (uri === undefined) return undefined;
@@ -177,7 +173,7 @@ export class PayloadAttachments {
     this.#taken = undefined;
   }
 
-  /** Attaches a Blob or a copy of binary data. Returns the attachment's name, or a marker if a limit is reached. */
+  /** Returns the attachment's name, or a marker if a limit is reached. */
   #attach(value: ArrayBufferView | ArrayBufferLike | Blob, size: number): string {
     const known = this.#markers.get(value);
     if (known !== undefined) return known;
@@ -213,26 +209,22 @@ export class PayloadAttachments {
   }
 }
 
-/** Maximum number of attachments per run. Services reject a run that exceeds this number. */
+/** Services reject a run that has more attachments than this. */
 export const ATTACHMENTS_MAX = 100;
 
-/** Maximum length of an attachment's name. Services limit the length of the header line that contains the name. */
+/** Services limit the length of the header line that contains the name of an attachment. */
 const NAME_CHARACTERS_MAX = 256;
 
-/** MIME type of an attachment whose content type is unknown. */
 export const UNKNOWN_TYPE = 'application/octet-stream';
 
-/** Matches `type/subtype` with optional parameters. Rejects characters that a header line cannot contain (RFC 9110). */
+/** Rejects the characters that a header line cannot contain (RFC 9110). */
 const MIME_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(;[\t\x20-\x7e]*)?$/;
 
 export function isMimeType(value: unknown): value is string {
   return typeof value === 'string' && MIME_TYPE.test(value);
 }
 
-/**
- * Whether a value is a valid attachment name. Dots are invalid, because dots separate the fields of a part's name in a
- * multipart request.
- */
+/** Dots are invalid in a name, because dots separate the fields of a part's name in a multipart request. */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }
@@ -255,12 +247,11 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** Returns the size in bytes. Calls the built-in `size` of a Blob, because a subclass may override `size`. */
+/** Calls the built-in `size` of a Blob, because a subclass may override `size`. */
 export function sizeOf(content: AttachmentContent): number {
   return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }
 
-/** Returns the MIME type of a Blob, or `UNKNOWN_TYPE` if the type of the Blob is invalid. */
 export function typeOf({ type }: Blob): string {
   return isMimeType(type) ? type : UNKNOWN_TYPE;
 }
@@ -272,12 +263,11 @@ const BASE64 = ';base64';
 
 interface DataUri {
   readonly mimeType: string;
-  /** Size of the decoded content, in bytes. */
   readonly byteLength: number;
   readonly base64: string;
 }
 
-/** Parses a text of the form `data:<type>;base64,…`. Returns undefined for any other text. */
+/** Parses a text of the form `data:<type>;base64,…` that is long enough to become an attachment. */
 export function parseDataUri(text: string): DataUri | undefined {
   if (!mayBeDataUri(text)) return undefined;
   const head = text.slice('data:'.length, TYPE_END_MAX);
@@ -289,7 +279,7 @@ export function parseDataUri(text: string): DataUri | undefined {
   return { mimeType, base64, byteLength: Math.floor((withoutPadding(base64).length * 3) / 4) };
 }
 
-/** Decodes a data URI. Returns undefined if the content is not canonical base64. */
+/** Returns undefined if the content is not canonical base64. */
 export function decoded({ base64 }: DataUri): Uint8Array | undefined {
   const bytes = fromBase64(base64);
   return withoutPadding(toBase64(bytes)) === withoutPadding(base64) ? bytes : undefined;

@@ -39,7 +39,6 @@ export class Copier {
   readonly #isTracked: boolean;
   readonly #trail: Step[];
   #matcher: PathMatcher | undefined;
-  /** The objects from the root to the current object, to detect circular references. */
   readonly #ancestors: object[] = [];
   /** The value of the most recently copied property whose key ends with `headers`. */
   #headers: unknown;
@@ -63,7 +62,7 @@ export class Copier {
     this.#charactersLeft = rules.bytes;
   }
 
-  /** Copies a value. Returns undefined for undefined. Throws if the nesting exceeds the call stack. */
+  /** Throws if the nesting exceeds the call stack. */
   copy(value: unknown, asksToJson = true): unknown {
     if (--this.#nodesLeft < 0) return TOO_MANY;
     if (typeof value === 'string') return this.#text(value);
@@ -112,7 +111,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** Copies a proxy. A trap may throw, or return a value of an unexpected type. */
+  /** A trap of the proxy may throw, or return a value of an unexpected type. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -132,7 +131,7 @@ export class Copier {
     return this.#items(value as unknown[], size, size);
   }
 
-  /** Copies a platform object, for example a Map, an Error or a stream. Returns undefined for any other object. */
+  /** Copies a platform object, for example a Map, an Error or a stream. */
   #platformObject(value: object): unknown {
     if (types.isMap(value)) return this.#map(mapEntries(value, this.#rules.width));
     let description: unknown;
@@ -173,10 +172,7 @@ export class Copier {
     return copies;
   }
 
-  /**
-   * Copies properties. Another property of `owner` may show that a value is a secret, for example `name` beside
-   * `value`.
-   */
+  /** Another property of `owner` may show that a value is a secret, for example `name` beside `value`. */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;
@@ -188,7 +184,6 @@ export class Copier {
     return withRest(copy, keys.length - taken);
   }
 
-  /** Copies a map into an object if all keys are strings, and otherwise into a list of pairs. */
   #map({ items, size }: Items): unknown {
     const pairs = items as readonly (readonly [unknown, unknown])[];
     if (!pairs.every(([key]) => typeof key === 'string')) {
@@ -269,7 +264,7 @@ function withRest(copy: object, left: number): object {
   return copy;
 }
 
-/** Sets an own property. An assignment to `__proto__` would change the prototype instead. */
+/** An assignment to `__proto__` would change the prototype instead of adding a property. */
 function put(object: object, key: string, value: unknown): void {
   if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -21,9 +21,8 @@ export class Items {
 export type Description = string | number | boolean | bigint | symbol | Items | Readonly<Record<string, unknown>>;
 
 /**
- * Describes a platform object, for example a `Date` or a stream. Returns undefined for any other object. Never reads a
- * stream, awaits a promise or changes the object. Reads at most `width` items of a set. Throws if a getter or method of
- * the object throws.
+ * Describes a platform object, for example a `Date` or a stream. Never reads a stream, awaits a promise or changes the
+ * object. Reads at most `width` items of a set. Throws if a getter or method of the object throws.
  */
 export function describe(value: object, width: number): Description | undefined {
   if (types.isDate(value)) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
@@ -36,23 +35,20 @@ export function describe(value: object, width: number): Description | undefined 
   return iteratorKind(value) ?? webObject(value) ?? nodeStream(value);
 }
 
-/** Returns the first `width` entries of a map as pairs. */
 export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): Items {
   return firstItems(Map.prototype.entries.call(map as Map<unknown, unknown>), Map.prototype, map, width);
 }
 
-/** Whether a value is an error. An error may come from another realm, for example from a test runner. */
+/** An error may come from another realm, for example from a test runner. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
 
-/** Returns the keys of an error, including inherited keys such as `name` and `stack`. */
 export function errorKeys(error: object): readonly string[] {
   const named = ['name', 'message', 'stack', ...['cause', 'errors'].filter((key) => key in error)];
   return [...new Set([...named, ...Object.keys(error)])];
 }
 
-/** Returns the value of a property, or a marker if the getter throws. */
 export function read(object: object, key: string | number): unknown {
   try {
     return (object as Record<string | number, unknown>)[key];
@@ -65,7 +61,6 @@ export function threw(thrown: unknown): string {
   return `[Threw: ${messageOf(thrown)}]`;
 }
 
-/** Returns the recorded text of a BigInt, a symbol or a function. */
 export function primitiveText(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'symbol') return value.toString();
@@ -82,7 +77,7 @@ export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
-/** Decodes base64 text. Skips characters outside the base64 alphabet. */
+/** Skips characters outside the base64 alphabet. */
 export function fromBase64(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
@@ -95,14 +90,14 @@ export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Returns the bytes without copying. Throws if the buffer was transferred to another thread. */
+/** Throws if the buffer was transferred to another thread. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
     : new Uint8Array(value);
 }
 
-/** Returns the first `width` items. Calls the built-in `size` getter, because a subclass may override `size`. */
+/** Calls the built-in `size` getter, because a subclass may override `size`. */
 function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {
@@ -157,9 +152,6 @@ function webObject(value: object): Description | undefined {
   return value instanceof TransformStream ? '[TransformStream]' : undefined;
 }
 
-/**
- * Returns the main fields of an HTTP message, the class name of another Node stream, or undefined for another object.
- */
 function nodeStream(value: object): Description | undefined {
   if (!(value instanceof nodeModule('node:stream').Stream)) return undefined;
   const type = value.constructor.name;
@@ -183,7 +175,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Converts pairs into an object. If a key occurs several times, the property is a list of values. */
+/** A key that occurs several times becomes a list of values. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

@@ -5,10 +5,9 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes per error. This limit also ends a circular chain of causes. */
+/** The limit also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
-/** Maximum number of characters of an error text. A longer text is truncated. */
 const CHARACTERS_MAX = 65_536;
 
 const PATH = ['error'] as const;
@@ -36,7 +35,6 @@ export function errorText(thrown: unknown, redaction?: Redaction): string {
   return text;
 }
 
-/** Masks and truncates the text of an error. */
 export function shownError(text: string, redaction: Redaction | undefined): string {
   if (redaction === undefined) return text.length <= CHARACTERS_MAX ? text : truncate(text, CHARACTERS_MAX);
   if (redaction.hidesAll) return MASK;
@@ -48,16 +46,12 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   }
 }
 
-/**
- * Returns the stack frames with the preceding line break, or an empty text if there are no frames. Skips the name and
- * the message, because both may have changed since the error was created.
- */
+/** Skips the name and the message of the error, because both may have changed since the error was created. */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);
 }
 
-/** Whether a thrown value reports a cancellation, for example the reason of an AbortSignal. */
 export function isAbort(thrown: unknown): boolean {
   try {
     if (typeof thrown !== 'object' || thrown === null) return false;
@@ -112,7 +106,6 @@ function causesOf(thrown: unknown): unknown[] {
   }
 }
 
-/** Returns the text of a thrown value, or JSON for an object whose text is `[object …]`. */
 function otherText(thrown: unknown, redaction: Redaction | undefined): string {
   const text = safeText(thrown);
   const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);

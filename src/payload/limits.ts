@@ -16,9 +16,7 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
 /** Share of the kept characters that come from the start of a truncated text. */
 const HEAD_SHARE = 0.75;
 
-/**
- * Number of characters beyond each point of truncation that are also searched for secrets. A secret may span the point.
- */
+/** Number of characters beyond each cut that are also searched for secrets, because a secret may span the cut. */
 const MARGIN = 65_536;
 
 /** Returns `kept` characters from the start and the end of a text, with a marker between the two parts. */
@@ -27,7 +25,7 @@ export function truncate(text: string, kept: number): string {
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** Masks and truncates a text to `kept` characters. A secret that spans a cut is masked or removed. */
+/** A secret that spans a cut is masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);

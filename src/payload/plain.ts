@@ -3,7 +3,6 @@ import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
 /** The limits of one payload or one metadata value. A marker replaces values beyond a limit. */
 export interface PayloadLimits {
-  /** Maximum number of nesting levels. */
   readonly depth: number;
   /** Maximum number of items per array, or keys per object. */
   readonly width: number;
@@ -22,7 +21,7 @@ const KEY_CHARACTERS_KEPT = 64;
 /** Texts up to this length are not examined, because they cannot contain both the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
-/** Maximum length of a data URI that stays in the payload. A longer data URI becomes an attachment. */
+/** A longer data URI becomes an attachment. */
 const DATA_URI_CHARACTERS_MAX = 1_024;
 
 /** A placeholder for each visited object on the stack, so that the stack does not keep the object in memory. */
@@ -64,7 +63,7 @@ export class PlainCheck {
     this.#texts = texts;
   }
 
-  /** Returns the JSON text of a plain value, or undefined for any other value. Throws if a getter throws. */
+  /** Returns undefined if the value must be copied. Throws if a getter throws. */
   jsonOf(value: unknown, limits: PayloadLimits): string | undefined {
     if (typeof value === 'object' && value !== null) {
       if (!this.#isPlain(value, limits)) return undefined;
@@ -83,14 +82,13 @@ export class PlainCheck {
     return typeof value === 'object' && value !== null && !Array.isArray(value) && this.#isPlain(value, limits);
   }
 
-  /** Whether the value of a key may need masking or special encoding. */
   isSpecial(key: string): boolean {
     return this.#keyOf(key).isSpecial;
   }
 
   /**
-   * Whether an object and all nested values are plain. Uses a loop instead of recursion, because a recursive call would
-   * take longer than the check of one object. Visits objects depth-first, so a cycle soon exceeds the depth limit.
+   * Uses a loop instead of recursion, because a recursive call would take longer than the check of one object. Visits
+   * objects depth-first, so a cycle soon exceeds the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];
@@ -176,7 +174,6 @@ export class PlainCheck {
     return this.#names?.hides(key, value, owner) === true;
   }
 
-  /** Whether two items may be the name and the value of a secret. */
   #mayBeSecretPair(first: unknown, second: unknown): boolean {
     return typeof first === 'string' && this.#names?.hidesAfter(first, second) === true;
   }
@@ -208,7 +205,6 @@ export class PlainCheck {
   }
 }
 
-/** Whether a text starts like a data URI and is long enough to become an attachment. */
 export function mayBeDataUri(text: string): boolean {
   return text.length > DATA_URI_CHARACTERS_MAX && text.startsWith('data:');
 }

@@ -48,7 +48,6 @@ export function redact(options: RedactOptions = {}): Redaction {
 
 export const MASK = '[Redacted]';
 
-/** The text that replaces a whole field if the replacement function fails. */
 const FAILED = '[Redaction failed]';
 
 type Replacement = string | ((found: string, path: string) => string);
@@ -78,11 +77,11 @@ export function callReplacementsBy(caller: Caller): void {
 export class Redaction {
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
-  /** @internal The path matcher of the run. Undefined if no paths are configured. */
+  /** @internal Undefined if no paths are configured. */
   readonly root: PathMatcher | undefined;
   /** @internal Whether the replacement is a function, which receives a path. */
   readonly wantsTrail: boolean;
-  /** @internal Property names whose values are masked. */
+  /** @internal */
   readonly names: SecretNames | undefined;
   /** @internal Finds payloads that need no masking. Undefined if each value must be examined. */
   readonly plain: PlainCheck | undefined;
@@ -125,13 +124,13 @@ export class Redaction {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal Returns the mask of a value. A replacement function is called only for text and numbers. */
+  /** @internal A replacement function is called only for text and numbers. */
   mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
   }
 
-  /** @internal Returns the text with the matches of all patterns replaced. */
+  /** @internal Masks the matches of all patterns. */
   maskFound(text: string, trail: Trail): string {
     return this.#finders.reduce(
       (shown, pattern) => shown.replace(pattern, (found) => (found === '' ? '' : this.#replaced(found, trail))),
@@ -158,7 +157,6 @@ export class Redaction {
   }
 }
 
-/** Returns the text of a field if the replacement function failed, or undefined if `thrown` is another error. */
 export function failureText(thrown: unknown): string | undefined {
   if (!(thrown instanceof RedactionFailure)) return undefined;
   diagnostics.warnOnce('redact', 'redact: `replace` threw or did not return text; the field was hidden');
@@ -206,10 +204,9 @@ function isName(key: unknown): boolean {
   return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
-/** Masks every payload. Declared after the classes that the constructor uses. */
+/** This constant is declared after the classes that the constructor of `Redaction` uses. */
 export const hideAll: Redaction = new Redaction(undefined);
 
-/** Returns the default redaction, which masks values under the names of secrets. */
 export function defaultRedaction(): Redaction {
   compiledDefault ??= redact();
   return compiledDefault;
@@ -217,7 +214,6 @@ export function defaultRedaction(): Redaction {
 
 let compiledDefault: Redaction | undefined;
 
-/** Returns the redaction for the option `redact`, or `hideAll` if the option is invalid. */
 export function redactionOf(place: string, given: unknown): Redaction {
   if (given === undefined) return defaultRedaction();
   if (given instanceof Redaction) return given;

@@ -7,15 +7,11 @@ export type Trail = readonly Step[];
 /** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
 export type ValuePath = readonly (Step | undefined)[];
 
-/** Converts the path of a value to the path that a replacement function receives. An unknown index becomes `*`. */
 export function trailOf(path: ValuePath): Step[] {
   return path.map((step) => step ?? '*');
 }
 
-/**
- * Returns the matcher of the value at `path`. If an ancestor of the value is masked, returns the matcher of the
- * outermost masked ancestor. Returns undefined if no redaction path can match.
- */
+/** If an ancestor of the value at `path` is masked, returns the matcher of the outermost masked ancestor. */
 export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
   let matcher = root;
   for (const step of path) {
@@ -40,7 +36,6 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
   attachments: 1,
 };
 
-/** Maximum number of cached steps per matcher. */
 const STEPS_KEPT = 1_000;
 
 /**
@@ -48,7 +43,6 @@ const STEPS_KEPT = 1_000;
  * step does not depend on the number of redaction paths.
  */
 export class PathMatcher {
-  /** Whether a redaction path matches the value. */
   readonly isMatch: boolean;
   /** The segments of each redaction path that remain to be matched. */
   readonly #rests: readonly (readonly Segment[])[];
@@ -59,7 +53,7 @@ export class PathMatcher {
     this.isMatch = rests.some((rest) => rest.length === 0);
   }
 
-  /** Returns the matcher of the run, or undefined if there are no paths. Throws if a path is invalid. */
+  /** Returns undefined if there are no paths. Throws if a path is invalid. */
   static root(paths: readonly string[]): PathMatcher | undefined {
     return PathMatcher.#at(paths.map(segmentsOf));
   }

@@ -52,19 +52,16 @@ export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 /** Maximum number of examined characters at the end of a key. */
 const KEY_CHARACTERS_MAX = 128;
 
-/** Maximum number of cached keys. */
 const CACHED_MAX = 2_000;
 
-/** Maximum number of characters of a cached key. */
 const CACHED_CHARACTERS_MAX = 64;
 
-/** The built-in names of secrets and the names that the application adds. */
+/** Contains the built-in names of secrets and the names that the application adds. */
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** The cached kinds of keys. Null if a key is not the name of a secret. */
+  /** The value is null if a key is not the name of a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
-  /** The last word of each name. */
   readonly lastWords: readonly string[];
 
   /**
@@ -84,7 +81,6 @@ export class SecretNames {
     this.#likely = new RegExp(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  /** Returns the kind of a key, or undefined if the key is not the name of a secret. */
   kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
     const known = this.#known.get(key);
     if (known !== undefined) return known === null ? undefined : known;
@@ -102,14 +98,12 @@ export class SecretNames {
     return kind === 'none' ? undefined : kind;
   }
 
-  /** Whether a value under this key is a secret. `owner` is the object that has the key. */
   hides(key: string, value: unknown, owner: object): boolean {
     const kind = this.kindOf(key);
     if (kind !== undefined) return isSecret(kind, key, value, owner);
     return isPairValue(key) && this.hidesInPair(key, value, owner);
   }
 
-  /** Whether the value of a pair `{ name, value }` is a secret. */
   hidesInPair(key: string, value: unknown, owner: object): boolean {
     const [name, otherName] = key === 'value' ? ['name', 'key'] : ['Name', 'Key'];
     return this.hidesAfter(dataIn(owner, name) ?? dataIn(owner, otherName), value);
@@ -127,12 +121,10 @@ export class SecretNames {
     return length % 2 === 0 && typeof key === 'string' && isHeaders(key);
   }
 
-  /** Whether the value of a URL parameter with this name may be a secret. */
   mayHideInUrl(name: string): boolean {
     return this.kindOf(name) !== undefined || (name.length === 3 && URL_NAMES.has(name.toLowerCase()));
   }
 
-  /** Whether the value of a URL parameter is a secret. */
   hidesInUrl(name: string, value: string): boolean {
     const kind = this.kindOf(name);
     if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
@@ -202,14 +194,14 @@ function isSecretText(kind: NameKind, key: string, text: string): boolean {
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
-/** Whether a value is a JSON Schema, which describes a secret but does not contain a secret. */
+/** A JSON Schema may describe a secret, but does not contain the secret. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
   return SCHEMA_TYPES.includes(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
 }
 
-/** Returns the value of a property, or undefined if the property is a getter. */
+/** Reads a property without calling a getter. */
 function dataIn(value: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(value, key)?.value;
 }
@@ -218,7 +210,7 @@ function isPlainObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
 }
 
-/** Returns the lowercase words of a name. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
+/** `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
 function wordsOf(name: string): string[] {
   return name
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
@@ -247,7 +239,6 @@ const PROSE_WORD =
 /** Matches an authentication scheme, which precedes a credential in a header. */
 const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
-/** Maximum number of examined characters at the start of a text. */
 const CHARACTERS_MAX = 10_000;
 
 /** Whether a text without spaces looks like a word or a part of a word, and not like a credential. */

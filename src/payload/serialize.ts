@@ -36,7 +36,6 @@ export function serialize(
 
 export interface EncodedPayload {
   readonly json: string;
-  /** The attachments that were extracted from the payload. */
   readonly attachments: readonly HeldAttachment[] | undefined;
 }
 
@@ -72,7 +71,6 @@ export function encodePayload(
     : { json: `{"${key}":${json}}`, attachments: attachments.taken };
 }
 
-/** Returns the masked key of a metadata value. */
 export function metadataKey(key: string, { redaction }: PayloadRules): string {
   return redaction === undefined || redaction.plain !== undefined || redaction.hidesAll
     ? key
@@ -90,7 +88,6 @@ export function eventJson(name: string, time: string, data: unknown, rules: Payl
   return `{"name":${jsonText(shownName)},"time":"${time}"${kwargs}}`;
 }
 
-/** Returns the masked name of a run. */
 export function shownName(name: string, { redaction }: PayloadRules): string {
   return shownText(name, redaction, NAME);
 }
@@ -103,7 +100,7 @@ export class ChunkList {
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** Strings that are not encoded yet. Many strings are encoded together, which is faster. */
+  /** Holds the strings that will be encoded together, which is faster than one at a time. */
   #texts: string[] = [];
 
   /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of the chunk. */
@@ -117,7 +114,7 @@ export class ChunkList {
     this.#keep = keep;
   }
 
-  /** Adds a chunk and returns the approximate length of its JSON text. */
+  /** Returns the approximate length of the JSON text of the chunk. */
   add(chunk: unknown): number {
     // A text is encoded alone if it is a data URI, which becomes an attachment, or if redaction paths, patterns or a
     // replacement function are configured.
@@ -163,12 +160,12 @@ export function isPlainJson(text: string, { redaction, ...limits }: PayloadRules
   try {
     return check?.isPlainJson(text, limits) === true;
   } catch {
-    // Invalid JSON.
+    // The text is invalid JSON.
     return false;
   }
 }
 
-/** Returns the JSON text of a string. Replaces a lone surrogate, which strict services reject, with U+FFFD. */
+/** Replaces a lone surrogate, which strict services reject, with U+FFFD. */
 export function jsonText(text: string): string {
   return JSON.stringify(text.toWellFormed());
 }
@@ -182,7 +179,7 @@ const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();
 
-/** Returns the JSON text of plain data. Returns undefined if the value must be copied, masked or truncated. */
+/** Returns undefined if the value must be copied, masked or truncated. */
 function plainJson(value: unknown, rules: PayloadRules, path: ValuePath): string | undefined {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
@@ -221,7 +218,6 @@ function chunkRules(rules: PayloadRules): PayloadRules {
   return { ...rules, redaction: rules.redaction?.ofChunks };
 }
 
-/** Returns a plain object unchanged, `{}` for undefined, or an object with the value as its only property. */
 function payloadOf(field: AttachingField, value: unknown): unknown {
   if (value === undefined) return {};
   if (isLikeObject(value)) return value;
@@ -229,7 +225,6 @@ function payloadOf(field: AttachingField, value: unknown): unknown {
   return field === 'inputs' ? { input: value } : { outputs: value };
 }
 
-/** Whether a value is a plain object, or a proxy of an object that is not an array. */
 function isLikeObject(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   try {

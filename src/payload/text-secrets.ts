@@ -49,7 +49,7 @@ function startOf(text: string): number {
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
 
-/** 1 for each character code that a header name may contain. */
+/** Contains 1 for each character code that a header name may contain. */
 const IN_NAME = new Uint8Array(0x80);
 for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
@@ -99,7 +99,7 @@ export class TextSecrets {
     }
   }
 
-  /** Returns the text with each secret masked. Valid JSON text remains valid. */
+  /** Valid JSON text remains valid. */
   masked(text: string, trail: Trail): string {
     const json = isLikeJson(text) && this.isLikelyIn(text) ? this.#maskJson(text, trail) : undefined;
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);
@@ -165,7 +165,7 @@ export class TextSecrets {
     return this.#names.kindOf(name) !== undefined;
   }
 
-  /** Masks JSON text. Returns undefined if the text is valid JSON without secrets. */
+  /** Returns undefined if the text is valid JSON without secrets. */
   #maskJson(text: string, trail: Trail): string | undefined {
     try {
       const value: unknown = JSON.parse(text.trimStart());

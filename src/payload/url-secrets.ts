@@ -8,7 +8,6 @@ const SLASH = 0x2f;
 const COLON = 0x3a;
 const QUESTION_MARK = 0x3f;
 
-/** Maximum number of characters of a parameter name. */
 const NAME_CHARACTERS_MAX = 128;
 
 /** Masks credentials and secret parameters in URLs. Runs in time linear in the text length. */
@@ -21,7 +20,7 @@ export class UrlSecrets {
     this.#mask = mask;
   }
 
-  /** Masks the secrets in all URLs of a text. A text that starts with `/` or `?` is a URL without an origin. */
+  /** A text that starts with `/` or `?` is a URL without an origin. */
   masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
     let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');
@@ -84,7 +83,6 @@ const AMPERSAND = 0x26;
 const HASH = 0x23;
 const SEMICOLON = 0x3b;
 
-/** Whether a character precedes a parameter in a query or a fragment. */
 function isSeparator(code: number): boolean {
   return code === AMPERSAND || code === QUESTION_MARK || code === HASH || code === SEMICOLON;
 }

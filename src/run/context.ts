@@ -20,7 +20,6 @@ export interface RunContext {
   readonly metadata: ReadonlyMap<string, string> | undefined;
   /** Whether the sink refused the parent. The sink refuses nested runs too. */
   readonly refused: boolean;
-  /** Whether sampling records the trace. */
   readonly sampled: boolean;
   /** The sink of nested runs. Undefined if nested runs use the sink of the parent, which is `owner.sink`. */
   readonly exporter: RunSink | undefined;
@@ -37,7 +36,6 @@ export const PACKAGE_COPY: object = Object.freeze({});
 
 /** The object that records a run, for example a `Run` or an OpenTelemetry span. */
 export interface RunOwner {
-  /** The `PACKAGE_COPY` of the copy that created this owner. */
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
   /** The model call that the run records. Undefined if the run has ended or is not a model call. */
@@ -53,10 +51,9 @@ export interface ModelCall {
   readonly scope?: string | undefined;
 }
 
-/** A run is sent (`kept`), refused by its sink (`refused`), or left out by sampling (`sampledOut`). */
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
+/** `from` contains the tags and metadata that nested runs inherit. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -114,7 +111,6 @@ function ownerOf(context: RunContext): RunOwner | undefined {
   return owner?.packageCopy === PACKAGE_COPY ? (owner as RunOwner) : undefined;
 }
 
-/** Returns the sink of `parent`, or the current sink if `parent` is undefined or belongs to another package copy. */
 export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   if (parent === undefined) return currentSink();
   if (parent.exporter !== undefined) return parent.exporter;
@@ -122,7 +118,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Returns the tags and metadata that a run inherits. A run with another sink than its parent inherits nothing. */
+/** A run inherits nothing from a parent that has a different sink. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
@@ -133,23 +129,21 @@ export function inheritedFrom(
 }
 
 /**
- * Returns the model call of the parent run if the parent run is open and has the same sink. Used to record a model call
- * once if two instrumentations see the call, for example if a wrapped client calls a patched method. Only the outer run
- * is recorded, because the outer run has the application's request and result. Sibling runs are never compared, because
- * concurrent calls of one model look alike.
+ * Two instrumentations may see one model call, for example if a wrapped client calls a patched method. Only the outer
+ * run is recorded, because the outer run has the application's request and result. Sibling runs are never compared,
+ * because concurrent calls of one model look alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
   return owner?.sink === sink ? owner.modelCall : undefined;
 }
 
-/** Returns the model call of a run. Returns undefined if the metadata contains no model name. */
 export function modelCall(runType: RunType | undefined, metadata: object | undefined): ModelCall | undefined {
   const model: unknown = metadata && Reflect.get(metadata, 'ls_model_name');
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Whether two runs record one model call. Nested spans of one instrumentation scope record different calls. */
+/** Nested spans of one instrumentation scope record different calls. */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;
@@ -177,7 +171,6 @@ export function setSpanSource(source: SpanSource | undefined): void {
   spans = source;
 }
 
-/** Records the run of `context` instead of a span that an SDK started for the same call. */
 export function replaceSpan(span: object, context: RunContext): void {
   spans?.replace?.(span, context);
 }
@@ -188,20 +181,17 @@ export function setStepSource(source: typeof activeStep): void {
   activeStep = source;
 }
 
-/** Returns the active OpenTelemetry span, or undefined if `otel/` is not in use. */
 export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/**
- * Returns the context of the current run or the active framework step, whichever is nested more deeply. Ignores spans.
- */
+/** Ignores the active span, unlike `currentContext`. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
 }
 
-/** Returns the inner of two contexts. A step that was active before the run became current is the outer context. */
+/** A step that was active before the run became current is outside the run. */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
@@ -212,7 +202,7 @@ export function currentContext(): RunContext | undefined {
   return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
 }
 
-/** Returns the inner of two contexts. A span that was active before the run became current is outside the run. */
+/** A span that was active before the run became current is outside the run. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,
@@ -221,12 +211,10 @@ export function innermostContext(
   return spans?.contextOf(parentSpan) ?? entered;
 }
 
-/** Calls `fn` with `context` as the current context. Asynchronous work that `fn` starts has the same context. */
 export function enterContext<Result>(context: RunContext, fn: () => Result): Result {
   return storage.run(asEntered(context), fn);
 }
 
-/** Like `enterContext`, but calls `fn` with `self` as `this` and with the arguments `args`. */
 export function applyIn<Self, Args extends unknown[], Result>(
   context: RunContext,
   fn: (this: Self, ...args: Args) => Result,
@@ -243,7 +231,7 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** The context with tracing off. Without `sampled: false`, a run with the option `exporter` would be recorded. */
+/** Without `sampled: false`, a run with the option `exporter` would be recorded. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**

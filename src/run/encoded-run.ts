@@ -74,7 +74,6 @@ export class EncodedRun {
   }
 }
 
-/** JSON text of `extra.runtime`, which describes the SDK and the platform. */
 const runtimeJson: string = JSON.stringify({
   sdk: 'runspan',
   sdk_version: version,
@@ -103,7 +102,7 @@ export interface EndOverride {
   readonly error: string;
 }
 
-/** Returns the JSON text of a run without payloads. If `ended` is false, the text has no end time and no error. */
+/** Returns the JSON text of a run without payloads. */
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const endTime = override?.endTime ?? run.endTime;
   const error = run.error ?? override?.error;
@@ -119,7 +118,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/** Returns the JSON text of a run with payloads. A run that ended without outputs and error gets empty outputs. */
+/** A run that ended without outputs and error gets empty outputs. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -128,7 +127,7 @@ export function wholeJson(run: EncodedRun): string {
   return `${json}}`;
 }
 
-/** Whether a payload is not empty. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
+/** Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4). */
 export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
@@ -142,8 +141,8 @@ function extraJson(run: EncodedRun): string {
 }
 
 /**
- * Parses JSON text that `mainJson` created. Returns undefined if a field is missing or invalid. Throws if the text is
- * not a JSON object, or if `extra` is not a JSON object.
+ * Returns undefined if a field is missing or invalid. Throws if the text is not a JSON object, or if `extra` is not a
+ * JSON object.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
   const main: WireFields = objectOf(JSON.parse(json));
@@ -203,13 +202,12 @@ function areTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** Maximum length of a cached name, and maximum number of cached names. Most runs repeat a few names. */
 const NAME_CHARACTERS_MAX = 64;
 const NAMES_MAX = 1_000;
 
 const names = new Map<string, string>();
 
-/** Like `jsonText`, but with a cache. */
+/** Caches the JSON texts of names, because most runs repeat a few names. */
 function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;

@@ -31,10 +31,9 @@ const COUNTER_END = 2 ** 24;
 let counterMs = 0;
 let counter = 0;
 
-/** The texts `000` to `fff`. */
 const THREE_HEX: readonly string[] = Array.from({ length: 4_096 }, (_, n) => n.toString(16).padStart(3, '0'));
 
-/** Number of random bytes to generate at once. Generating random bytes is the slowest step of creating an id. */
+/** Random bytes are generated in blocks, because generating them is the slowest step of creating an id. */
 const RANDOM_BYTES = 6_144;
 let randomText = '';
 let randomAt = 0;
@@ -66,7 +65,6 @@ const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let prefixMs = Number.NaN;
 let prefix = '';
 
-/** Returns the first digits of an id, `tttttttt-tttt-7`. Caches the result for the latest millisecond. */
 function timePrefix(ms: number): string {
   if (ms === prefixMs) return prefix;
   const time = ms.toString(16).padStart(12, '0');

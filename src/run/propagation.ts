@@ -10,10 +10,7 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/**
- * Maximum number of characters of a dotted order in a header. The dotted order of a run with 137 ancestors has about
- * 8 192 characters.
- */
+/** Maximum number of characters of a dotted order in a header. The limit suffices for about 137 ancestors. */
 const ORDER_MAX = 8_192;
 
 /** Maximum number of characters of a project or tag in baggage. A longer project is cut. A longer tag is ignored. */
@@ -69,7 +66,7 @@ export class RemoteRun {
     this.#inherited = inherited;
   }
 
-  /** @internal Returns the context for nested runs, which are sent to `sink`. */
+  /** @internal */
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
@@ -144,8 +141,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * Returns the dotted order in a header. If the application and a propagator both set the header, the header contains
- * two dotted orders, and the second order continues the first. Any other list is invalid.
+ * If the application and a propagator both set the header, the header contains two dotted orders, and the second order
+ * continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -175,7 +172,6 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
   return result;
 }
 
-/** Returns the dotted order of a run. If the order is too long, logs a warning once and returns undefined. */
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
   const order = context?.dottedOrder;
   if (order === undefined || order.length <= charactersMax) return order;
@@ -192,7 +188,7 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
 
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
-/** Returns a baggage header with members of other libraries and the fields of a run. Omits a field that is too long. */
+/** Keeps the members of other libraries. Omits a field of the run that does not fit. */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
   // Each member is counted with a comma. The last member has no comma.
@@ -213,7 +209,7 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
-/** Returns the JSON text of the metadata. Omits entries, so that the baggage member has at most `bytesMax` bytes. */
+/** Omits entries, so that the baggage member has at most `bytesMax` bytes. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -227,7 +223,6 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   return `{${entries.join(',')}}`;
 }
 
-/** Returns the value of a header. Returns undefined if the header is missing or not text. */
 export function headerOf(headers: HeadersLike, name: string): string | undefined {
   const value: unknown =
     typeof headers.get === 'function' ? headers.get(name) : Reflect.get(headers, keyOf(headers, name) ?? name);
@@ -241,7 +236,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** Returns the key of the object `headers` that equals `name` when the key is converted to lower case. */
+/** `name` must be in lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -289,9 +284,6 @@ export function parseBaggage(header: string): BaggageMember[] {
   return members;
 }
 
-/**
- * Returns the decoded value of a baggage member. Returns undefined if the member is missing or the encoding is invalid.
- */
 export function baggageValue(members: readonly BaggageMember[], key: string): string | undefined {
   const text = members.find((member) => member.key === key)?.text;
   if (text === undefined) return undefined;
@@ -303,7 +295,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** Returns a baggage member with the given key and the percent-encoded value. A lone surrogate becomes U+FFFD. */
+/** A lone surrogate becomes U+FFFD, because `encodeURIComponent` throws for a lone surrogate. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

@@ -21,10 +21,7 @@ export const TAGS_MAX = 1_000;
 /** The path of a tag when redaction paths are matched: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
-/**
- * Returns the tags `present` and the redacted tags `added`, without duplicates. Leaves out further tags if a run has
- * `TAGS_MAX` tags, and logs a warning once. Does not change `present`, which nested runs share.
- */
+/** Does not change `present`, which nested runs share. */
 export function withTags(
   present: readonly string[] | undefined,
   added: readonly string[] | undefined,
@@ -60,7 +57,7 @@ const KEYS_MAX = 10_000;
 /** Metadata keys that the library sets. The keys are recorded even if a run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
-/** Returns a copy of the metadata `present` with the entries of `added`. Nested runs share `present`. */
+/** Does not change `present`, which nested runs share. */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
   added: Fields,
@@ -71,10 +68,6 @@ export function withMetadata(
   return metadata;
 }
 
-/**
- * Adds entries to the metadata of one run. If the run already has `KEYS_MAX` keys, logs a warning once and leaves out
- * new keys. Entries with existing keys are still replaced.
- */
 export function addMetadata(metadata: Map<string, string>, added: Fields, rules: PayloadRules): void {
   for (const key of guard('metadata', () => Object.keys(added)) ?? []) {
     const shown = metadataKey(key, rules);
@@ -90,7 +83,6 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
   }
 }
 
-/** Maximum number of events of one run. */
 const EVENTS_MAX = 10_000;
 
 /**

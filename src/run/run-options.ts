@@ -15,7 +15,6 @@ export interface Hiding {
   hideOutputs?: true;
 }
 
-/** Returns the capture policy of a sink, changed by the options of one run. */
 export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
   if (hideInputs === undefined && hideOutputs === undefined) return capture;
   return {
@@ -139,7 +138,6 @@ const flushChecks: Checks<FlushLimit> = {
   timeoutMs: ['a number from 0', (value) => typeof value === 'number' && value >= 0],
 };
 
-/** Returns the `timeoutMs` of a limit, or `defaultMs` if `timeoutMs` is missing or invalid. */
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
   // The line contains no key or value, because `call().then(flush)` passes data of the application.
@@ -153,15 +151,12 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
 export interface ForeignOption {
   /** Describes the effect of the option in a log line. Empty if the option has no effect. */
   readonly effect: string;
-  /** The runspan option to use instead. */
   readonly instead: string;
   /** The runspan options that are applied instead. */
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
-/**
- * Maps options of other libraries to equivalent runspan options. Keys are in lower case, without `_` and a final `s`.
- */
+/** The keys are options of other libraries, in lower case and without `_` and a final `s`. */
 const RENAMED: Readonly<Record<string, string>> = {
   runtype: 'runType',
   projectname: 'project',
@@ -236,7 +231,6 @@ function areTags(value: unknown): boolean {
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 
-/** Whether a value is a sink. False if a getter of the value throws. */
 export function isSink(value: unknown): boolean {
   try {
     const { start, end, capture } = (value ?? {}) as Partial<RunSink>;

@@ -53,7 +53,7 @@ export class Run {
   readonly context: RunContext;
   /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
-  /** @internal The model call that the run records. Undefined if the run has ended. */
+  /** @internal */
   modelCall: ModelCall | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
@@ -176,12 +176,12 @@ export class Run {
     this.#stop(reason, errorText(error, this.#capture.payload.redaction));
   }
 
-  /** @internal Ends the run as cancelled. Called when the consumer stops reading the result. */
+  /** @internal Called when the consumer stops reading the result. */
   cancel(): void {
     this.#stop('cancelled', undefined);
   }
 
-  /** @internal Ends the run as interrupted. Called when the end of the result cannot be observed. */
+  /** @internal Called when the end of the result cannot be observed. */
   interrupt(reason: string): void {
     this.#stop('interrupted', `Interrupted: ${reason}`);
   }
@@ -197,7 +197,7 @@ export class Run {
     return { id, traceId, name };
   }
 
-  /** @internal Returns a list for the chunks of the result, or undefined if the run does not record chunks. */
+  /** @internal */
   chunkList(): ChunkList | undefined {
     if (this.#capture.hideOutputs || this.#areOutputsSet) return undefined;
     const { payload, attachmentBytes } = this.#capture;
@@ -257,7 +257,7 @@ export class Run {
     this.finish();
   }
 
-  /** @internal Ends the run. */
+  /** @internal */
   finish(): void {
     // A getter or a `toJSON` of the payload may have ended the run.
     if (!this.isOpen) return;
@@ -287,7 +287,6 @@ export class Run {
     if (this.isOpen) this.#record.outputs = json;
   }
 
-  /** Encodes a payload and removes the attachments of the payload that it replaces. */
   #encode(field: 'inputs' | 'outputs', value: unknown): string {
     this.#attachments?.forget(field);
     const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
@@ -300,7 +299,7 @@ export class Run {
     return this.#attachments;
   }
 
-  /** Adds metadata. The first call copies the map, because nested runs share the map. */
+  /** The first call copies the map, because nested runs share the map. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {
@@ -313,10 +312,7 @@ export class Run {
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
-/**
- * Starts a run below `parent`. The option `exporter` defaults to the sink of the parent. A root run within
- * `withExporter` defaults to that exporter. Log lines name `place`.
- */
+/** A run with the option `root` that starts within `withExporter` is sent to the exporter of `withExporter`. */
 export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
   const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
   options.name ??= 'run';

@@ -16,7 +16,6 @@ import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
-/** Whether sampling records a run. */
 export interface SamplingResult {
   readonly isKept: boolean;
   /** The run id of the sampling decision. Undefined if no sampling decision is made, for example for a nested run. */
@@ -26,10 +25,7 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/**
- * Decides whether a run is recorded. The sink makes the sampling decision for the first run of a trace, and the
- * decision also applies to nested runs.
- */
+/** The sink makes the sampling decision for the first run of a trace. The decision also applies to nested runs. */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,
@@ -44,7 +40,6 @@ export function sample(
   return { isKept: isSampled({ traceId, name, runType, project }), id: traceId };
 }
 
-/** Combines the options `sampleRate` and `sampler`. Returns undefined if every trace is recorded. */
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;

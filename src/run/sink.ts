@@ -84,20 +84,17 @@ export const noopSink: RunSink = {
 let createSink: (() => RunSink | undefined) | undefined;
 let preload: () => void = () => {};
 let installed: { readonly sink: RunSink | undefined } | undefined;
-/** Sinks set by `overrideSink`. The most recently added of these sinks is used instead of the installed sink. */
 const overrides: RunSink[] = [];
 
-/** Registers the function that creates the sink at the first run. */
 export function registerSinkFactory(factory: () => RunSink | undefined): void {
   createSink = factory;
 }
 
-/** Registers the function that `preloadDelivery` calls. The function loads the modules of delivery if tracing is on. */
 export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/** Loads the modules of delivery. Called when a program wraps an SDK client, which usually happens at startup. */
+/** Called when a program wraps an SDK client, which usually happens at startup. */
 export function preloadDelivery(): void {
   preload();
 }
@@ -109,12 +106,11 @@ export function currentSink(): RunSink | undefined {
   return installed?.sink;
 }
 
-/** Sets the sink of new traces. A run that has already started keeps its sink. */
+/** A run that has already started keeps its sink. */
 export function installSink(sink: RunSink | undefined): void {
   installed = { sink };
 }
 
-/** Sends all new traces to this sink until the returned function is called. */
 export function overrideSink(sink: RunSink): () => void {
   overrides.push(sink);
   return () => {

@@ -75,12 +75,10 @@ export interface DeliveryError {
 
 let read: (() => Stats) | undefined;
 
-/** Registers the function that returns the stats of all exporters. */
 export function registerStats(reader: () => Stats): void {
   read = reader;
 }
 
-/** Returns the result of `stats()`, or undefined if no function is registered. */
 export function currentStats(): Stats | undefined {
   return read?.();
 }
@@ -147,7 +145,6 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 
 let isPublishing = false;
 
-/** Publishes a message. `messageOf` is called only if the channel has subscribers. */
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
   // The subscriber may be traced, and its run may publish a message, without end.
   if (isPublishing || !channels[name].hasSubscribers) return;
@@ -159,7 +156,6 @@ export function publish<Name extends keyof ChannelMessages>(name: Name, messageO
   }
 }
 
-/** Calls the listener with every message until the returned function is called. */
 export function subscribe<Name extends keyof ChannelMessages>(
   name: Name,
   listener: (message: ChannelMessages[Name]) => void,

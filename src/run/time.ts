@@ -24,7 +24,6 @@ export function compactTimestamp(us: number): string {
   return compactPrefix + fraction;
 }
 
-/** The texts `000` to `999`. */
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
 // The parts of the latest timestamp are cached, because a busy process formats thousands of timestamps per second.
@@ -52,8 +51,8 @@ function format(us: number): void {
 const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;
 
 /**
- * Parses an ISO 8601 timestamp to microseconds since 1970. Returns undefined if the timestamp is invalid. A time
- * without a zone is UTC. Fractional digits after the sixth are ignored.
+ * Parses an ISO 8601 timestamp to microseconds since 1970. A time without a zone is UTC. Fractional digits after the
+ * sixth are ignored.
  */
 export function parseIsoTimestamp(text: string): number | undefined {
   const match = ISO.exec(text);
@@ -64,14 +63,13 @@ export function parseIsoTimestamp(text: string): number | undefined {
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** Whether a date exists. V8 parses 30 February as 2 March. */
+/** V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
   return new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
 /** The part of a dotted order that describes one run. */
 export interface OrderSegment {
-  /** Start time of the run in microseconds since 1970. */
   readonly startUs: number;
   /** The run id, in lower case with hyphens. */
   readonly id: string;
@@ -80,9 +78,7 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/**
- * Returns the segments of a dotted order, one for each run, the root run first. Returns undefined for any other text.
- */
+/** The segment of the root run comes first. */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {

@@ -24,7 +24,7 @@ export const FORMAT_FOLDER = 'v1';
 export const BAD_FOLDER = 'bad';
 const OWNER_FILE = 'owner.json';
 
-/** Maximum total bytes of the folder `bad`. When the files exceed this size, the oldest files are deleted. */
+/** When the files in the folder `bad` exceed this size, the oldest files are deleted. */
 export const BAD_BYTES_MAX: number = 10 * 1024 * 1024;
 
 export const HEARTBEAT_MS = 5_000;
@@ -34,7 +34,6 @@ const ENDED_SILENCE_MS = 10_000;
 /** Milliseconds without a heartbeat after which an owner counts as dead if its process cannot be looked up. */
 const UNKNOWN_SILENCE_MS = 60_000;
 
-/** Maximum bytes of a valid `owner.json`. */
 const OWNER_BYTES_MAX = 4_096;
 
 /** The service and the tenant that receive the runs. */
@@ -133,7 +132,7 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Moves a segment to this folder. Returns an empty list if another process was faster or the move fails. */
+  /** Returns an empty list if another process was faster or the move fails. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {
@@ -153,7 +152,6 @@ export interface Owner {
   readonly state: OwnerState;
 }
 
-/** Returns the owners of a destination, the oldest first. Throws file-system errors. */
 export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): Owner[] {
   const own = ownProcess(fs);
   return fs
@@ -164,17 +162,12 @@ export function ownersIn(fs: SpoolFs, destinationPath: string, wallMs: number): 
     .map(({ name, path }) => ({ name, path, state: stateOf(fs, path, own, wallMs) }));
 }
 
-/** Returns the file names of the segments in a folder, the oldest first. */
 export function segmentsIn(fs: SpoolFs, folder: string): string[] {
   const names = ifExists(() => fs.readdirSync(folder)) ?? [];
   // If a process ended while delivering a segment, version 0.1.0 added `.a1` to `.a5` to the name.
   return names.filter((name) => /^\d{12}-[0-9a-f]{16}(?:\.a[1-9])?\.seg$/.test(name)).sort();
 }
 
-/**
- * Deletes the folder of an owner if the folder contains no file except `owner.json`. Returns true if deleted. Never
- * throws.
- */
 export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   try {
     if (!fs.readdirSync(folder).every((name) => name === OWNER_FILE)) return false;
@@ -186,10 +179,7 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   }
 }
 
-/**
- * Returns the folder name of a destination, which is a hash of the endpoint and the workspace. If no workspace is set,
- * the hash includes a fingerprint of the API key, so that no run is sent with the key of another tenant.
- */
+/** Without a workspace, the hash includes the API key, so that no run is sent with the key of another tenant. */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
@@ -205,9 +195,7 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/**
- * The process of an owner. On a system without `/proc`, the namespace and the start time of the process are unknown.
- */
+/** On a system without `/proc`, the namespace and the start time of the process are unknown. */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
@@ -256,10 +244,7 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
   }
 }
 
-/**
- * Returns the start time of a process, which is field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may
- * contain spaces and parentheses.
- */
+/** Reads field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may contain spaces and parentheses. */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
@@ -273,7 +258,6 @@ function startedAtMs(name: string): number {
   return Number.parseInt(name.split('-')[1] ?? '', 36);
 }
 
-/** Sets the modification time of a file or folder. Returns `false` if the path does not exist. */
 function touch(fs: SpoolFs, path: string, seconds: number): boolean {
   try {
     fs.utimesSync(path, seconds, seconds);

@@ -10,16 +10,12 @@ export interface Segment {
   readonly isForeign: boolean;
 }
 
-/** The content of a segment. */
 export interface ReadSegment {
   readonly segment: Segment;
   readonly records: readonly SpooledRecord[];
   /** Runs whose records are damaged. If the head of a record is damaged, the id of the run is empty. */
   readonly damagedRuns: readonly RunName[];
-  /**
-   * Age of the segment in milliseconds. The age of a segment of another owner is the time since the last modification
-   * of the file.
-   */
+  /** The age of a segment of another owner is the time since the last modification of the file. */
   readonly ageMs: number;
   /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
   readonly isExpired: boolean;
@@ -27,10 +23,7 @@ export interface ReadSegment {
 
 /** A segment in the folder of this owner. */
 export interface StoredSegment extends Segment {
-  /**
-   * Monotonic time at which this process created the segment. For a segment of another owner, the modification time of
-   * the file.
-   */
+  /** Monotonic time of creation. For a segment of another owner, the modification time of the file. */
   readonly writtenAtMs: number;
   /** File descriptor. -1 if another owner has written the segment. */
   readonly fd: number;
@@ -69,7 +62,6 @@ export class SegmentFiles {
     return this.#all.size === 0;
   }
 
-  /** The segment to read next. */
   get next(): StoredSegment | undefined {
     return this.unread.values().next().value;
   }
@@ -78,7 +70,6 @@ export class SegmentFiles {
     return this.#all.has(segment as StoredSegment);
   }
 
-  /** Creates a segment. Throws an `UnsafeFolder` or a file-system error. */
   create(): StoredSegment {
     const { folder, monotonicMs } = this.#options;
     // Somebody may have deleted the folder.
@@ -119,13 +110,12 @@ export class SegmentFiles {
     else close();
   }
 
-  /** Deletes the file. If the file cannot be deleted, the next process delivers the records again. */
+  /** If the file cannot be deleted, the next process delivers the records again. */
   delete(segment: StoredSegment): void {
     ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);
   }
 
-  /** Removes a segment from the state and leaves the file. */
   forget(segment: StoredSegment): void {
     if (this.#all.delete(segment)) this.bytes -= segment.bytes;
     this.unread.delete(segment);

@@ -3,7 +3,7 @@ import { nodeModule } from '../../base/node.ts';
 
 const fs: typeof import('node:fs') = nodeModule('node:fs');
 
-/** The functions of `node:fs` that the spool calls. Tests replace these functions to simulate file-system errors. */
+/** Tests replace these functions of `node:fs` to simulate file-system errors. */
 export type SpoolFs = Pick<
   typeof fs,
   | 'closeSync'
@@ -27,7 +27,6 @@ export const systemFs: SpoolFs = fs;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = fs.constants;
 
-/** Creates and opens a file that only the current user can access. Throws if the path exists or is a symbolic link. */
 export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
@@ -44,7 +43,6 @@ export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8A
   if (written < bytes.byteLength) throw Object.assign(new Error('short write'), { code: 'ENOSPC' });
 }
 
-/** Creates a file with this content. If the write fails, deletes the file and throws. */
 export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void {
   const fd = createFile(fs, path);
   try {
@@ -57,10 +55,6 @@ export function writeNewFile(fs: SpoolFs, path: string, bytes: Uint8Array): void
   }
 }
 
-/**
- * Reads a file. Returns `undefined` if the path is no regular file, for example a link or a pipe, or if the file is
- * larger than `bytesMax`. Throws file-system errors.
- */
 export function readWhole(
   fs: SpoolFs,
   path: string,
@@ -78,7 +72,7 @@ export function readWhole(
   }
 }
 
-/** Whether a file does not exist. Never throws. */
+/** Returns `false` if an error other than `ENOENT` occurs, because the file may still exist. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
@@ -87,7 +81,6 @@ export function removeFile(fs: SpoolFs, path: string): void {
   ifExists(() => fs.unlinkSync(path));
 }
 
-/** Returns the result of `read`, or `undefined` if the path does not exist. Rethrows other errors. */
 export function ifExists<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -105,7 +98,6 @@ export function ignoreErrors<T>(call: () => T): T | undefined {
   }
 }
 
-/** Returns the code of a file-system error, for example `ENOSPC`. */
 export function codeOf(thrown: unknown): string {
   const code = thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined;
   return typeof code === 'string' ? code : 'unknown error';
@@ -114,10 +106,7 @@ export function codeOf(thrown: unknown): string {
 /** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/**
- * Creates `spoolDir` and a chain of nested folders with these `names` in `spoolDir`. Only the current user can access
- * the new folders. `checkFolder` checks each folder, including folders that existed before.
- */
+/** Creates `spoolDir` and a chain of nested folders with these `names` in `spoolDir`, and checks each folder. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -125,15 +114,10 @@ export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly strin
   }
 }
 
-/**
- * Calls `checkFolder` for `spoolDir` and for each folder in the chain of nested folders `names`. Throws an
- * `UnsafeFolder` or a file-system error.
- */
 export function checkFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) checkFolder(fs, path);
 }
 
-/** Throws an `UnsafeFolder` if the path is a link, is not a folder or belongs to another user. */
 export function checkFolder(fs: SpoolFs, path: string): void {
   const facts = fs.lstatSync(path);
   if (facts.isSymbolicLink()) throw new UnsafeFolder(`${path} is a symbolic link`);
@@ -142,10 +126,6 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/**
- * Returns the default spool folder, which is in the user's home. If the home does not exist, the default spool folder
- * is in the temporary folder.
- */
 export function defaultSpoolDir(): string {
   // In a container, the user may have no home. The home of a service account often does not exist.
   const { homedir, tmpdir } = nodeModule('node:os');
@@ -158,10 +138,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/**
- * Creates a folder. Node's option `recursive` is not used, because with the option, Node never returns if a parent
- * cannot be created, as in `/proc`.
- */
+/** With Node's option `recursive`, `mkdirSync` never returns if a parent cannot be created, as in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

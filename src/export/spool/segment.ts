@@ -17,17 +17,13 @@ export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
 export interface SegmentRecords {
   readonly records: readonly SpooledRecord[];
-  /** Runs whose records cannot be read. */
   readonly damagedRuns: readonly RunName[];
   readonly isLaterVersion: boolean;
   readonly bytes: number;
   readonly modifiedAtMs: number;
 }
 
-/**
- * Reads a segment. Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`.
- * Throws file-system errors.
- */
+/** Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`. */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
   const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
   if (content === undefined) return undefined;
@@ -46,14 +42,12 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /**
-   * The encoded frames. The result is valid only until the next call of `add` or `clear`, because the buffer is reused.
-   */
+  /** The bytes are valid only until the next call of `add` or `clear`, because the buffer is reused. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Adds a record. Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
+  /** Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
   add(record: SpooledRecord, ordinal: number): boolean {
     try {
       return this.#addFrame(record.run.id, ordinal, encodeRecord(record));
@@ -81,7 +75,6 @@ export class FrameBuffer {
     return true;
   }
 
-  /** Removes all frames. Releases the buffer if it is larger than 2 MiB. */
   clear(): void {
     this.#length = 0;
     if (this.#bytes.length > KEPT_BYTES_MAX) this.#bytes = Buffer.alloc(0);
@@ -139,7 +132,7 @@ const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/** Maximum bytes of a segment. A larger file is not read. */
+/** A segment that exceeds this size is not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
 interface SegmentContent {
@@ -150,7 +143,7 @@ interface SegmentContent {
   readonly isLaterVersion: boolean;
 }
 
-/** Reads the frames of a segment. Never throws. */
+/** Never throws, even if the file is damaged. */
 function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
   const records: SpooledRecord[] = [];
@@ -180,7 +173,6 @@ interface Head {
   readonly payloadCrc: number;
 }
 
-/** Returns the head at this position, or `undefined` if its checksum does not match. */
 function headAt(file: Buffer, at: number): Head | undefined {
   if (file.length - at < HEAD_BYTES || !hasMagic(file, at)) return undefined;
   const head = file.subarray(at, at + HEAD_BYTES);
@@ -213,7 +205,6 @@ function lostIn(rest: Buffer, ordinal: number): string[] {
   return ids.length > 0 || isPadding ? ids : [''];
 }
 
-/** Reads the frames of a file of version 1 up to the first damaged frame. */
 function readVersion1(file: Buffer): SegmentContent {
   const records: SpooledRecord[] = [];
   const lostIds: string[] = [];
@@ -238,7 +229,6 @@ function hasMagic(file: Buffer, at: number): boolean {
   return MAGIC.compare(file, at, at + MAGIC.length) === 0;
 }
 
-/** Splits a payload into its sections. Throws if the length of a section exceeds the rest of the payload. */
 function sectionsOf(payload: Buffer): Uint8Array[] {
   const sections: Uint8Array[] = [];
   let at = 0;
@@ -276,7 +266,6 @@ function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array
   return sections;
 }
 
-/** Returns the record in a payload, or undefined if the payload is invalid. Never throws. */
 function decodeRecord(payload: Buffer): SpooledRecord | undefined {
   try {
     const sections = sectionsOf(payload);
@@ -317,7 +306,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   return attachments;
 }
 
-/** Returns a payload without parsing the JSON, because the checksum proves that the text is unchanged. */
+/** The JSON is not parsed, because the checksum proves that the text is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

@@ -21,10 +21,7 @@ export interface SpoolOptions extends Destination {
   readonly spoolDir: string;
   /** Hash of the destination whose runs are stored. Defaults to the `destinationHash` of these options. */
   readonly spoolDestination?: string | undefined;
-  /**
-   * Maximum bytes of all segments, including segments of other owners. A record that would exceed this maximum is not
-   * written.
-   */
+  /** Maximum bytes of all segments of this spool, including segments that were taken over from other owners. */
   readonly bytesMax: number;
   readonly ageMaxMs: number;
   readonly syncEveryMs?: number | undefined;
@@ -69,23 +66,17 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Whether a segment can be read now. False for a minute after a disk error. */
+  /** Is false for a minute after a read error. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
-  /**
-   * Appends a record to the open segment, so that the record survives the process. Returns `undefined` if the disk
-   * fails or the spool is full.
-   */
+  /** An appended record survives the process. Returns `undefined` if the disk fails or the spool is full. */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
   }
 
-  /**
-   * Called when an appended record was delivered, dropped or replaced. Deletes the segment if all of its records were
-   * released.
-   */
+  /** Called when an appended record was delivered, dropped or replaced. */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
     if (this.#open === segment) this.#seal();
@@ -116,7 +107,6 @@ export class Spool {
     return !isDeleted(this.#folder.fs, path);
   }
 
-  /** Takes over the segments of dead owners and returns the number of segments. */
   takeOver(): number {
     if (this.#isClosed) return 0;
     try {
@@ -132,15 +122,14 @@ export class Spool {
     }
   }
 
-  /** See `expireLeftovers`. */
   expireOthers(): Iterator<readonly RunName[]> {
     const { endpoint, ageMaxMs, wallMs } = this.#options;
     return expireLeftovers(this.#folder, endpoint, wallMs(), ageMaxMs);
   }
 
   /**
-   * Reads the next segment. Segments are read in the order in which the segments were spilled or taken over. Each
-   * segment is returned once, without records if the segment cannot be read.
+   * Segments are read in the order in which the segments were spilled or taken over. Each segment is returned once,
+   * without records if the segment cannot be read.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {
@@ -163,7 +152,7 @@ export class Spool {
     return undefined;
   }
 
-  /** Called when all runs of a segment are settled. Deletes the file, or moves a damaged file to `bad`. */
+  /** Called when all runs of a segment are settled. */
   done(segment: Segment): void {
     if (!this.#segments.has(segment)) return;
     this.#segments.unread.delete(segment);
@@ -175,10 +164,7 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /**
-   * Leaves the segments to the next process. Deletes an empty folder. Afterwards, no record is read or written, and no
-   * segment is taken over.
-   */
+  /** Leaves the segments to the next process. A closed spool reads, writes and takes over no segment. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -204,7 +190,6 @@ export class Spool {
     return segment;
   }
 
-  /** Writes all records or none. Returns `undefined` if the spool is full or a record cannot be encoded. */
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
     const segment = this.#segments.create();
     let isWhole = false;
@@ -229,7 +214,6 @@ export class Spool {
     return true;
   }
 
-  /** Closes the open segment. Deletes a segment without needed records. */
   #seal(): void {
     const segment = this.#open;
     if (segment === undefined) return;
@@ -238,7 +222,6 @@ export class Spool {
     if (segment.needed === 0) this.#segments.delete(segment);
   }
 
-  /** Returns `undefined` if the segment is empty or was written by a later version. Throws file-system errors. */
   #read(segment: StoredSegment): ReadSegment | undefined {
     const { records, damagedRuns, isLaterVersion } = readSegment(this.#folder.fs, segment.path) ?? UNREADABLE;
     if (isLaterVersion) {
@@ -302,7 +285,6 @@ export class Spool {
     diagnostics.warnOnce(`spool ${destinationPath} ${problem}`, `spool: ${problem}; ${consequence}.`);
   }
 
-  /** Starts the heartbeats. Heartbeats end when this owner has no segments. */
   #startHeartbeats(): void {
     if (this.#heartbeatTimer !== undefined || this.#isClosed || this.#segments.isEmpty) return;
     this.#heartbeatTimer = setTimer(() => {

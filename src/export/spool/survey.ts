@@ -38,19 +38,11 @@ export interface DestinationSurvey {
   readonly bad: Files;
 }
 
-/**
- * Lists the files in a spool folder by destination. Returns an empty list if the folder does not exist. Throws an
- * `UnsafeFolder` or a file-system error.
- */
 export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = systemFs): DestinationSurvey[] {
   const hashes = ifExists(() => destinationsIn(fs, spoolDir)) ?? [];
   return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
 }
 
-/**
- * Deletes the files. Afterwards, deletes the folder if the folder contains no file except `owner.json`. Throws
- * file-system errors.
- */
 export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
   for (const file of files) removeFile(fs, file);
   removeIfEmpty(fs, folder);
@@ -58,8 +50,7 @@ export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
 
 /**
  * Moves undelivered segments from `bad` to a new owner folder that is marked as dead, so that the next exporter for the
- * destination takes over the segments. The age of each moved segment is reset to 0. Throws an `UnsafeFolder` or a
- * file-system error.
+ * destination takes over the segments. The age of each moved segment is reset to 0.
  */
 export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: string, wallMs: number): void {
   const owner = new OwnerFolder(fs, spoolDir, destinationHash, () => wallMs);
@@ -112,10 +103,6 @@ interface Leftover {
   readonly writtenAtMs: number;
 }
 
-/**
- * Deletes one file per step and yields the runs of the file. Yields each run once. Skips files of a later version and
- * files that another process has deleted.
- */
 function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<readonly RunName[]> {
   const ids = new Set<string>();
   for (const file of files) {
@@ -132,7 +119,6 @@ function* deleteLeftover(fs: SpoolFs, { folder, files }: Leftover): Generator<re
   removeIfEmpty(fs, folder);
 }
 
-/** Logs a command that delivers the segments, quoted for a POSIX shell. */
 function logLeftovers(spoolDir: string, endpoint: URL, leftovers: readonly Leftover[]): void {
   const count = leftovers.reduce((sum, { files }) => sum + files.length, 0);
   const hashes = [...new Set(leftovers.map(({ destinationHash }) => destinationHash))].slice(0, DESTINATIONS_MAX);
@@ -181,7 +167,7 @@ function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: 
   };
 }
 
-/** Lists the segments in a folder. Skips files that another process deletes or moves at the same time. */
+/** Skips files that another process deletes or moves at the same time. */
 function holdingIn(fs: SpoolFs, folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();
