@@ -24,7 +24,7 @@ const FAILED: Outcome = { kind: 'failed', detail: 'the batch could not be sent' 
 export interface LoopHooks {
   readonly spill: Spill | undefined;
   readonly replay: Replay | undefined;
-  /** Called after the runs of a batch were settled or queued for a retry. */
+  /** Called after each response, when all runs of the batch are delivered, dropped or queued for a retry. */
   readonly changed: () => void;
 }
 

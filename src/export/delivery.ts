@@ -95,7 +95,7 @@ export class Delivery {
 }
 
 /**
- * One entry of a batch: the post or the patch of a run. The item keeps the payloads that the run had when the batch was
+ * The post or the patch of one run in a batch. The item keeps the payloads that the run had when the batch was
  * formed.
  */
 export class Item {

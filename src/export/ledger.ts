@@ -125,10 +125,7 @@ export class FlushTracker {
     if (--group.pending === 0) this.#advance();
   }
 
-  /**
-   * Whether exactly one probe was refused during a waiting flush. For such a flush, the second probe is sent 1 s after
-   * the first.
-   */
+  /** Whether a flush has seen one refused probe and waits for a second probe, which is sent 1 s after the first. */
   get wantProbe(): boolean {
     return [...this.waiting].some(({ reasons }) => reasons.length === 1);
   }

@@ -20,7 +20,7 @@ const LARGE_UPLOAD_BYTES = 1024 * 1024;
 /** After this number of broken large uploads, a batch counts as too large, because some gateways never send a 413. */
 const BROKEN_UPLOADS_MAX = 2;
 
-/** Maximum delay before `/runs/multipart` is tried again after a response that the service has no such route. */
+/** Maximum delay before `/runs/multipart` is tried again if the service had no such route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {

@@ -100,7 +100,7 @@ export interface ConfigureOptions {
   onDrop?: OnDrop;
   /**
    * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
-   * `limits.exitFlushMs`. After the delivery, the process ends by the signal that it received. A second signal ends the
+   * `limits.exitFlushMs`. When the runs are delivered, the same signal ends the process. A second signal ends the
    * process immediately. Has no effect in worker threads, on Windows, or if the application listens for the signal.
    *
    * @default false

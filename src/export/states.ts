@@ -14,7 +14,7 @@ import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCo
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { RunName } from './spool/spool.ts';
 
-/** Child runs and the payloads of run ends are accepted up to this multiple of the limits of the queue. */
+/** Child runs and payloads of ended runs may exceed the limits of the queue by this factor. */
 const ACCEPTED_SHARE = 1.25;
 
 /**

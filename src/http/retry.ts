@@ -34,7 +34,7 @@ function clamped(ms: number): number {
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(RETRY_AFTER_MIN_MS, ms));
 }
 
-/** Delays in milliseconds before consecutive probes of a service that refuses every request. */
+/** Waiting times between probes of a service that refuses every request. The last time repeats. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
 export function probeDelayMs(refusals: number, longestMs: number): number {

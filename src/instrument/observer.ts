@@ -130,7 +130,7 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Maximum number of runs that follow one object, because each run replaces the methods of the object again. */
+/** Maximum number of runs that observe the same object. Each run wraps the methods of the object once more. */
 const CALLS_MAX = 16;
 
 /** Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns true if the run follows the object. */

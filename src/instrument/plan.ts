@@ -107,10 +107,7 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     return new Plan(merged);
   }
 
-  /**
-   * Only the first call of a traced function gets the option `id`, because the service replaces a run with the same id
-   * or ignores the new run.
-   */
+  /** The option `id` applies only to the first call of a traced function, because two runs must not have the same id. */
   forCall(): Plan {
     if (!this.#isIdUsed) {
       this.#isIdUsed = true;

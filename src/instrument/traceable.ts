@@ -35,7 +35,7 @@ import {
 
 type Callable = (...args: unknown[]) => unknown;
 
-/** A traced function: the type of the original function and a method `with`. */
+/** The type of a traced function: the type of the original function, with an additional method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
    * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. The

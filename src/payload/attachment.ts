@@ -153,7 +153,7 @@ export class PayloadAttachments {
     return { type: value.constructor.name, byteLength, attachment: this.#attach(value, byteLength) };
   }
 
-  /** Attaches a long data URI and returns its marker. Returns undefined if the text stays in the payload. */
+  /** Attaches a long data URI and returns its marker. Returns undefined if the text is not a long data URI. */
   attachText(text: string): string | undefined {
     const uri = parseDataUri(text);
     if (uri === undefined) return undefined;

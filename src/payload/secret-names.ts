@@ -156,7 +156,7 @@ export function isHeaders(key: string): boolean {
 const NESTED_MAX = 100;
 
 /**
- * Whether the value of a key is a secret. Empty values, booleans, JSON Schemas, tokens with a probability, and
+ * Whether the value of a key is a secret. Empty values, booleans, JSON Schemas, tokens with a log probability, and
  * signatures of model thinking are not secrets.
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {

@@ -170,7 +170,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   workspaceid: 'workspaceId',
 };
 
-/** Matches options of other libraries that hide inputs, outputs or both. The group is the hidden payload. */
+/** Matches the names of options that hide payloads in other libraries. The group is `input` or `output`. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
 /** Matches options that hide payloads if the value is false. The other options hide payloads if the value is truthy. */

@@ -201,7 +201,7 @@ interface OwnerProcess {
   readonly host: string;
   /** Process ids are unique within a namespace. In a container, nearly every program has the id 1. */
   readonly pidNamespace: string | undefined;
-  /** Start time in clock ticks since boot, because a later process may have the same id. */
+  /** Process start time in clock ticks since boot. Distinguishes this process from a later process with the same id. */
   readonly startTime: string | undefined;
 }
 
