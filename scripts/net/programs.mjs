@@ -54,9 +54,15 @@ const LINES = [
     of: /^warn: delivery to <service> failed: (no answer within|the request failed \(UND_ERR_HEADERS_TIMEOUT)/,
     name: 'delivery failed: no response in time',
   },
-  { of: /^warn: a run is too large for the service[:;] its payloads/, name: 'payloads left out' },
-  { of: /^warn: a run is too large for the service[:;] its attachments/, name: 'attachments left out' },
-  { of: /^warn: a run is sent as incomplete, as /, name: 'incomplete' },
+  { of: /^warn: a run is too large for the service.* its payloads/, name: 'payloads left out' },
+  { of: /^warn: a run is too large for the service.* its attachments/, name: 'attachments left out' },
+  { of: /^warn: (a run is sent as incomplete, as |an open run exceeds .* is sent as incomplete)/, name: 'incomplete' },
+  { of: /^warn: delivery to <service> failed: status 404: (neither|the service has neither) /, name: 'no route' },
+  { of: /^warn: the service (takes|accepts) single runs only/, name: 'single runs only' },
+  {
+    of: /^warn: the payloads of a run (held binary data beyond|exceeded) limits.attachmentBytes/,
+    name: 'binary left out',
+  },
 ];
 
 /** Programs of one process: one that hangs takes few others with it. */
