@@ -117,7 +117,9 @@ function jsonText(random) {
   const value = object({ random, isPlain: true, ancestors: [], nodes: 150 }, 2);
   let made = JSON.stringify({ [random.pick(SECRET_KEYS)]: random.pick(TEXTS), ...value }, undefined, random.int(3));
   if (random.chance(0.1)) made = '['.repeat(300) + made + ']'.repeat(300);
-  for (let levels = random.chance(0.3) ? random.int(6) : 0; levels > 0; levels--) made = JSON.stringify(made);
+  // Each level doubles the backslashes of the levels within.
+  let levels = random.chance(0.3) ? random.int(6) : 0;
+  for (; levels > 0 && made.length < 100_000; levels--) made = JSON.stringify(made);
   if (random.chance(0.2)) made = made.slice(0, random.int(made.length));
   return random.pick(['', '', '', ' ', 'result: ', '\ufeff']) + made;
 }
