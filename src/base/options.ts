@@ -55,9 +55,15 @@ export function checkedOptions<Options extends object>(
   options: unknown,
   checks: Checks<Options>,
 ): Partial<Options> {
-  return validOptions(options, checks, (mistake) => {
+  const valid = validOptions(options, checks, (mistake) => {
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation(what, mistake, Object.keys(checks))}`);
   });
+  return withoutPrototype(valid);
+}
+
+/** Copies options to an object without a prototype, so that no property of `Object.prototype` is read as an option. */
+export function withoutPrototype<Options extends object>(options: Options): Options {
+  return Object.assign(Object.create(null), options);
 }
 
 function expectation(what: string, { name, value, check }: OptionMistake, known: readonly string[]): string {

@@ -3,7 +3,15 @@ import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
-import { type Check, type Checks, isObject, type OptionMistake, validOptions, wholeFrom } from '../base/options.ts';
+import {
+  type Check,
+  type Checks,
+  isObject,
+  type OptionMistake,
+  validOptions,
+  wholeFrom,
+  withoutPrototype,
+} from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { payloadRules } from '../payload/limits.ts';
@@ -170,8 +178,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const mistakes: OptionMistake[] = [];
   const copy = isObject(given) ? { ...given } : given;
   const valid = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
-  // The object has no prototype, so that no property of a polluted `Object.prototype` is taken as an option.
-  const options: Partial<ConfigureOptions> = Object.assign(Object.create(null), valid);
+  const options = withoutPrototype(valid);
   applyLog(options.log, isForProcess);
   const hiding: Hiding = {};
   for (const mistake of mistakes) Object.assign(hiding, reportMistake(mistake, copy ?? {}));

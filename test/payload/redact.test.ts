@@ -6,6 +6,7 @@ import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } fr
 import type { ValuePath } from '../../src/payload/redaction-paths.ts';
 import { encodePayload, serialize } from '../../src/payload/serialize.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
+import { polluted } from '../support/pollution.ts';
 import { told } from '../support/told.ts';
 
 const throws = (thrown: unknown) => (): never => {
@@ -358,4 +359,9 @@ test('pieces of a text that are called tokens are shown, and secrets beside them
     { outputs: [{ token: 'Hel', password: '[Redacted]' }, { token: 'lo' }] },
     { token: '[Redacted]' },
   ]);
+});
+
+test('a property of a polluted `Object.prototype` is no option', () => {
+  const made = polluted(Object.prototype, { keys: false, replace: 'shown' }, () => redact({ paths: [] }));
+  expect(serialize({ password: 'hunter2' }, { ...LIMITS, redaction: made })).toBe('{"password":"[Redacted]"}');
 });
