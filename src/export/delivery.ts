@@ -122,8 +122,7 @@ export class Item {
     this.op = isPosted ? 'patch' : 'post';
     // A run that an earlier process has left on disk may have no end.
     this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
-    const override = isLast ? { error: '' } : { endTime: incompleteAt ?? '', error: INCOMPLETE };
-    this.endOverride = incompleteAt === undefined ? undefined : override;
+    this.endOverride = incompleteAt === undefined ? undefined : endOverrideOf(incompleteAt, isLast);
     this.inputs = run.inputs;
     this.outputs = this.isEnded ? run.outputs : undefined;
     this.events = this.isEnded ? run.events : undefined;
@@ -253,4 +252,8 @@ export function strip(item: Item): void {
     `stripped ${item.stripped}`,
     `a run is too large for the service and is sent without its ${item.stripped}; logged once`,
   );
+}
+
+function endOverrideOf(incompleteAt: string, isLast: boolean): EndOverride {
+  return isLast ? { error: '' } : { endTime: incompleteAt, error: INCOMPLETE };
 }
