@@ -43,12 +43,13 @@ export class SimpleIngestion {
     const { simpleInFlight: concurrency } = this.#options;
     this.#queue ??= import('p-queue').then(({ default: Queue }) => new Queue({ concurrency }));
     const queue = await this.#queue;
-    const outcomes = new Map<string | undefined, Promise<Outcome>>();
+    const outcomes = new Map<Item, Promise<Outcome>>();
+    const byId = new Map<string, Promise<Outcome>>();
     let failures = 0;
     let isStopped = false;
     for (const item of parentsFirst(items)) {
       const { id, parentRunId } = item.delivery.run;
-      const parent = outcomes.get(parentRunId);
+      const parent = parentRunId === undefined ? undefined : byId.get(parentRunId);
       const attempt = async (): Promise<Outcome> => {
         await parent;
         isStopped ||= signal.aborted || isOver();
@@ -62,9 +63,10 @@ export class SimpleIngestion {
         // The record cannot be encoded, for example because its JSON exceeds the maximum length of a string.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       });
-      outcomes.set(id, outcome);
+      outcomes.set(item, outcome);
+      byId.set(id, outcome);
     }
-    return Promise.all(items.map(({ delivery }) => outcomes.get(delivery.run.id) as Promise<Outcome>));
+    return Promise.all(items.map((item) => outcomes.get(item) as Promise<Outcome>));
   }
 
   async #sendRun(item: Item, signal: AbortSignal): Promise<Outcome> {
