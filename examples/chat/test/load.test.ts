@@ -3,10 +3,10 @@ import { LocalModel } from '../server/agent/local-model.ts';
 import { ChatServer } from './support/chat-server.ts';
 import { eventsOf, isEnd, type SeenEvent } from './support/events.ts';
 
-const THREADS = 100;
+const THREADS = 200;
 const MIB = 1_024 * 1_024;
 
-test('a hundred threads stream at once, and each reader has every event of its thread once', async () => {
+test('two hundred threads stream at once, and each reader has every event of its thread once', async () => {
   await using chat = await ChatServer.start({ chatModel: new LocalModel({ wordDelayMs: 5 }) });
   const warnings: string[] = [];
   const note = ({ name }: Error): void => void warnings.push(name);
