@@ -85,7 +85,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The exporter dropped and counted the run while the run was open.
+      // The run was dropped and counted before it ended.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;

@@ -134,7 +134,7 @@ function endBy(signal: NodeJS.Signals): void {
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
-    // Another listener was added during the flush, for example by another copy of the package, and handles the signal.
+    // A listener that was added during the flush, for example by another copy of the package, handles the signal.
     setSoon(listenIfAlone).unref();
   } else {
     guard('signal', exitAll);

@@ -166,7 +166,7 @@ export class HttpClient {
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
     const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
-    // The application has replaced the rejected key during the request, so the new key is tried.
+    // The application replaced the rejected key during the request, so the request is retried with the new key.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;

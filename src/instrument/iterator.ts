@@ -114,7 +114,7 @@ class Steps implements Settlement {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // A detached `next` throws when it is called, so there is no object to watch.
+    // If `next` is called without its generator, `next` throws, so no object can be watched.
     if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

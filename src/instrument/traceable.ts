@@ -101,7 +101,7 @@ function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
 const AsyncFunctionPrototype: unknown = Object.getPrototypeOf(async () => {});
 
 function tracedFunction(fn: Callable, plan: Plan): Callable {
-  // An async function of another realm returns a promise with other prototypes.
+  // An async function from another realm returns a promise that inherits from the `Promise` of that realm.
   const isAsync = types.isAsyncFunction(fn) && Object.getPrototypeOf(fn) === AsyncFunctionPrototype;
   if (isConstructor(fn)) {
     return function traced(this: unknown, ...args: unknown[]): unknown {

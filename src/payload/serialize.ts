@@ -209,7 +209,7 @@ function copiedJson(value: unknown, rules: PayloadRules, path: ValuePath, attach
     return JSON.stringify(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
-    // The call stack or the maximum length of a string may be exceeded, even if the value is within the limits.
+    // A value within the limits may still exceed the call stack or the maximum length of a string.
     return jsonText(failureText(thrown) ?? `[Threw: ${messageOf(thrown)}]`);
   }
 }
