@@ -1,5 +1,5 @@
-import { MemoryStore } from '../receiver/memory-store.ts';
-import type { RunOperation, StoreChange } from '../receiver/store.ts';
+import { MemoryStore } from '../receiver/store/memory-store.ts';
+import type { RunOperation, StoreChange } from '../receiver/store/store.ts';
 import { recordBytes } from './audit-text.ts';
 
 /** Hands on each record as it comes, counts it, and keeps none. */

@@ -1,5 +1,5 @@
 import { visible, visibleJson } from '../base/text.ts';
-import type { RunOperation } from '../receiver/store.ts';
+import type { RunOperation } from '../receiver/store/store.ts';
 
 /** Characters of a field that are shown where a terminal may be; a file has all. */
 const SHOWN_MAX = 2_000;

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { visible } from '../base/text.ts';
-import { SqliteStore } from '../receiver/sqlite-store.ts';
+import { SqliteStore } from '../receiver/store/sqlite-store.ts';
 import { storeFile } from './dev-store.ts';
 import { sizeText } from './spool.ts';
 import { quoted } from './terminal-text.ts';

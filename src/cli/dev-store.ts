@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
-import { MemoryStore } from '../receiver/memory-store.ts';
-import { checkedPrices, type Prices } from '../receiver/prices.ts';
-import { SqliteStore } from '../receiver/sqlite-store.ts';
-import type { Store } from '../receiver/store.ts';
+import { MemoryStore } from '../receiver/store/memory-store.ts';
+import { checkedPrices, type Prices } from '../receiver/store/prices.ts';
+import { SqliteStore } from '../receiver/store/sqlite-store.ts';
+import type { Store } from '../receiver/store/store.ts';
 import type { DevInvocation } from './dev-arguments.ts';
 
 /** Said in the place of a file: runs are kept in memory. */

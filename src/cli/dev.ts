@@ -1,8 +1,8 @@
 import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
 import { visibleJson } from '../base/text.ts';
+import { exportTrace } from '../receiver/query/trace-export.ts';
 import { createReceiver } from '../receiver/receiver.ts';
-import type { Store } from '../receiver/store.ts';
-import { exportTrace } from '../receiver/trace-export.ts';
+import type { Store } from '../receiver/store/store.ts';
 import { type Ending, runChild } from './child.ts';
 import type { DevInvocation } from './dev-arguments.ts';
 import { type DevStore, openDevStore } from './dev-store.ts';

@@ -1,5 +1,5 @@
-import type { ListQuery } from '../receiver/query.ts';
-import type { RunStatus } from '../receiver/run-view.ts';
+import type { ListQuery } from '../receiver/query/query.ts';
+import type { RunStatus } from '../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import { quoted } from './terminal-text.ts';
 import { lastOf, readWords, type Words, webAddress } from './words.ts';

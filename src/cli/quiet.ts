@@ -1,4 +1,4 @@
-import type { Store } from '../receiver/store.ts';
+import type { Store } from '../receiver/store/store.ts';
 
 /** What a command sent last may still be on its way from the kernel. */
 const SETTLE_MS = 300;

@@ -1,7 +1,7 @@
 import { visible, visibleJson } from '../base/text.ts';
-import type { Feedback } from '../receiver/feedback.ts';
-import type { RunDetails, RunOutline } from '../receiver/run-view.ts';
-import { PAYLOAD_FIELDS } from '../receiver/told-run.ts';
+import type { Feedback } from '../receiver/feedback/feedback.ts';
+import type { RunDetails, RunOutline } from '../receiver/store/run-view.ts';
+import { PAYLOAD_FIELDS } from '../receiver/store/told-run.ts';
 import { canonicalId } from '../run/time.ts';
 import type { ShowInvocation } from './query-arguments.ts';
 import type { RunSource } from './run-source.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
-import type { RunOutline } from '../receiver/run-view.ts';
-import type { Store } from '../receiver/store.ts';
+import type { RunOutline } from '../receiver/store/run-view.ts';
+import type { Store } from '../receiver/store/store.ts';
 
 /**
  * Quiet after which a trace is looked at. An exporter waits 250 ms before it sends, so children may come a batch later

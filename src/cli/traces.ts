@@ -1,6 +1,6 @@
 import { visibleJson } from '../base/text.ts';
-import type { ListQuery, Page } from '../receiver/query.ts';
-import type { TraceSummary } from '../receiver/run-view.ts';
+import type { ListQuery, Page } from '../receiver/query/query.ts';
+import type { TraceSummary } from '../receiver/store/run-view.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import type { TracesInvocation } from './query-arguments.ts';
 import type { RunSource } from './run-source.ts';

@@ -1,5 +1,5 @@
 import { visible } from '../base/text.ts';
-import type { RunOutline, RunStatus } from '../receiver/run-view.ts';
+import type { RunOutline, RunStatus } from '../receiver/store/run-view.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 import { forestOf, type Tree } from '../testing/forest.ts';
 import { columnsOf, cut } from './terminal-text.ts';

@@ -1,4 +1,4 @@
-import type { Store, StoreChange } from './store.ts';
+import type { Store, StoreChange } from './store/store.ts';
 
 /** Changes that come within it are told together. */
 const GATHER_MS = 100;

@@ -1,7 +1,7 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { setTimer } from '../base/timers.ts';
 import { Findings, Refusal } from './refusal.ts';
-import type { RunOperation } from './store.ts';
+import type { RunOperation } from './store/store.ts';
 
 /**
  * What goes wrong at a receiver, for tests of what sends to it. It is about requests that bring runs and are well-formed; what is

@@ -3,13 +3,13 @@ import { type Checks, checkedOptions, isLoopback, wholeFrom } from '../base/opti
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
-import { MemoryStore } from './memory-store.ts';
-import type { RunQuery } from './query.ts';
+import type { RunQuery } from './query/query.ts';
+import { checkedQuery, checkedTraceId } from './query/run-query.ts';
 import { createRoutes } from './routes.ts';
-import { checkedQuery, checkedTraceId } from './run-query.ts';
-import type { StoredRun } from './run-view.ts';
 import { listen } from './server.ts';
-import type { Store } from './store.ts';
+import { MemoryStore } from './store/memory-store.ts';
+import type { StoredRun } from './store/run-view.ts';
+import type { Store } from './store/store.ts';
 
 /** Where a receiver listens and what it does with what it gets. */
 export interface ReceiverOptions {

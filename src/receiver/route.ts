@@ -3,12 +3,12 @@ import type { Socket } from 'node:net';
 import { shown } from '../base/text.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
-import { JsonReader } from './json.ts';
+import { JsonReader } from './ingest/json.ts';
+import { type RequestBodies, WholeBody } from './ingest/request-body.ts';
+import { parseUuid } from './ingest/run-fields.ts';
+import type { SpanRuns } from './otlp/span-runs.ts';
 import { Refusal } from './refusal.ts';
-import { type RequestBodies, WholeBody } from './request-body.ts';
-import { parseUuid } from './run-fields.ts';
-import type { SpanRuns } from './span-runs.ts';
-import type { Store } from './store.ts';
+import type { Store } from './store/store.ts';
 
 /** What a request is answered with: a `body` as JSON, or `content` of the type that its headers name. */
 export interface Answer {

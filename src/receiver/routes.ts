@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Access } from './access.ts';
-import { attachmentRoutes } from './attachment-routes.ts';
 import type { Faults } from './faults.ts';
-import { feedbackRoutes, tokenRoutes } from './feedback-routes.ts';
-import { fieldRoutes, interfaceRoutes } from './ingest-routes.ts';
+import { feedbackRoutes, tokenRoutes } from './feedback/feedback-routes.ts';
+import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
+import { RequestBodies } from './ingest/request-body.ts';
 import { loginRoutes } from './login-routes.ts';
-import { otlpRoutes } from './otlp-routes.ts';
+import { otlpRoutes } from './otlp/otlp-routes.ts';
+import { SpanRuns } from './otlp/span-runs.ts';
 import { pageRoutes } from './page-routes.ts';
-import { queryRoutes } from './query-routes.ts';
+import { attachmentRoutes } from './query/attachment-routes.ts';
+import { queryRoutes } from './query/query-routes.ts';
 import { Refusal } from './refusal.ts';
-import { RequestBodies } from './request-body.ts';
 import type { Answer, Route } from './route.ts';
-import { SpanRuns } from './span-runs.ts';
-import type { Store } from './store.ts';
+import type { Store } from './store/store.ts';
 
 /** Answers a request or throws a Refusal. */
 export type Routes = (request: IncomingMessage) => Promise<Answer>;

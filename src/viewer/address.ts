@@ -1,4 +1,4 @@
-import type { GroupKey, SortKey } from '../receiver/query.ts';
+import type { GroupKey, SortKey } from '../receiver/query/query.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 

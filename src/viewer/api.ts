@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
-import type { Feedback } from '../receiver/feedback.ts';
-import type { Page, Statistics } from '../receiver/query.ts';
+import type { Feedback } from '../receiver/feedback/feedback.ts';
+import type { Page, Statistics } from '../receiver/query/query.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -8,7 +8,7 @@ import type {
   RunOutline,
   RunSummary,
   TraceSummary,
-} from '../receiver/run-view.ts';
+} from '../receiver/store/run-view.ts';
 
 /** Whether the receiver has a key that it has not been given. */
 export const isLocked: Signal<boolean> = signal(false);

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { PayloadField, RunDetails } from '../receiver/run-view.ts';
+import type { PayloadField, RunDetails } from '../receiver/store/run-view.ts';
 import { api } from './api.ts';
 import { duration, millisecondsAt, plural } from './figures.ts';
 import { type DiffLine, diffLines } from './line-diff.ts';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AttachmentInfo } from '../receiver/run-view.ts';
+import type { AttachmentInfo } from '../receiver/store/run-view.ts';
 import { attachmentUrl } from './api.ts';
 import { binaryOf, pictureOf, SHOWN } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { RunDetails } from '../receiver/run-view.ts';
+import type { RunDetails } from '../receiver/store/run-view.ts';
 import { bytes, duration, millisecondsAt } from './figures.ts';
 import { JsonTree } from './json-tree.tsx';
 import { fieldsOf, listOf, textOf } from './message.ts';

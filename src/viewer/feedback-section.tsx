@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { Feedback } from '../receiver/feedback.ts';
-import type { RunDetails } from '../receiver/run-view.ts';
+import type { Feedback } from '../receiver/feedback/feedback.ts';
+import type { RunDetails } from '../receiver/store/run-view.ts';
 import { api, problemOf } from './api.ts';
 import { exact } from './figures.ts';
 import { Icon } from './icon.tsx';

@@ -1,6 +1,6 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { SortKey } from '../receiver/query.ts';
+import type { SortKey } from '../receiver/query/query.ts';
 import type { Address } from './address.ts';
 import { compare } from './comparison.ts';
 import { plural } from './figures.ts';

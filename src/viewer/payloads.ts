@@ -1,4 +1,4 @@
-import type { PayloadField, RunDetails } from '../receiver/run-view.ts';
+import type { PayloadField, RunDetails } from '../receiver/store/run-view.ts';
 import { api } from './api.ts';
 
 /** Payloads that are kept for a reader who comes back: the last ones, so many and so many bytes, and the very last in any case. */

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import type { RunDetails } from '../receiver/run-view.ts';
+import type { RunDetails } from '../receiver/store/run-view.ts';
 import { cost, count, duration, exact, millisecondsAt } from './figures.ts';
 import { fieldTerm, metadataTerm, parseFilter, printFilter, type Term, withTerm } from './filter.ts';
 import { JsonTree } from './json-tree.tsx';

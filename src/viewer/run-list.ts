@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
-import type { Page } from '../receiver/query.ts';
-import type { TraceSummary } from '../receiver/run-view.ts';
+import type { Page } from '../receiver/query/query.ts';
+import type { TraceSummary } from '../receiver/store/run-view.ts';
 import { api, problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 import { Refresh } from './refresh.ts';

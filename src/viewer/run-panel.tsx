@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import type { RunDetails, RunOutline } from '../receiver/run-view.ts';
+import type { RunDetails, RunOutline } from '../receiver/store/run-view.ts';
 import { api, problemOf, type TraceContent } from './api.ts';
 import { compare, compared } from './comparison.ts';
 import { Attachment } from './conversation-view.tsx';

@@ -1,4 +1,4 @@
-import type { RunOutline, Usage } from '../receiver/run-view.ts';
+import type { RunOutline, Usage } from '../receiver/store/run-view.ts';
 import { millisecondsAt } from './figures.ts';
 
 /** A run in its place in the tree. */

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { Figures, GroupKey, Statistics } from '../receiver/query.ts';
+import type { Figures, GroupKey, Statistics } from '../receiver/query/query.ts';
 import { api, problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 import { Chart } from './chart-view.tsx';

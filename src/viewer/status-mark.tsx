@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { RunStatus } from '../receiver/run-view.ts';
+import type { RunStatus } from '../receiver/store/run-view.ts';
 import { Icon } from './icon.tsx';
 
 /** How a run stands, by an icon and a word; where there is little room the word of one that went well is only read aloud. */

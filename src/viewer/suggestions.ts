@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { GroupKey } from '../receiver/query.ts';
+import type { GroupKey } from '../receiver/query/query.ts';
 import { api } from './api.ts';
 import { KEYS, quoted, STATUSES } from './filter.ts';
 import { address } from './navigation.ts';

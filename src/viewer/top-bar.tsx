@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { ProjectSummary } from '../receiver/run-view.ts';
+import type { ProjectSummary } from '../receiver/store/run-view.ts';
 import type { Address, View } from './address.ts';
 import { api } from './api.ts';
 import { live, onChanges, toggleLive } from './changes.ts';

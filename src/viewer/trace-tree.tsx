@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import type { RunOutline } from '../receiver/run-view.ts';
+import type { RunOutline } from '../receiver/store/run-view.ts';
 import { duration } from './figures.ts';
 import { useKeys } from './keys.ts';
 import { scrollTopFor } from './row-window.ts';

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { RunOutline } from '../receiver/run-view.ts';
+import type { RunOutline } from '../receiver/store/run-view.ts';
 import { ApiError, api, problemOf, type TraceContent } from './api.ts';
 import { onChanges } from './changes.ts';
 import { isTyped, useKeys } from './keys.ts';

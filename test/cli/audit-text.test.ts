@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { recordBytes, recordJson, recordLines } from '../../src/cli/audit-text.ts';
-import type { RunOperation } from '../../src/receiver/store.ts';
+import type { RunOperation } from '../../src/receiver/store/store.ts';
 
 const ID = '01900000-0000-7000-8000-000000000001';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Progress, progressOf, type Reason, type Step, stepAfter, TraceWatch } from '../../src/cli/trace-watch.ts';
-import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/memory-store.ts';
-import type { RunFields } from '../../src/receiver/store.ts';
+import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/store/memory-store.ts';
+import type { RunFields } from '../../src/receiver/store/store.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { gate } from '../support/gate.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { attachmentAnswer } from '../../src/receiver/attachment-answer.ts';
+import { attachmentAnswer } from '../../src/receiver/query/attachment-answer.ts';
 
 const headersOf = (mimeType: string, name = 'photo') =>
   attachmentAnswer({ name, mimeType, bytes: Uint8Array.of(1) }).headers ?? {};

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Family } from '../../src/receiver/family.ts';
-import { RunState } from '../../src/receiver/run-state.ts';
+import { Family } from '../../src/receiver/store/family.ts';
+import { RunState } from '../../src/receiver/store/run-state.ts';
 import type { RunFields, RunOperation } from '../../src/receiver.ts';
 import { compactTimestamp } from '../../src/run/time.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readFeedback, readSaid, readSaidQuery } from '../../src/receiver/feedback-fields.ts';
+import { readFeedback, readSaid, readSaidQuery } from '../../src/receiver/feedback/feedback-fields.ts';
 import { Findings } from '../../src/receiver/refusal.ts';
 import { ROOT } from './wire.ts';
 

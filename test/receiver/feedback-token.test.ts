@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { isExpired, readTokens } from '../../src/receiver/feedback-token.ts';
+import { isExpired, readTokens } from '../../src/receiver/feedback/feedback-token.ts';
 import { CHILD, ROOT } from './wire.ts';
 
 const NOW = '2026-11-20T07:22:40.000000Z';

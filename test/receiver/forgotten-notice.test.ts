@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { ForgottenNotice } from '../../src/receiver/forgotten-notice.ts';
+import { ForgottenNotice } from '../../src/receiver/store/forgotten-notice.ts';
 
 function makeNotice() {
   const lines: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BATCH_OPERATIONS_MAX } from '../../src/receiver/json-ingestion.ts';
+import { BATCH_OPERATIONS_MAX } from '../../src/receiver/ingest/json-ingestion.ts';
 import { CHILD, CHILD_ORDER, END, makeRun, ROOT, ROOT_ORDER, START, sendJson, start } from './wire.ts';
 
 /** What simple ingestion needs of a run and no more. */

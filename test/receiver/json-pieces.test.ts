@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { jsonPieces } from '../../src/receiver/json-pieces.ts';
+import { jsonPieces } from '../../src/receiver/ingest/json-pieces.ts';
 
 async function piecesOf(...args: Parameters<typeof jsonPieces>): Promise<string[]> {
   const pieces: string[] = [];

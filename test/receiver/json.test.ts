@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonReader, jsonSizeBytes, VALUES_MAX } from '../../src/receiver/json.ts';
+import { JsonReader, jsonSizeBytes, VALUES_MAX } from '../../src/receiver/ingest/json.ts';
 
 const parse = (text: string, reader = new JsonReader()) => reader.parse(Buffer.from(text), 'It');
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);

@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
-import { Desk, type DeskOptions, type ReaderCalls, type WriterCalls } from '../../src/receiver/sqlite-desk.ts';
-import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
-import { SqliteIndex } from '../../src/receiver/sqlite-index.ts';
-import type { Link } from '../../src/receiver/sqlite-link.ts';
-import { SqliteStore } from '../../src/receiver/sqlite-store.ts';
-import { Subscribers } from '../../src/receiver/subscribers.ts';
+import { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
+import { Desk, type DeskOptions, type ReaderCalls, type WriterCalls } from '../../src/receiver/store/sqlite-desk.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import { SqliteIndex } from '../../src/receiver/store/sqlite-index.ts';
+import type { Link } from '../../src/receiver/store/sqlite-link.ts';
+import { SqliteStore } from '../../src/receiver/store/sqlite-store.ts';
+import { Subscribers } from '../../src/receiver/store/subscribers.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
-import { RunState } from '../../src/receiver/run-state.ts';
+import { RunState } from '../../src/receiver/store/run-state.ts';
 import {
   MemoryStore,
   type MemoryStoreOptions,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { VALUES_MAX } from '../../src/receiver/json.ts';
+import { VALUES_MAX } from '../../src/receiver/ingest/json.ts';
 import { MemoryStore, type RunOperation } from '../../src/receiver.ts';
 import {
   CHILD,

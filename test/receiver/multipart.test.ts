@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { FormDataEncoder } from 'form-data-encoder';
 import { FormData } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { boundaryOf, MultipartReader, PART_NAME_BYTES_MAX, PARTS_MAX } from '../../src/receiver/multipart.ts';
+import { boundaryOf, MultipartReader, PART_NAME_BYTES_MAX, PARTS_MAX } from '../../src/receiver/ingest/multipart.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, readParts, sendMultipart, start } from './wire.ts';
 
 const read = async (body: Buffer, strict = false) => readParts(body, BOUNDARY, strict);

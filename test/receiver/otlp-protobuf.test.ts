@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import Pbf from 'pbf';
 import { describe, expect, test } from 'vitest';
-import { VALUES_MAX } from '../../src/receiver/json.ts';
-import { protobufResponse, protobufStatus, readProtobufRequest } from '../../src/receiver/otlp-protobuf.ts';
+import { VALUES_MAX } from '../../src/receiver/ingest/json.ts';
+import { protobufResponse, protobufStatus, readProtobufRequest } from '../../src/receiver/otlp/otlp-protobuf.ts';
 
 /** A field that is a message, or text, or bytes: its number, the type of the wire (2), its length, and it. */
 function field(number: number, content: Buffer | string): Buffer {

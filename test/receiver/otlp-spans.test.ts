@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readOtlpSpans } from '../../src/receiver/otlp-spans.ts';
+import { readOtlpSpans } from '../../src/receiver/otlp/otlp-spans.ts';
 
 const TRACE = '5b8efff798038103d269b633813fc60c';
 const SPAN = 'eee19b7ec3c1b174';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parsePartName } from '../../src/receiver/part-name.ts';
+import { parsePartName } from '../../src/receiver/ingest/part-name.ts';
 import { ROOT } from './wire.ts';
 
 const HEX = ROOT.replaceAll('-', '');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Pieces } from '../../src/receiver/pieces.ts';
+import { Pieces } from '../../src/receiver/ingest/pieces.ts';
 import { collectGarbage } from '../support/garbage.ts';
 
 test('pieces are put together in their order, however many they are', () => {

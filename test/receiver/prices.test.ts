@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkedPrices, withCost } from '../../src/receiver/prices.ts';
+import { checkedPrices, withCost } from '../../src/receiver/store/prices.ts';
 import { MemoryStore, type RunSummary, type Usage } from '../../src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 

@@ -6,8 +6,8 @@ import { finished } from 'node:stream/promises';
 import * as zlib from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { type BodyLimits, type BodyReader, RequestBodies, WholeBody } from '../../src/receiver/ingest/request-body.ts';
 import { Refusal } from '../../src/receiver/refusal.ts';
-import { type BodyLimits, type BodyReader, RequestBodies, WholeBody } from '../../src/receiver/request-body.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;

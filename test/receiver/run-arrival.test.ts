@@ -1,8 +1,8 @@
 import '../support/virtual-timers.ts';
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MemoryStore } from '../../src/receiver/memory-store.ts';
-import { onceRunIsHere } from '../../src/receiver/run-arrival.ts';
+import { onceRunIsHere } from '../../src/receiver/ingest/run-arrival.ts';
+import { MemoryStore } from '../../src/receiver/store/memory-store.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 const ID = '0193b3a0-1111-7000-8000-000000000001';

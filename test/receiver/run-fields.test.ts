@@ -1,6 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  isRunField,
+  ORDER_LEVELS_MAX,
+  parseUuid,
+  type RunField,
+  readField,
+} from '../../src/receiver/ingest/run-fields.ts';
 import { Findings, type ValidationError } from '../../src/receiver/refusal.ts';
-import { isRunField, ORDER_LEVELS_MAX, parseUuid, type RunField, readField } from '../../src/receiver/run-fields.ts';
 import { CHILD, CHILD_ORDER, ROOT, ROOT_ORDER, START } from './wire.ts';
 
 const FIELD = { hexIds: true, loose: true };

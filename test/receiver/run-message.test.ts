@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { type RunMessage, readRun, rulesFor, type Way } from '../../src/receiver/ingest/run-message.ts';
 import { Findings, type ValidationError } from '../../src/receiver/refusal.ts';
-import { type RunMessage, readRun, rulesFor, type Way } from '../../src/receiver/run-message.ts';
 import { CHILD, CHILD_ORDER, END, makeChild, makeRun, ROOT, ROOT_ORDER } from './wire.ts';
 
 type Mode = readonly [way: Way, kind: 'post' | 'patch', strict: boolean];

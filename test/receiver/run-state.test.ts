@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RunState } from '../../src/receiver/run-state.ts';
+import { RunState } from '../../src/receiver/store/run-state.ts';
 import type { RunFields, RunOperation } from '../../src/receiver.ts';
 import { makeRun, ROOT } from './wire.ts';
 

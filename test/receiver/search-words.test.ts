@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BREAK, parseSearch, runWords, wordsOf } from '../../src/receiver/search-words.ts';
+import { BREAK, parseSearch, runWords, wordsOf } from '../../src/receiver/store/search-words.ts';
 
 describe('the words of a text', () => {
   test.each<[string, string[]]>([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SpanRuns } from '../../src/receiver/span-runs.ts';
+import { SpanRuns } from '../../src/receiver/otlp/span-runs.ts';
 import type { RunOperation } from '../../src/receiver.ts';
 import { CHILD_ORDER } from './wire.ts';
 

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteCommits } from '../../src/receiver/sqlite-commits.ts';
-import type { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/sqlite-file.ts';
-import { toldRun } from '../../src/receiver/told-run.ts';
+import { SqliteCommits } from '../../src/receiver/store/sqlite-commits.ts';
+import type { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
+import { toldRun } from '../../src/receiver/store/told-run.ts';
 import type { RunFields, RunOperation, StoreChange } from '../../src/receiver.ts';
 import { LIMITS, storePath } from './local-store.ts';
 

@@ -10,10 +10,16 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
-import { currentOwner, type OpenFile, openToRead, openToWrite, setOwner } from '../../src/receiver/sqlite-file.ts';
-import { MIGRATIONS } from '../../src/receiver/sqlite-schema.ts';
+import { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import {
+  currentOwner,
+  type OpenFile,
+  openToRead,
+  openToWrite,
+  setOwner,
+} from '../../src/receiver/store/sqlite-file.ts';
+import { MIGRATIONS } from '../../src/receiver/store/sqlite-schema.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerLink } from '../../src/receiver/sqlite-link.ts';
+import { WorkerLink } from '../../src/receiver/store/sqlite-link.ts';
 
 interface Calls {
   echo(...words: string[]): string[];

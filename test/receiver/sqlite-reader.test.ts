@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ListQuery } from '../../src/receiver/query.ts';
-import { filterOf } from '../../src/receiver/run-filter.ts';
-import type { SqliteConnection } from '../../src/receiver/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/sqlite-file.ts';
-import { SqliteReader } from '../../src/receiver/sqlite-reader.ts';
-import { SqliteWriter } from '../../src/receiver/sqlite-writer.ts';
-import { toldRun } from '../../src/receiver/told-run.ts';
+import type { ListQuery } from '../../src/receiver/query/query.ts';
+import { filterOf } from '../../src/receiver/store/run-filter.ts';
+import type { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
+import { SqliteReader } from '../../src/receiver/store/sqlite-reader.ts';
+import { SqliteWriter } from '../../src/receiver/store/sqlite-writer.ts';
+import { toldRun } from '../../src/receiver/store/told-run.ts';
 import { storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { parseSearch, type Search } from '../../src/receiver/search-words.ts';
-import { loadEngine } from '../../src/receiver/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/sqlite-file.ts';
-import { SqliteIndex } from '../../src/receiver/sqlite-index.ts';
-import { SqliteSearch } from '../../src/receiver/sqlite-search.ts';
-import { SqliteWriter } from '../../src/receiver/sqlite-writer.ts';
-import { toldRun } from '../../src/receiver/told-run.ts';
+import { parseSearch, type Search } from '../../src/receiver/store/search-words.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
+import { SqliteIndex } from '../../src/receiver/store/sqlite-index.ts';
+import { SqliteSearch } from '../../src/receiver/store/sqlite-search.ts';
+import { SqliteWriter } from '../../src/receiver/store/sqlite-writer.ts';
+import { toldRun } from '../../src/receiver/store/told-run.ts';
 import { storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;

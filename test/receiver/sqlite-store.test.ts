@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunspanError } from '../../src/base/errors.ts';
-import type { ReaderCalls, WriterCalls } from '../../src/receiver/sqlite-desk.ts';
-import type { Link } from '../../src/receiver/sqlite-link.ts';
-import { SqliteStore } from '../../src/receiver/sqlite-store.ts';
-import { Subscribers } from '../../src/receiver/subscribers.ts';
-import { toldRun, toldSizeBytes } from '../../src/receiver/told-run.ts';
+import type { ReaderCalls, WriterCalls } from '../../src/receiver/store/sqlite-desk.ts';
+import type { Link } from '../../src/receiver/store/sqlite-link.ts';
+import { SqliteStore } from '../../src/receiver/store/sqlite-store.ts';
+import { Subscribers } from '../../src/receiver/store/subscribers.ts';
+import { toldRun, toldSizeBytes } from '../../src/receiver/store/told-run.ts';
 import type { RunOperation } from '../../src/receiver.ts';
 import { LIMITS, openLocalStore, storePath } from './local-store.ts';
 import { describeStore } from './store-conformance.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
-import { MultipartReader, type Part } from '../../src/receiver/multipart.ts';
+import { MultipartReader, type Part } from '../../src/receiver/ingest/multipart.ts';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';

@@ -1,5 +1,5 @@
-import { outlineOf, payloadFacts, summaryOf } from '../../src/receiver/run-summary.ts';
-import type { RunOutline } from '../../src/receiver/run-view.ts';
+import { outlineOf, payloadFacts, summaryOf } from '../../src/receiver/store/run-summary.ts';
+import type { RunOutline } from '../../src/receiver/store/run-view.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 
 /** A chain `name` with this place in the order: `1.2` is the second child of run 1. It took 12 ms. */

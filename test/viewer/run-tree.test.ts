@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RunOutline } from '../../src/receiver/run-view.ts';
+import type { RunOutline } from '../../src/receiver/store/run-view.ts';
 import { countedUsages, matchingBranches, openBranches, type RunTree, treeOf } from '../../src/viewer/run-tree.ts';
 
 const run = (id: string, parent?: string, startMs = 0, ms?: number): RunOutline => ({

@@ -1,0 +1,100 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import { version } from '../../base/env.ts';
+import type { Feedback } from '../feedback/feedback.ts';
+import { readRunQuery } from '../query/run-query.ts';
+import { type Answer, type Call, type Route, readJson } from '../route.ts';
+import type { RunOperation, Store } from '../store/store.ts';
+import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
+import { jsonPieces } from './json-pieces.ts';
+import { boundaryOf, MultipartReader } from './multipart.ts';
+import { readBatch } from './multipart-batch.ts';
+import { onceRunIsHere } from './run-arrival.ts';
+
+/** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
+const INFO = {
+  version,
+  batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
+  // gzip is taken, but on one machine it only costs time.
+  instance_flags: { gzip_body_enabled: false },
+};
+
+/** Trace ingestion as the interface has it. */
+export const interfaceRoutes: readonly Route[] = [
+  { method: 'GET', path: /^\/info$/, admission: 'open', handle: () => ({ status: 200, body: INFO }) },
+  {
+    method: 'POST',
+    path: /^\/runs\/multipart$/,
+    admission: 'write',
+    handle: async (call) => {
+      const { request, bodies, strict } = call;
+      const boundary = boundaryOf(request.headers['content-type']);
+      const reader = new MultipartReader(boundary, strict);
+      const { operations, feedback } = await bodies.read(request, reader, (parts) => readBatch(parts, strict));
+      const answer = await applied(call, operations);
+      if (feedback.length === 0) return answer;
+      return { ...answer, body: { accepted: operations.length, feedback: await keepFeedback(call.store, feedback) } };
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/runs$/,
+    admission: 'write',
+    handle: async (call) => applied(call, [readPost(await readJson(call), call.strict)]),
+  },
+  {
+    method: 'PATCH',
+    path: /^\/runs\/(?!(?:multipart|batch|query)$)(?<id>[^/]+)$/,
+    admission: 'write',
+    handle: async (call) => applied(call, [readPatch(await readJson(call), call.parameters.id ?? '', call.strict)]),
+  },
+];
+
+/** What clients in the field send and ask beside it. */
+export const fieldRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: /^\/runs\/batch$/,
+    admission: 'write',
+    handle: async (call) => applied(call, readJsonBatch(await readJson(call))),
+  },
+  // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.
+  {
+    method: 'POST',
+    path: /^\/runs\/query$/,
+    handle: async (call) => {
+      const runs = await call.store.runs(readRunQuery(await readJson(call)));
+      return { status: 200, content: () => jsonPieces({}, 'runs', runs) };
+    },
+  },
+];
+
+async function applied(call: Call, operations: readonly RunOperation[]): Promise<Answer> {
+  await keep(call, operations);
+  return { status: 202, body: { accepted: operations.length } };
+}
+
+/**
+ * Stores feedback if its run is stored or arrives within one second. Other feedback is dropped and logged. Returns the
+ * number stored.
+ */
+async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
+  const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));
+  const missing = feedback.filter((_, index) => !isKept[index]);
+  if (missing[0] !== undefined) {
+    const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
+    diagnostics.warn(`dropped feedback on runs that are not stored: ${missing[0].run_id}${others}`);
+  }
+  return feedback.length - missing.length;
+}
+
+/** Keeps what a request tells, which has been checked whole. */
+export async function keep({ store, faults, spanRuns }: Call, operations: readonly RunOperation[]): Promise<void> {
+  await faults.meet(operations);
+  const placed = spanRuns.place(operations);
+  try {
+    await store.apply(placed);
+  } catch (error) {
+    spanRuns.putBack(operations, placed);
+    throw error;
+  }
+}

@@ -1,0 +1,100 @@
+import { setSoon } from '../../base/timers.ts';
+import { type FinishedRun, finishedRun } from '../../otel/finished-run.ts';
+import { keep } from '../ingest/ingest-routes.ts';
+import { JsonReader } from '../ingest/json.ts';
+import { WholeBody } from '../ingest/request-body.ts';
+import { Refusal } from '../refusal.ts';
+import type { Answer, Call, Route } from '../route.ts';
+import type { RunFields, RunOperation } from '../store/store.ts';
+import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
+import { type OtlpSpan, type OtlpSpans, readOtlpSpans } from './otlp-spans.ts';
+
+/** Spans of any service, by OTLP over HTTP; the prefix is where clients of the field are told to send them. */
+export const otlpRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: /^(?:\/otel)?\/v1\/traces$/,
+    admission: 'write',
+    handle: (call) => takeTraces(call, encodingOf(call)),
+  },
+];
+
+/** Spans that are made runs of in one turn of the event loop. */
+const SPANS_AT_ONCE = 200;
+
+/** How a request and its answer are written. */
+interface Encoding {
+  readonly type: string;
+  read(body: Buffer): unknown;
+  response(rejected: number, reason: string): Promise<Uint8Array> | string;
+  status(message: string): Promise<Uint8Array> | string;
+}
+
+const JSON_ENCODING: Encoding = {
+  type: 'application/json',
+  read: (body) => new JsonReader().parse(body, 'The body'),
+  response: (rejectedSpans, errorMessage) =>
+    JSON.stringify(rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } }),
+  // `detail` is what all other refusals have.
+  status: (message) => JSON.stringify({ message, detail: message }),
+};
+
+const PROTOBUF_ENCODING: Encoding = {
+  type: 'application/x-protobuf',
+  read: readProtobufRequest,
+  response: protobufResponse,
+  status: protobufStatus,
+};
+
+function encodingOf({ request }: Call): Encoding {
+  const type = request.headers['content-type'] ?? '';
+  const [name] = type.split(';', 1);
+  const found = [JSON_ENCODING, PROTOBUF_ENCODING].find((encoding) => encoding.type === name?.trim().toLowerCase());
+  if (found !== undefined) return found;
+  const expected = 'application/json or application/x-protobuf';
+  throw new Refusal(415, `Expected content-type to be ${expected}, got ${JSON.stringify(type)}`);
+}
+
+async function takeTraces(call: Call, encoding: Encoding): Promise<Answer> {
+  const headers = { 'content-type': encoding.type };
+  try {
+    const keepAll = async (body: Buffer) => keepSpans(call, readOtlpSpans(await encoding.read(body)));
+    const { rejected, reason } = await call.bodies.read(call.request, new WholeBody(), keepAll);
+    return { status: 200, headers, content: await encoding.response(rejected, reason ?? '') };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    const { status, detail } = error;
+    const message =
+      typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
+    return { status, headers: { ...error.headers, ...headers }, content: await encoding.status(message) };
+  }
+}
+
+async function keepSpans(call: Call, { spans, rejected, reason }: OtlpSpans): Promise<Omit<OtlpSpans, 'spans'>> {
+  const named = call.request.headers['langsmith-project'];
+  const operations: RunOperation[] = [];
+  for (const [index, span] of spans.entries()) {
+    // Thousands of spans take their time, in which others are answered.
+    if (index % SPANS_AT_ONCE === SPANS_AT_ONCE - 1) await new Promise<void>((resolve) => void setSoon(resolve));
+    const operation = operationOf(span, typeof named === 'string' ? named : undefined);
+    if (operation !== undefined) operations.push(operation);
+  }
+  if (operations.length > 0) await keep(call, operations);
+  const lost = spans.length - operations.length;
+  return { rejected: rejected + lost, reason: reason ?? (lost > 0 ? 'A span could not be read' : undefined) };
+}
+
+/** The project is that which attributes name, else the header, else the service. */
+function operationOf({ span, hasEnded, project }: OtlpSpan, named: string | undefined): RunOperation | undefined {
+  const run = finishedRun(span, named ?? project ?? 'default', hasEnded);
+  return (
+    run && { kind: 'post', id: run.record.id, fields: fieldsOf(run), texts: run.texts, attachments: run.attachments }
+  );
+}
+
+/** What is told of its place holds for a run that stands alone; where this one stands is found out by its parent. */
+function fieldsOf({ record, texts }: FinishedRun): RunFields {
+  const { id: _id, trace_id: _traceId, dotted_order: _order, ...fields } = record;
+  for (const [field, text] of Object.entries(texts)) Object.assign(fields, { [field]: JSON.parse(text) });
+  return fields;
+}

@@ -1,0 +1,160 @@
+import type { Socket } from 'node:net';
+import { messageOf } from '../../base/text.ts';
+import { changeStream } from '../change-stream.ts';
+import { giveFeedback } from '../feedback/feedback-routes.ts';
+import { jsonPieces } from '../ingest/json-pieces.ts';
+import { Refusal } from '../refusal.ts';
+import { type Answer, type Call, idOf, type Route, readJson } from '../route.ts';
+import type { PayloadField } from '../store/run-view.ts';
+import { perfettoEvents } from './perfetto.ts';
+import type { Page } from './query.ts';
+import { readListQuery, readStatisticsQuery } from './run-query.ts';
+import { exportPieces, readExport } from './trace-export.ts';
+
+/** What the page, and whoever else reads a receiver over HTTP, asks: all under `/query`. */
+export const queryRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: /^\/query\/projects$/,
+    handle: async ({ store }) => ({ status: 200, body: { items: await store.projects() } }),
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/traces$/,
+    handle: ({ store, search }) => pageOf(store.traces(readListQuery(search))),
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/runs$/,
+    handle: ({ store, search }) => pageOf(store.list(readListQuery(search))),
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/traces\/(?<id>[^/]+)$/,
+    handle: async (call) => {
+      const id = idOf(call);
+      const [items, feedback] = await Promise.all([call.store.outline(id), call.store.feedback(id)]);
+      if (items.length === 0) throw unknown('trace', id);
+      return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/traces\/(?<id>[^/]+)\/export$/,
+    handle: async (call) => {
+      const id = idOf(call);
+      const format = call.search.get('format') ?? 'runspan';
+      const write = WRITERS.get(format);
+      if (write === undefined) {
+        throw new Refusal(422, [{ loc: ['query', 'format'], msg: 'Expected runspan or perfetto', type: 'value' }]);
+      }
+      const content = await write(call, id);
+      if (content === undefined) throw unknown('trace', id);
+      const file = `trace-${id}.${format === 'runspan' ? '' : `${format}.`}json`;
+      return { status: 200, content, headers: { 'content-disposition': `attachment; filename="${file}"` } };
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/query\/import$/,
+    handle: async (call) => {
+      const { operations, feedback } = readExport(await readJson(call));
+      await call.store.apply(operations);
+      for (const one of feedback) await call.store.addFeedback(one);
+      const traces = new Set(operations.map(({ id, fields }) => fields.trace_id ?? id));
+      return { status: 200, body: { traces: traces.size, runs: operations.length } };
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/runs\/(?<id>[^/]+)$/,
+    handle: async (call) => {
+      const id = idOf(call);
+      const run = await call.store.details(id);
+      if (run === undefined) throw unknown('run', id);
+      return { status: 200, body: run };
+    },
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/runs\/(?<id>[^/]+)\/(?<field>inputs|outputs|events)$/,
+    handle: async (call) => {
+      const id = idOf(call);
+      const { field } = call.parameters;
+      const content = await call.store.payload(id, field as PayloadField);
+      if (content === undefined) throw new Refusal(404, `There are no ${field} of a run ${id} here`);
+      return { status: 200, content };
+    },
+  },
+  { method: 'POST', path: /^\/query\/feedback$/, handle: giveFeedback },
+  {
+    method: 'GET',
+    path: /^\/query\/statistics$/,
+    handle: async ({ store, search }) => ({ status: 200, body: await store.statistics(readStatisticsQuery(search)) }),
+  },
+  {
+    method: 'GET',
+    path: /^\/query\/changes$/,
+    handle: ({ request, store, streams }) => {
+      countStream(streams, request.socket);
+      const last = request.headers['last-event-id'];
+      const lastSeq = typeof last === 'string' && /^\d{1,15}$/.test(last) ? Number(last) : undefined;
+      return {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        content: (ended) => changeStream(store, lastSeq, ended),
+      };
+    },
+  },
+];
+
+/**
+ * Maximum number of streams. Each uses one of the server's 1 000 connections, and clients that send runs need the
+ * others.
+ */
+const STREAMS_MAX = 100;
+const STREAM_RETRY_S = 5;
+
+/** Counts a stream until its connection closes. Refuses streams beyond the limit with 503. */
+function countStream(streams: Set<Socket>, socket: Socket): void {
+  if (streams.size >= STREAMS_MAX) {
+    const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
+    throw new Refusal(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
+  }
+  streams.add(socket);
+  socket.once('close', () => streams.delete(socket));
+}
+
+/** Responds with a page, or with 422 if the store rejects the cursor. */
+async function pageOf(page: Promise<Page<unknown>>): Promise<Answer> {
+  try {
+    return { status: 200, body: await page };
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
+    throw new Refusal(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
+  }
+}
+
+type Writer = (call: Call, traceId: string) => Promise<Answer['content']>;
+
+const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
+  [
+    'runspan',
+    async ({ store }, traceId) => {
+      const pieces = await exportPieces(store, traceId);
+      return pieces && (() => pieces);
+    },
+  ],
+  [
+    'perfetto',
+    async ({ store }, traceId) => {
+      const runs = await store.outline(traceId);
+      if (runs.length === 0) return undefined;
+      return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', perfettoEvents(runs));
+    },
+  ],
+]);
+
+function unknown(what: string, id: string): Refusal {
+  return new Refusal(404, `There is no ${what} ${id} here`);
+}

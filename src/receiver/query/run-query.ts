@@ -1,0 +1,183 @@
+import { RunspanError } from '../../base/errors.ts';
+import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
+import { shown } from '../../base/text.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import { parseUuid } from '../ingest/run-fields.ts';
+import { Findings, Refusal } from '../refusal.ts';
+import type { RunStatus } from '../store/run-view.ts';
+import type { GroupKey, ListQuery, RunQuery, SortKey, StatisticsQuery } from './query.ts';
+
+const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
+const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
+const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
+
+/** Tags, and keys of metadata, of one query. */
+const CONDITIONS_MAX = 20;
+
+const TEXT: Check = ['text', (value) => typeof value === 'string'];
+const TIME: Check = [
+  'an ISO 8601 time',
+  (value) => typeof value === 'string' && parseIsoTimestamp(value) !== undefined,
+];
+const AMOUNT: Check = ['a number from 0', (value) => typeof value === 'number' && value >= 0];
+
+function oneOf(values: readonly string[]): Check {
+  return [values.join(', '), (value) => values.includes(value as string)];
+}
+
+/** One, or a list of them. */
+function some([expected, holds]: Check): Check {
+  return [
+    `${expected}, or an array of up to ${CONDITIONS_MAX} of it`,
+    (value) => (Array.isArray(value) ? value.length <= CONDITIONS_MAX && value.every(holds) : holds(value)),
+  ];
+}
+
+const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
+  project: TEXT,
+  traceId: ['a UUID', (value) => uuidOf(value) !== undefined],
+  name: TEXT,
+  runType: TEXT,
+  model: TEXT,
+  status: some(oneOf(STATUSES)),
+  tag: some(TEXT),
+  metadata: [
+    `an object of up to ${CONDITIONS_MAX} texts or nulls`,
+    (value) =>
+      isObject(value) &&
+      Object.keys(value).length <= CONDITIONS_MAX &&
+      Object.values(value).every((text) => text === null || typeof text === 'string'),
+  ],
+  startedFrom: TIME,
+  startedBefore: TIME,
+  latencyMsMin: AMOUNT,
+  latencyMsMax: AMOUNT,
+  tokensMin: AMOUNT,
+  tokensMax: AMOUNT,
+  text: TEXT,
+};
+
+const RUN_CHECKS: Checks<RunQuery> = { ...FILTER_CHECKS, limit: WHOLE_FROM_1 };
+
+const LIST_CHECKS: Checks<ListQuery> = {
+  ...FILTER_CHECKS,
+  sort: oneOf(SORT_KEYS),
+  order: oneOf(['ascending', 'descending']),
+  // The store validates the cursor, because each kind of store has its own cursor format.
+  cursor: TEXT,
+  limit: wholeFrom(1, 1_000),
+};
+
+const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
+  ...FILTER_CHECKS,
+  groupBy: oneOf(GROUP_KEYS),
+  groups: wholeFrom(1, 200),
+  buckets: wholeFrom(1, 500),
+};
+
+/** The query with its trace id in the one spelling, or a RunspanError that names what is wrong. */
+export function checkedQuery(query: RunQuery): RunQuery {
+  return spelled(checkedOptions('the query', query, RUN_CHECKS));
+}
+
+/** The query of a list that the parameters of an address make up; 422 for what is wrong with them. */
+export function readListQuery(search: URLSearchParams): ListQuery {
+  return spelled(readParameters(search, LIST_CHECKS));
+}
+
+export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
+  return spelled(readParameters(search, STATISTICS_CHECKS));
+}
+
+/** Runs in one answer. */
+const RUNS_MAX = 100;
+
+/**
+ * What the field's `POST /runs/query` asks for, of which one form is taken: `{ "trace": id, "limit": count }`. A trace has
+ * to be named, so that nobody can read what they do not know of.
+ */
+export function readRunQuery(body: unknown): RunQuery {
+  if (!isObject(body)) throw new Refusal(400, 'The body is no JSON object');
+  const findings = new Findings();
+  const traceId = uuidOf(body.trace);
+  if (traceId === undefined)
+    findings.add(['body', 'trace'], 'uuid', `Expected \`trace\` to be a UUID, got ${shown(body.trace)}`);
+  const { limit = RUNS_MAX } = body;
+  const [expected, holds] = WHOLE_FROM_1;
+  if (!holds(limit))
+    findings.add(['body', 'limit'], 'integer', `Expected \`limit\` to be ${expected}, got ${shown(limit)}`);
+  findings.refuseIfAny();
+  return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
+}
+
+/** The id in the one spelling, from either. */
+export function checkedTraceId(traceId: unknown): string {
+  const id = uuidOf(traceId);
+  if (id !== undefined) return id;
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
+}
+
+function spelled<Query extends { traceId?: string }>(query: Query): Query {
+  return query.traceId === undefined ? query : { ...query, traceId: checkedTraceId(query.traceId) };
+}
+
+function uuidOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? parseUuid(value, true) : undefined;
+}
+
+/** Those that may be given more than once. */
+const REPEATABLE: readonly string[] = ['status', 'tag', 'metadata'];
+const NUMBERS: readonly string[] = [
+  'latencyMsMin',
+  'latencyMsMax',
+  'tokensMin',
+  'tokensMax',
+  'limit',
+  'groups',
+  'buckets',
+];
+
+/** In an address the fields of a query are in snake case, and `metadata` is `key=value`, or `key` for any value. */
+function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
+  const findings = new Findings();
+  const query: Record<string, unknown> = {};
+  for (const parameter of new Set(search.keys())) {
+    const loc = ['query', parameter];
+    const field = parameter.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    if (!Object.hasOwn(checks, field) || parameter !== snakeCase(field)) {
+      const known = Object.keys(checks).map(snakeCase).join(', ');
+      findings.add(loc, 'unknown_parameter', `Expected one of ${known}`);
+      continue;
+    }
+    const given = search.getAll(parameter);
+    if (given.length > 1 && !REPEATABLE.includes(field)) {
+      findings.add(loc, 'repeated', `Expected \`${parameter}\` once, got it ${given.length} times`);
+      continue;
+    }
+    const value = givenValue(field, given);
+    const [expected, holds] = checks[field as keyof Query];
+    if (holds(value)) query[field] = value;
+    else findings.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${shown(given.join(', '))}`);
+  }
+  findings.refuseIfAny();
+  return query as Query;
+}
+
+function givenValue(field: string, given: readonly string[]): unknown {
+  const [first = ''] = given;
+  if (field === 'metadata') {
+    return Object.fromEntries(
+      given.map((text) => {
+        const at = text.indexOf('=');
+        return at === -1 ? [text, null] : [text.slice(0, at), text.slice(at + 1)];
+      }),
+    );
+  }
+  if (REPEATABLE.includes(field)) return given;
+  if (!NUMBERS.includes(field)) return first;
+  return first.trim() === '' ? Number.NaN : Number(first);
+}
+
+function snakeCase(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

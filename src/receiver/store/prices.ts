@@ -1,0 +1,59 @@
+import { RunspanError } from '../../base/errors.ts';
+import { isObject } from '../../base/options.ts';
+import { shown } from '../../base/text.ts';
+import type { RunSummary, UnpricedUsage } from './run-view.ts';
+
+/** What a model costs, in the same currency for all models, for a million tokens. */
+export interface Price {
+  input: number;
+  output: number;
+}
+
+/** Prices by model. A name also stands for its dated versions: `gpt-x` for `gpt-x-2026-01-31`. */
+export type Prices = Readonly<Record<string, Price>>;
+
+const TOKENS = 1_000_000;
+/** What may follow the name of a model where a version of it is meant. */
+const VERSION = /^[-@:]/;
+
+/** Adds the cost of the tokens if the run has no cost and the price of its model is known. */
+export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
+  const { model, usage: unpriced } = summary;
+  if (unpriced === undefined) return summary;
+  const { cache_surcharge_tokens: _, ...usage } = unpriced;
+  const price = model === undefined || usage.total_cost !== undefined ? undefined : priceOf(model, prices);
+  return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
+}
+
+/** Prices as somebody gives them; a RunspanError names the model whose price cannot be used. */
+export function checkedPrices(given: unknown): Prices {
+  if (!isObject(given)) throw invalid(`Expected \`prices\` to be an object, got ${shown(given)}`);
+  for (const [model, price] of Object.entries(given)) {
+    if (isObject(price) && isAmount(price.input) && isAmount(price.output)) continue;
+    throw invalid(
+      `Expected the price of ${shown(model)} to be an object with numbers from 0 as \`input\` and \`output\``,
+    );
+  }
+  return given as unknown as Prices;
+}
+
+/** By the whole name, else by the longest that it begins with. */
+function priceOf(model: string, prices: Prices): Price | undefined {
+  if (Object.hasOwn(prices, model)) return prices[model];
+  const names = Object.keys(prices).filter((name) => model.startsWith(name) && VERSION.test(model.slice(name.length)));
+  const [longest] = names.sort((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : prices[longest];
+}
+
+function costOf(usage: UnpricedUsage, { input, output }: Price): number {
+  const { input_tokens = 0, output_tokens = 0, cache_surcharge_tokens = 0 } = usage;
+  return ((input_tokens + cache_surcharge_tokens) * input + output_tokens * output) / TOKENS;
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
+}
+
+function invalid(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_OPTION', message);
+}

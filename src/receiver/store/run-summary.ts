@@ -1,0 +1,164 @@
+import { isObject } from '../../base/options.ts';
+import { cut } from '../../base/text.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import { previewOf } from './preview.ts';
+import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import type { RunFields } from './store.ts';
+
+/** What lists and figures take from the payloads of a run, so that these need not be looked at again. */
+export interface PayloadFacts {
+  inputs_preview?: string;
+  outputs_preview?: string;
+  /** The usage that stands in the outputs. */
+  outputs_usage?: UnpricedUsage;
+  first_token_time?: string;
+}
+
+/** The fields of a run that are no payloads. */
+export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
+
+/** The event of a run that says that the first piece of its answer has come. */
+const FIRST_TOKEN_EVENT = 'new_token';
+
+/** How the error of a run begins that its exporter has given up. */
+const INCOMPLETE = 'Incomplete: ';
+
+const ERROR_LENGTH_MAX = 200;
+
+/** The facts of those payloads that are there. One payload alone tells nothing of the facts of another. */
+export function payloadFacts({ inputs, outputs, events }: RunFields): PayloadFacts {
+  const facts: PayloadFacts = {};
+  set(facts, 'inputs_preview', previewOf(inputs));
+  set(facts, 'outputs_preview', previewOf(outputs));
+  set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
+  const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
+  if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
+    facts.first_token_time = firstToken;
+  return facts;
+}
+
+/** The run as lists show it, or undefined as long as too little of it is known. */
+export function summaryOf(
+  id: string,
+  traceId: string,
+  fields: SmallFields,
+  facts: PayloadFacts,
+): RunSummary | undefined {
+  const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
+  if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
+  const { outputs_usage, ...shown } = facts;
+  const summary: RunSummary = { id, trace_id: traceId, name, run_type, status: statusOf(fields), start_time, ...shown };
+  set(summary, 'parent_run_id', parent_run_id);
+  set(summary, 'end_time', end_time);
+  set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
+  set(summary, 'model', modelOf(fields));
+  set(summary, 'usage', outputs_usage ?? usageOf(fields.extra?.metadata?.usage_metadata));
+  set(summary, 'session_name', session_name);
+  set(summary, 'session_id', session_id);
+  set(summary, 'tags', tags);
+  return summary;
+}
+
+/** The run as a line of a trace: a copy, made field by field, as traces have 100 000 runs and whoever follows one asks often. */
+export function outlineOf(summary: RunSummary): RunOutline {
+  const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
+  const outline: RunOutline = { id, name, run_type, status, start_time };
+  set(outline, 'parent_run_id', parent_run_id);
+  set(outline, 'end_time', end_time);
+  set(outline, 'error', error);
+  set(outline, 'model', model);
+  set(outline, 'usage', usage && { ...usage });
+  set(outline, 'first_token_time', summary.first_token_time);
+  return outline;
+}
+
+export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
+  const reason = extra?.metadata?.end_reason;
+  if (reason === 'cancelled' || reason === 'interrupted') return reason;
+  if (error?.startsWith(INCOMPLETE)) return 'incomplete';
+  if (error !== undefined && error !== '') return 'error';
+  return end_time === undefined ? 'pending' : 'success';
+}
+
+/** Run types of model calls. */
+export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
+
+/**
+ * Whether the usage of a run is included in sums. Runs other than model calls often repeat the usage of nested model calls, so
+ * their usage counts only if no nested run has usage.
+ */
+export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
+  return MODEL_TYPES.includes(runType) || !hasUsageBelow;
+}
+
+export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const sum: Usage = {};
+  for (const key of USAGE_KEYS) {
+    if (a[key] !== undefined || b[key] !== undefined) sum[key] = (a[key] ?? 0) + (b[key] ?? 0);
+  }
+  return sum;
+}
+
+export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
+
+/** Surcharges for Anthropic's cache writes, as a factor of the input price. An unknown duration counts as 5 minutes. */
+const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
+  ['cache_creation', 0.25],
+  ['ephemeral_5m_input_tokens', 0.25],
+  ['ephemeral_1hr_input_tokens', 1],
+  // The name that LangChain uses.
+  ['ephemeral_1h_input_tokens', 1],
+];
+
+/** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
+function usageOf(told: unknown): UnpricedUsage | undefined {
+  if (!isObject(told)) return undefined;
+  const usage: UnpricedUsage = {};
+  const input = countOf(told.input_tokens) ?? countOf(told.prompt_tokens);
+  const output = countOf(told.output_tokens) ?? countOf(told.completion_tokens);
+  set(usage, 'input_tokens', input);
+  set(usage, 'output_tokens', output);
+  set(usage, 'total_tokens', countOf(told.total_tokens) ?? sumOf(input, output));
+  set(usage, 'total_cost', countOf(told.total_cost) ?? sumOf(countOf(told.input_cost), countOf(told.output_cost)));
+  set(usage, 'cache_surcharge_tokens', surchargeOf(told.input_token_details));
+  return Object.keys(usage).length === 0 ? undefined : usage;
+}
+
+function surchargeOf(details: unknown): number | undefined {
+  if (!isObject(details)) return undefined;
+  const tokens = CACHE_SURCHARGES.reduce((sum, [key, factor]) => sum + factor * (countOf(details[key]) ?? 0), 0);
+  return tokens === 0 ? undefined : tokens;
+}
+
+/** Beyond what can be counted it is a mistake of its sender, which would drown the sums. */
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
+}
+
+function sumOf(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+}
+
+function modelOf({ extra }: SmallFields): string | undefined {
+  const metadata = extra?.metadata;
+  for (const told of [metadata, extra?.invocation_params, metadata?.ls_invocation_params]) {
+    if (!isObject(told)) continue;
+    const model = told === metadata ? told.ls_model_name : (told.model ?? told.model_name);
+    if (typeof model === 'string' && model !== '') return model;
+  }
+  return undefined;
+}
+
+function firstLine(error: string): string {
+  // The rest may be megabytes.
+  const [line = ''] = error
+    .slice(0, 4 * ERROR_LENGTH_MAX)
+    .trimStart()
+    .split(/\r?\n|\r/, 1);
+  return cut(line, ERROR_LENGTH_MAX);
+}
+
+function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
+  if (value !== undefined) target[key] = value;
+}

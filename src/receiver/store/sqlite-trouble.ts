@@ -1,0 +1,63 @@
+import { RunspanError } from '../../base/errors.ts';
+import { messageOf } from '../../base/text.ts';
+
+/**
+ * Result codes of SQLite (https://sqlite.org/rescode.html) that say that something is wrong with the file or the machine, not
+ * with what was asked.
+ */
+const CODES = {
+  permission: 3,
+  busy: 5,
+  locked: 6,
+  noMemory: 7,
+  readOnly: 8,
+  inputOutput: 10,
+  damaged: 11,
+  full: 13,
+  cannotOpen: 14,
+  noDatabase: 26,
+} as const;
+const OF_THE_FILE: readonly number[] = Object.values(CODES);
+
+/** The result code of an error that SQLite has raised, undefined for another. */
+function resultCodeOf(error: unknown): number | undefined {
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  // The higher bits only say more about it.
+  return typeof errcode === 'number' ? errcode & 0xff : undefined;
+}
+
+export function isBusy(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.busy;
+}
+
+/** Whether SQLite reports that the file is not a database. */
+export function isNoDatabase(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.noDatabase;
+}
+
+/** Whether everything else would fail as well. */
+export function isOfTheFile(error: unknown): boolean {
+  return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
+}
+
+/** What is wrong, and what to do about it. Errors of our own stay what they are. */
+export function troubleOf(error: unknown, path: string): unknown {
+  if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
+  const code = resultCodeOf(error);
+  const options = { cause: error };
+  if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
+  const remedy =
+    code === CODES.full
+      ? 'the disk is full: make room'
+      : `${messageOf(error)}: see whether the folder and the file may be written`;
+  return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} cannot be used: ${remedy}`, options);
+}
+
+function damaged(path: string, problem: string, options: ErrorOptions): RunspanError {
+  const message = `The store ${path} is damaged (${problem}): move it away together with ${path}-wal to begin anew, and rescue from there what can be read with \`sqlite3 ${path} .recover\``;
+  return new RunspanError('RUNSPAN_STORE_INVALID', message, options);
+}
+
+function isOfTheSystem(error: unknown): boolean {
+  return typeof (error as { syscall?: unknown } | null)?.syscall === 'string';
+}
