@@ -3,9 +3,10 @@
 // imports the library a part of a millisecond. The output is written aside and takes the place of dist/ in one step, so that a
 // failed build leaves the old one and a program that is reading dist/ meanwhile never finds it half empty.
 //
-// The page of the receiver goes to dist/viewer, with the licences of what it brings along.
+// The page of the receiver goes to dist/viewer. Packages that only the receiver, the page, the clients or the command need are
+// bundled; dist/THIRD-PARTY-NOTICES.txt has their licences.
 //
-// What tests and benchmarks use that no entry exports stands module by module in node_modules/.cache/modules.
+// Modules that tests and benchmarks use, and that no entry exports, are in node_modules/.cache/modules, one file each.
 //
 // Returns at once if nothing has changed since the last build; `--force` builds all the same.
 import { spawnSync } from 'node:child_process';
@@ -13,8 +14,11 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmS
 import { createRequire } from 'node:module';
 import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import commonjs from '@rollup/plugin-commonjs';
+import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { rollup } from 'rollup';
 import { buildPage } from './build-page.mjs';
+import { writeNotices } from './notices.mjs';
 import { whenChanged } from './when-changed.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -29,6 +33,7 @@ const files = [
   'src',
   'scripts/build.mjs',
   'scripts/build-page.mjs',
+  'scripts/notices.mjs',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -45,8 +50,8 @@ async function compile() {
       return false;
     }
     cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
-    await joinModules();
-    await buildPage(join(compiled, 'viewer'));
+    const bundled = [...(await joinModules()), ...(await buildPage(join(compiled, 'viewer')))];
+    writeNotices(join(compiled, 'THIRD-PARTY-NOTICES.txt'), bundled);
     // npm sets this bit at installation; here it serves the command in the checkout.
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
     replace(join(cache, 'modules'), modules);
@@ -57,18 +62,32 @@ async function compile() {
   }
 }
 
+/** Returns the ids of the bundled modules. */
 async function joinModules() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)])),
-    external: (id) => !id.startsWith('.') && !id.startsWith('/'),
-    plugins: [ownFiles(), ownFolders()],
+    external: installedPackages(),
+    plugins: [
+      ownFiles(),
+      ownFolders(),
+      nodeResolve({ rootDir: root }),
+      commonjs({ include: /node_modules\/(?!\.cache)/ }),
+    ],
   });
-  await bundle.write({
+  const { output } = await bundle.write({
     dir: compiled,
     chunkFileNames: 'chunks/[name].js',
     hoistTransitiveImports: false,
     manualChunks: coreChunks(),
   });
+  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+/** Users install these packages; all others are bundled. */
+function installedPackages() {
+  const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const names = Object.keys({ ...dependencies, ...peerDependencies });
+  return (id) => id.startsWith('node:') || names.some((name) => id === name || id.startsWith(`${name}/`));
 }
 
 /**

@@ -57,11 +57,25 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 /** Folders whose files still import types from each other in a circle. */
 const TYPE_CYCLES = ['clients', 'otel', 'viewer'];
 
-/** Built into the page, so that users need not install them. */
-const IN_PAGE = ['preact', '@preact/signals', 'marked'];
+/** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
+const BUNDLED: Readonly<Record<string, readonly string[]>> = {
+  'eventsource-parser': ['http'],
+  '@optique/core': ['cli'],
+  '@optique/run': ['cli'],
+  '@preact/signals': ['viewer'],
+  diff: ['viewer'],
+  'highlight.js': ['viewer'],
+  ignore: ['clients'],
+  marked: ['viewer'],
+  'modern-tar': ['clients'],
+  pbf: ['receiver'],
+  preact: ['viewer'],
+  uplot: ['viewer'],
+  valibot: ['clients', 'receiver'],
+};
 
 /** Loaded at the first send, or at the first body or upload of their kind, so that importing the library stays cheap. */
-const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'tar', 'ignore'];
+const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'tar', 'modern-tar', 'ignore'];
 
 /** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {
@@ -110,8 +124,8 @@ function breachOfTable(path: string, found: Import, facts: ReadonlyMap<string, S
 function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import, packages: readonly string[]) {
   if (specifier.startsWith('node:')) return undefined;
   const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
-  if (placeOf(path) === 'viewer' && IN_PAGE.includes(name)) return undefined;
-  if (!packages.includes(name)) return `${path} imports ${specifier}, which package.json does not give to users`;
+  if (!packages.includes(name) && !BUNDLED[name]?.includes(placeOf(path)))
+    return `${path} imports ${specifier}, which package.json does not give to users`;
   if (LOADED_LATE.includes(name) && !typeOnly && !dynamic) return `${path} loads ${name} before the first send`;
   if (name === '@opentelemetry/api' && placeOf(path) !== 'otel') return `${path} imports ${name} outside otel/`;
   return undefined;

@@ -41,9 +41,9 @@ test('nothing of the page makes elements or code out of text [security 11]', () 
   expect(suspects).toEqual([]);
 });
 
-test('what is built in from others comes with its licence', () => {
-  const licences = readFileSync(join(folder, 'LICENSES.txt'), 'utf8');
-  for (const name of ['preact', '@preact/signals', '@preact/signals-core', 'marked']) {
-    expect(licences).toMatch(new RegExp(`^${name}$`, 'm'));
-  }
+test('the notices have the licence of each bundled package', () => {
+  const notices = readFileSync('dist/THIRD-PARTY-NOTICES.txt', 'utf8').split(`\n${'-'.repeat(80)}\n\n`);
+  const names = notices.map((notice) => /^(\S+) \d/.exec(notice)?.[1]);
+  expect(names).toEqual(expect.arrayContaining(['preact', '@preact/signals-core', 'marked', 'pbf', 'ignore']));
+  for (const notice of notices) expect(notice).toMatch(/permission|redistribution/i);
 });

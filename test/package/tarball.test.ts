@@ -26,7 +26,7 @@ const ALLOWED = [
   /^dist\/chunks\/[\w-]+\.js$/,
   /^dist\/cli\/main\.js$/,
   /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.ts$/,
-  /^dist\/viewer\/(index\.html|LICENSES\.txt)$/,
+  /^dist\/(viewer\/index\.html|THIRD-PARTY-NOTICES\.txt)$/,
   /^dist\/viewer\/assets\/[\w-]+\.(css|js|svg)$/,
 ];
 
