@@ -4,15 +4,15 @@ import { HttpClient } from '../http/client.ts';
 import { Exporter } from './exporter.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { DropNotice, type Ledger } from './ledger.ts';
-import { IngestClient } from './outcome.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
-import { Sender } from './sender.ts';
-import { SendGate, ServiceInfo } from './service.ts';
 import { isOnByEnvironment } from './service-settings.ts';
 import type { Settings } from './settings.ts';
-import { SimpleIngestion } from './simple-ingestion.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
+import { IngestClient } from './wire/outcome.ts';
+import { Sender } from './wire/sender.ts';
+import { SendGate, ServiceInfo } from './wire/service.ts';
+import { SimpleIngestion } from './wire/simple-ingestion.ts';
 
 /** The functions of an exporter that tests replace. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &

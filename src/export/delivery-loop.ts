@@ -4,12 +4,12 @@ import { messageOf } from '../base/text.ts';
 import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 import { Batch, type Delivery } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { Outcome } from './outcome.ts';
 import type { Replay } from './replay.ts';
-import type { Sender } from './sender.ts';
 import { Settling } from './settling.ts';
 import type { Spill } from './spill.ts';
 import type { DeliveryStates } from './states.ts';
+import type { Outcome } from './wire/outcome.ts';
+import type { Sender } from './wire/sender.ts';
 
 /** While a flush waits, failed batches are retried before their back-off ends, at most once per this interval. */
 const END_BACK_OFFS_EVERY_MS = 500;

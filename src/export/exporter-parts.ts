@@ -2,9 +2,9 @@ import type { Limits } from '../base/limits.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import type { DropNotice, Ledger } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';
-import type { Sender, SenderOptions } from './sender.ts';
-import type { SendGate, ServiceInfo } from './service.ts';
 import type { Spool } from './spool/spool.ts';
+import type { Sender, SenderOptions } from './wire/sender.ts';
+import type { SendGate, ServiceInfo } from './wire/service.ts';
 
 /** The parts of an exporter, shared by `DeliveryStates`, `DeliveryLoop`, `Spill` and `Replay`. */
 export interface ExporterParts {

@@ -2,8 +2,8 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { Batch, halves, type Item, shuffled, strip } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { Outcome } from './outcome.ts';
 import type { DeliveryStates } from './states.ts';
+import type { Outcome } from './wire/outcome.ts';
 
 /** After this number of failed attempts, a batch is split, because one of its runs may cause the failures. */
 const SUSPECT_FAILURES_MAX = 3;

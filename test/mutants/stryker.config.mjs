@@ -7,7 +7,7 @@ const mutated = [
   'src/payload/redact.ts',
   'src/payload/serialize.ts',
   'src/export/exporter.ts',
-  'src/export/outcome.ts',
+  'src/export/wire/outcome.ts',
 ];
 
 export default {

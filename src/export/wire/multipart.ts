@@ -1,11 +1,11 @@
 import type { FileLike, FormDataLike } from 'form-data-encoder';
-import { diagnostics } from '../base/diagnostics.ts';
-import { messageOf } from '../base/text.ts';
-import { clearTimer, setSoon, setTimer } from '../base/timers.ts';
-import { type HeldAttachment, safeName, sizeOf } from '../payload/attachment.ts';
-import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
-import type { Attachment } from '../run/record.ts';
-import { dropAttachments, type Item } from './delivery.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
+import { clearTimer, setSoon, setTimer } from '../../base/timers.ts';
+import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
+import { type EncodedRun, isFilled, mainJson } from '../../run/encoded-run.ts';
+import type { Attachment } from '../../run/record.ts';
+import { dropAttachments, type Item } from '../delivery.ts';
 
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 

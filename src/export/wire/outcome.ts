@@ -1,11 +1,11 @@
-import { clock, wallNowMs } from '../base/clock.ts';
-import { diagnostics } from '../base/diagnostics.ts';
-import { bodyBytes, type HttpAnswer, type HttpClient, type HttpRequest } from '../http/client.ts';
-import { failureOf } from '../http/errors.ts';
-import { parseRetryAfter } from '../http/retry.ts';
-import { type DropReason, publish } from '../run/stats.ts';
-import { isoTimestamp } from '../run/time.ts';
-import type { Ledger } from './ledger.ts';
+import { clock, wallNowMs } from '../../base/clock.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { bodyBytes, type HttpAnswer, type HttpClient, type HttpRequest } from '../../http/client.ts';
+import { failureOf } from '../../http/errors.ts';
+import { parseRetryAfter } from '../../http/retry.ts';
+import { type DropReason, publish } from '../../run/stats.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { Ledger } from '../ledger.ts';
 
 /** The result of one attempt to send a run. `detail` is text for the log, without content of requests or responses. */
 export type Outcome =

@@ -1,9 +1,9 @@
 import type PQueue from 'p-queue';
-import { diagnostics } from '../base/diagnostics.ts';
-import type { Limits } from '../base/limits.ts';
-import { messageOf } from '../base/text.ts';
-import { isFilled, mainJson } from '../run/encoded-run.ts';
-import type { Item } from './delivery.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import type { Limits } from '../../base/limits.ts';
+import { messageOf } from '../../base/text.ts';
+import { isFilled, mainJson } from '../../run/encoded-run.ts';
+import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
 import { type IngestClient, type Outcome, UNSENT } from './outcome.ts';
 

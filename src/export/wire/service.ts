@@ -1,9 +1,9 @@
-import { monotonicNowMs } from '../base/clock.ts';
-import { defaultLimits, type Limits } from '../base/limits.ts';
-import { isObject } from '../base/options.ts';
-import type { HttpClient } from '../http/client.ts';
-import { backoffMs, isTransient, probeDelayMs } from '../http/retry.ts';
-import type { BatchSize } from './queue.ts';
+import { monotonicNowMs } from '../../base/clock.ts';
+import { defaultLimits, type Limits } from '../../base/limits.ts';
+import { isObject } from '../../base/options.ts';
+import type { HttpClient } from '../../http/client.ts';
+import { backoffMs, isTransient, probeDelayMs } from '../../http/retry.ts';
+import type { BatchSize } from '../queue.ts';
 
 /** If the service reports a limit outside these bounds, the nearest bound is used. */
 const RUNS = { min: 1, max: 1_000 };
