@@ -1,4 +1,4 @@
 import './runspan.ts';
 
-export { unwrapModel, wrapModel } from './integrations/ai-model.ts';
-export { wrapAISDK } from './integrations/ai-sdk.ts';
+export { unwrapModel, wrapModel } from './integrations/ai-sdk/model.ts';
+export { wrapAISDK } from './integrations/ai-sdk/sdk.ts';

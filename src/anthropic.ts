@@ -1,5 +1,5 @@
 import './runspan.ts';
 
-export { type AnthropicLike, unwrapAnthropic, wrapAnthropic } from './integrations/anthropic.ts';
-export type { TracedClientOptions } from './integrations/client-options.ts';
+export { type AnthropicLike, unwrapAnthropic, wrapAnthropic } from './integrations/anthropic/client.ts';
+export type { TracedClientOptions } from './integrations/sdk-client.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

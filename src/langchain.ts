@@ -5,5 +5,5 @@ export {
   RunspanCallbackHandler,
   type RunspanCallbackHandlerOptions,
   type StepEnd,
-} from './integrations/langchain-handler.ts';
+} from './integrations/langchain/handler.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

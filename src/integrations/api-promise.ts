@@ -3,12 +3,12 @@ import { defaultLimits } from '../base/limits.ts';
 import { types } from '../base/node.ts';
 import { abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
-import { type AnswerReader, endWithAnswer } from './answer.ts';
-import { followEventBody } from './event-body.ts';
-import { followModelStream } from './model-stream.ts';
+import { endWithAnswer, followStream } from './answer-stream.ts';
+import type { AnswerReader } from './call-reader.ts';
+import { eventReader } from './fold.ts';
 
-/** What an SDK knows of a request once its response has begun. */
-interface Responded {
+/** The state of a request whose response has started. */
+interface ResponseProps {
   readonly response?: {
     readonly status?: unknown;
     readonly headers?: { get?(name: string): string | null };
@@ -19,29 +19,28 @@ interface Responded {
 }
 
 /**
- * The promise of the SDKs that Stainless generates. It reads the body of the response only when it is asked to, by
- * `then`, `catch`, `finally` or `withResponse`; `asResponse` leaves the body to the caller.
+ * The promise of SDKs that Stainless generates. `then`, `catch`, `finally` and `withResponse` parse the body of the
+ * response. `asResponse` leaves the body to the caller.
  */
 interface ApiPromise {
-  responsePromise: Promise<Responded>;
+  responsePromise: Promise<ResponseProps>;
   parseResponse: Method;
-  /** There as soon as somebody has asked for the answer. */
+  /** Set when the application first requests the parsed response. */
   parsedPromise?: unknown;
 }
 
 const PLACE = 'following an API call';
 
 /**
- * Follows the promise that a call of such an SDK gives, which stays the same object, as lazy as it was: its two parts, the
- * response and the reading of it, are observed where it keeps them, and none of its methods is called. False when it is no
- * such promise.
+ * Follows the promise of an SDK call in place, so that the promise stays the same object and stays lazy. Returns false
+ * if `promise` is not such a promise.
  *
- * The run ends with the parsed answer, and with the last chunk of a streamed one. After `asResponse()` alone the body is
- * the caller's, and the run ends with the status. `requestIdHeader` is the one in which the service gives the id of a
- * request.
+ * The run ends with the parsed response, or with the last chunk of a streamed response. If the application calls only
+ * `asResponse`, the run ends with the status, because the body belongs to the caller. `requestIdHeader` is the response
+ * header that contains the id of the request.
  */
 export function followApiPromise(promise: object, run: Run, reader: AnswerReader, requestIdHeader: string): boolean {
-  // A run that was refused has nothing to be told.
+  // A refused run needs no data.
   if (!run.isOpen) return true;
   const call = new FollowedCall(run, reader, requestIdHeader);
   return guard(PLACE, () => follow(promise as Partial<ApiPromise>, call)) ?? false;
@@ -50,59 +49,56 @@ export function followApiPromise(promise: object, run: Run, reader: AnswerReader
 function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   const { responsePromise, parseResponse } = promise;
   if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
-  // What takes one of its properties takes them all; the rejection of a derived promise has to have its place.
+  // If the promise is frozen, no promise is derived, because nobody would handle the rejection of a derived promise.
   if (!Reflect.set(promise, 'parseResponse', parseResponse)) return false;
-  const responded = responsePromise.then(
+  const observed = responsePromise.then(
     (props) => {
-      call.responded(props);
+      call.onResponse(props);
       return props;
     },
     (error) => {
-      call.failed(error);
+      call.fail(error);
       throw error;
     },
   );
-  // An instrumentation has asked for the answer before us: what it was given stands for the rejection.
-  if (promise.parsedPromise !== undefined) responded.catch(() => {});
-  observe(promise, responded, call);
+  // An instrumentation has already requested the parsed response, and handles the rejection.
+  if (promise.parsedPromise !== undefined) observed.catch(() => {});
+  observe(promise, observed, call);
   return true;
 }
 
-/** Has a promise read the observed response, and its parser observed; the same for all that `_thenUnwrap` derives from it. */
-function observe(promise: Partial<ApiPromise>, responded: Promise<Responded>, call: FollowedCall): void {
+/** Makes a promise use the observed response and observes its parser. Also applies to promises of `_thenUnwrap`. */
+function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>, call: FollowedCall): void {
   if (!types.isPromise(promise.responsePromise)) return;
-  promise.responsePromise = responded;
-  replaceOwn(promise, 'parseResponse', (original) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      return call.parse(Reflect.apply(original, this, args));
-    };
+  promise.responsePromise = observed;
+  const observeResult = (key: string, onResult: (result: unknown) => unknown): void => {
+    replaceOwn(promise, key, (original) => {
+      return function (this: unknown, ...args: unknown[]): unknown {
+        return onResult(Reflect.apply(original, this, args));
+      };
+    });
+  };
+  observeResult('parseResponse', (parsed) => call.parse(parsed));
+  observeResult('asResponse', (response) => {
+    // The caller handles the rejection of `response`. If the application also parses, the parsed response is recorded.
+    observed.then(
+      () => promise.parsedPromise ?? call.endWithStatus(),
+      () => {},
+    );
+    return response;
   });
-  replaceOwn(promise, 'asResponse', (original) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      const response = Reflect.apply(original, this, args);
-      // The caller's promise stands for the rejection. Whoever asked for the answer too has it recorded.
-      responded.then(
-        () => promise.parsedPromise ?? call.tookResponse(),
-        () => {},
-      );
-      return response;
-    };
-  });
-  // Where a client goes on with a streamed response by itself.
-  replaceOwn(promise, '_responseProps', (original) => {
-    return function (this: unknown, ...args: unknown[]): unknown {
-      const props = Reflect.apply(original, this, args);
-      if (!types.isPromise(props)) return props;
-      return props.then((settled) => {
-        call.handedOver(settled as Responded);
-        return settled;
-      });
-    };
+  // Some clients call `_responseProps` to read a streamed response themselves.
+  observeResult('_responseProps', (props) => {
+    if (!types.isPromise(props)) return props;
+    return props.then((settled) => {
+      call.followBody(settled as ResponseProps);
+      return settled;
+    });
   });
   replaceOwn(promise, '_thenUnwrap', (original) => {
     return function (this: unknown, transform: unknown, ...args: unknown[]): unknown {
-      const derived = Reflect.apply(original, this, [call.before(transform), ...args]);
-      guard(PLACE, () => observe(derived as Partial<ApiPromise>, responded, call));
+      const derived = Reflect.apply(original, this, [call.observeInput(transform), ...args]);
+      guard(PLACE, () => observe(derived as Partial<ApiPromise>, observed, call));
       return derived;
     };
   });
@@ -112,9 +108,9 @@ class FollowedCall {
   readonly #run: Run;
   readonly #reader: AnswerReader;
   readonly #requestIdHeader: string;
-  #unread: UnreadBody | undefined;
+  #unread: UnreadResponse | undefined;
   #status: unknown;
-  #isParsing = false;
+  #isBodyUsed = false;
   #isParsed = false;
 
   constructor(run: Run, reader: AnswerReader, requestIdHeader: string) {
@@ -123,61 +119,62 @@ class FollowedCall {
     this.#requestIdHeader = requestIdHeader;
   }
 
-  /** Each promise by which the body may still be read leads to this call, as the request did until now. */
-  responded({ response }: Responded): void {
+  /** Watches this object, because every promise that can still read the body references this object. */
+  onResponse({ response }: ResponseProps): void {
     guard(PLACE, () => {
       this.#status = response?.status;
       this.#run.set({ metadata: { request_id: response?.headers?.get?.(this.#requestIdHeader) || undefined } });
-      if (this.#isParsing) return;
-      this.#unread = new UnreadBody(this.#run, this.#status);
+      if (this.#isBodyUsed) return;
+      this.#unread = new UnreadResponse(this.#run, this.#status);
       abandonment.watch(this, this.#unread);
     });
   }
 
-  /** Later versions of the SDK have derived promises parse by themselves: what is transformed is the answer. */
-  before(transform: unknown): unknown {
+  /** In later versions of the SDK, a derived promise parses the response itself and passes the result to `transform`. */
+  observeInput(transform: unknown): unknown {
     if (typeof transform !== 'function') return transform;
     const call = this;
     return function (this: unknown, ...args: unknown[]): unknown {
-      call.#parsed(args[0]);
+      call.#endWith(args[0]);
       return Reflect.apply(transform, this, args);
     };
   }
 
   parse(parsed: unknown): unknown {
-    this.#isRead();
+    this.#useBody();
     if (!types.isPromise(parsed)) {
-      this.#parsed(parsed);
+      this.#endWith(parsed);
       return parsed;
     }
     return parsed.then(
       (value) => {
-        this.#parsed(value);
+        this.#endWith(value);
         return value;
       },
       (error) => {
-        this.failed(error);
+        this.fail(error);
         throw error;
       },
     );
   }
 
-  tookResponse(): void {
-    if (this.#isParsing) return;
-    this.#isRead();
+  endWithStatus(): void {
+    if (this.#isBodyUsed) return;
+    this.#useBody();
     this.#run.end({ status: this.#status });
   }
 
-  /** What is not streamed is parsed all the same. */
-  handedOver(props: Responded): void {
+  /** A response that is not streamed is parsed later. */
+  followBody({ response, options, controller }: ResponseProps): void {
     guard(PLACE, () => {
-      if (props.options?.stream !== true) return;
-      this.#isRead();
-      if (!followEventBody(props, this.#run, this.#reader)) this.#run.end({ status: this.#status });
+      if (options?.stream !== true) return;
+      this.#useBody();
+      const isFollowed = followStream(response?.body, this.#run, eventReader(this.#reader), controller?.signal);
+      if (!isFollowed) this.#run.end({ status: this.#status });
     });
   }
 
-  failed(error: unknown): void {
+  fail(error: unknown): void {
     guard(PLACE, () => {
       const requestId = (error as { requestID?: unknown } | null)?.requestID;
       if (typeof requestId === 'string') this.#run.set({ metadata: { request_id: requestId } });
@@ -185,22 +182,22 @@ class FollowedCall {
     this.#run.fail(error);
   }
 
-  #isRead(): void {
-    this.#isParsing = true;
+  #useBody(): void {
+    this.#isBodyUsed = true;
     if (this.#unread !== undefined) abandonment.unwatch(this.#unread);
   }
 
-  /** Whoever reads the same response again gets an error, or what is recorded already. */
-  #parsed(value: unknown): void {
+  /** Only the first parsed value is recorded. */
+  #endWith(parsed: unknown): void {
     if (this.#isParsed) return;
     this.#isParsed = true;
-    if (followModelStream(value, this.#run, this.#reader)) return;
-    endWithAnswer(this.#run, () => this.#reader.read(value));
+    if (followStream(parsed, this.#run, this.#reader)) return;
+    endWithAnswer(this.#run, () => this.#reader.read(parsed));
   }
 }
 
-/** Stands for a response that nobody has read. It does not lead to the call, which is watched. */
-class UnreadBody implements Watched {
+/** A response whose body has not been read. Does not reference the watched `FollowedCall`. */
+class UnreadResponse implements Watched {
   wasTouched = true;
   readonly #run: Run;
   readonly #status: unknown;

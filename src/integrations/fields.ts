@@ -1,6 +1,6 @@
 import { hasPlainPrototype } from '../payload/describe.ts';
 
-/** An object, or a function, of which nothing is known but that it has fields. */
+/** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
 export function isFields(value: unknown): value is Fields {
@@ -8,26 +8,26 @@ export function isFields(value: unknown): value is Fields {
   return isObject && !Array.isArray(value);
 }
 
-/** An object that is nothing but its fields. */
+/** Whether a value is an object literal, not an instance of a class. */
 export function isPlainObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }
 
-/** Without a prototype, so that a key named `__proto__` is data like any other. */
+/** Returns an object without a prototype, in which `__proto__` is an ordinary key. */
 export function emptyFields(): Fields {
   return Object.create(null) as Fields;
 }
 
-/** Its fields; none of anything else. */
+/** Returns an object unchanged, or `{}` for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
 export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  return typeof value === 'string' ? value : undefined;
 }
 
-/** A finite number: some say NaN for what they do not know. */
+/** Some services report `NaN` for an unknown count. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
@@ -36,19 +36,18 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A list with each item mapped; the same list where none has become another, and anything else as it is. */
+/** Maps a list. Returns the same list if no item changes, and any other value unchanged. */
 export function mapped(list: unknown, map: (item: unknown) => unknown): unknown {
   if (!Array.isArray(list)) return list;
   const items = list.map(map);
   return items.some((item, at) => item !== list[at]) ? items : list;
 }
 
-/** The object without these fields. */
 export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
-/** The fields of an object that have a value; undefined when there is none. */
+/** Removes undefined properties. Returns undefined if no property is left. */
 export function defined<Value extends object>(object: Value): Value | undefined {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? undefined : (Object.fromEntries(entries) as Value);

@@ -1,55 +1,82 @@
 import { guard } from '../base/guard.ts';
+import type { Checks } from '../base/options.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
-import type { CallDescription, PlanOptions } from '../instrument/plan.ts';
+import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
-import type { RunType } from '../run/record.ts';
-import { preloadDelivery } from '../run/sink.ts';
-import type { AnswerReader } from './answer.ts';
+import { commonChecks, usableOptions } from '../run/run-options.ts';
+import { preloadDelivery, type RunSink } from '../run/sink.ts';
+import { followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
-import { clientOptionsOf, type TracedClientOptions } from './client-options.ts';
+import type { CallReader } from './call-reader.ts';
 import { fieldsOf, isFields } from './fields.ts';
-import { followChunks } from './model-stream.ts';
-import { tellUntraced } from './untraced.ts';
+import { warnUntraced } from './warn-untraced.ts';
 
-/** An SDK that Stainless generates, and what of its clients is traced. */
+/** How the calls of a wrapped SDK client are traced. Everything is optional. */
+export interface TracedClientOptions {
+  /** Tags of every call: at most 1 000; a longer list is left out. */
+  tags?: readonly string[];
+  /** Metadata of every call. Overrides recorded metadata: `{ ls_provider: 'ollama' }` sets the provider. */
+  metadata?: Readonly<Record<string, unknown>>;
+  /** The project that runs are recorded in. @default the current run's project, else the exporter's */
+  project?: string;
+  /** The id of the project, as an alternative to its name. */
+  projectId?: string;
+  /** The exporter that receives the runs. @default the current run's exporter, else the configured one */
+  exporter?: RunSink;
+  /** False leaves the client as it is. @default true */
+  enabled?: boolean;
+}
+
+const { tags, metadata, project, projectId, exporter } = commonChecks;
+
+const optionChecks: Checks<TracedClientOptions> = {
+  tags,
+  metadata,
+  project,
+  projectId,
+  exporter,
+  enabled: ['true or false', (value) => typeof value === 'boolean'],
+};
+
+/** An SDK that Stainless generates, and the methods of its clients that are traced. */
 export interface Sdk {
-  /** The function that wraps its clients, as it is named in what is told. */
+  /** The name of the function that wraps a client, for log lines. */
   readonly place: string;
-  /** What that function takes, in words. */
+  /** The expected client, for log lines. */
   readonly client: string;
-  /** In which its service gives the id of a request. */
+  /** The response header that contains the id of the request. */
   readonly requestIdHeader: string;
-  /** The first is what makes a client one; of the others older clients have fewer, and compatible ones may. */
-  methodsOf(client: object): readonly TracedMethod[];
+  /** A client without the first method is not traced. The other methods may be missing. */
+  readonly methods: readonly TracedMethod[];
+  providerOf(client: object): string;
 }
 
-/** One method of a client, and how its calls are recorded. */
 export interface TracedMethod {
-  /** Where it is on the client. */
+  /** The path of the method on the client. */
   readonly path: readonly [...resources: string[], method: string];
-  readonly name: string;
-  readonly runType: RunType;
-  /** What is recorded of a call before it is made, given the first of its arguments; undefined to leave it untraced. */
-  describe(body: unknown): CallDescription | undefined;
-  readonly reader: AnswerReader;
+  readonly call: CallReader;
 }
 
-/** Has calls of these methods traced, in place, and those of the clients that `withOptions` derives. */
+/** Replaces the traced methods of a client, and of every client that `withOptions` derives from it. */
 export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): Client {
-  const { enabled = true, ...checked } = clientOptionsOf(sdk.place, options);
+  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(sdk.place, options, optionChecks);
   if (!enabled) return client;
   preloadDelivery();
-  const methods = guard(sdk.place, () => methodsOn(client, sdk));
-  if (methods?.length === 0) tellUntraced(`${sdk.place}(client)`, sdk.client, client);
-  for (const { owner, key, method } of methods ?? []) {
-    const plan = planOf(sdk, method, checked);
-    replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));
-  }
-  if (methods !== undefined && methods.length > 0) wrapDerived(sdk, client as object, checked);
+  const wrapped = guard(sdk.place, () => {
+    const methods = methodsOn(client, sdk);
+    const provider = methods.length > 0 ? sdk.providerOf(client as object) : '';
+    for (const { owner, key, method } of methods) {
+      const plan = planOf(sdk, method.call, provider, checked);
+      replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));
+    }
+    if (methods.length > 0) wrapDerived(sdk, client as object, checked);
+    return methods.length;
+  });
+  if (wrapped === 0) warnUntraced(`${sdk.place}(client)`, sdk.client, client);
   return client;
 }
 
-/** Puts the methods back as they were. */
+/** Restores the original methods. */
 export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
   const methods = guard(sdk.place, () => methodsOn(client, sdk)) ?? [];
   for (const { owner } of methods) restoreMethods(sdk.place, owner);
@@ -57,8 +84,7 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
   return client;
 }
 
-/** Options that hold for each call. */
-type OptionsOfCalls = Omit<TracedClientOptions, 'enabled'>;
+type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
 interface FoundMethod {
   readonly owner: object;
@@ -66,9 +92,8 @@ interface FoundMethod {
   readonly method: TracedMethod;
 }
 
-function methodsOn(client: unknown, sdk: Sdk): FoundMethod[] {
+function methodsOn(client: unknown, { methods }: Sdk): FoundMethod[] {
   if (typeof client !== 'object' || client === null) return [];
-  const methods = sdk.methodsOf(client);
   const found = methods.flatMap((method) => {
     const key = method.path.at(-1) as string;
     let owner: unknown = client;
@@ -79,18 +104,18 @@ function methodsOn(client: unknown, sdk: Sdk): FoundMethod[] {
   return found[0]?.method === methods[0] ? found : [];
 }
 
-function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): PlanOptions {
+function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, options: CallOptions): PlanOptions {
   return {
     ...options,
-    name: method.name,
-    runType: method.runType,
+    name: call.name,
+    runType: call.runType,
     isModelCall: true,
-    describe: ([body, options]) => {
-      const description = method.describe(body);
-      return description && { ...description, span: ownSpanOf(options) };
+    describe: ([body, requestOptions]) => {
+      const description = call.describe(body, provider);
+      return description && { ...description, span: helperSpanOf(requestOptions) };
     },
-    follow: (result, run) =>
-      followApiPromise(result, run, method.reader, sdk.requestIdHeader) || followChunks(result, run, method.reader),
+    // Another instrumentation, for example Traceloop's, may return an async iterable instead of the SDK's promise.
+    follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),
   };
 }
 
@@ -98,12 +123,12 @@ function planOf(sdk: Sdk, method: TracedMethod, options: OptionsOfCalls): PlanOp
  * Returns the span that a stream helper of Anthropic's SDK started for the call and passes to `create` in the request
  * options.
  */
-function ownSpanOf(options: unknown): object | undefined {
-  const { span } = fieldsOf(fieldsOf(options).__span);
+function helperSpanOf(requestOptions: unknown): object | undefined {
+  const { span } = fieldsOf(fieldsOf(requestOptions).__span);
   return isFields(span) ? span : undefined;
 }
 
-function wrapDerived(sdk: Sdk, client: object, options: OptionsOfCalls): void {
+function wrapDerived(sdk: Sdk, client: object, options: CallOptions): void {
   if (typeof (client as { withOptions?: unknown }).withOptions !== 'function') return;
   replaceMethod(sdk.place, client, 'withOptions', (withOptions) => {
     const deriving = {

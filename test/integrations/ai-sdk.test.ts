@@ -3,7 +3,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import * as ai from 'ai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { wrapAISDK } from '../../src/integrations/ai-sdk.ts';
+import { wrapAISDK } from '../../src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';

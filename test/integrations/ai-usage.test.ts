@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { usageOf } from '../../src/integrations/ai-usage.ts';
+import { usageOf } from '../../src/integrations/ai-sdk/answer.ts';
 
 describe('the tokens of a call', () => {
   it.each([

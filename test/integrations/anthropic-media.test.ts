@@ -1,7 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from 'vitest';
-import { wrapAnthropic } from '../../src/integrations/anthropic.ts';
-import { withDataUris } from '../../src/integrations/anthropic-media.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import { record } from '../instrument/recorder.ts';
 import { ask, localModel, makeClient } from './anthropic-client.ts';
 
@@ -69,55 +68,5 @@ describe('images and documents of a question', () => {
       ['inputs_2', 'application/pdf'],
     ]);
     expect(Buffer.compare(run?.attachments?.[0]?.bytes as Uint8Array, PIXELS)).toBe(0);
-  });
-});
-
-describe('withDataUris', () => {
-  test('reads the blocks that a document is made of', () => {
-    const chapters = { type: 'document', source: { type: 'content', content: [image(PIXELS)] } };
-    expect(withDataUris([{ role: 'user', content: [chapters] }])).toMatchObject([
-      {
-        content: [
-          { source: { content: [{ source: { data: `data:image/png;base64,${PIXELS.toString('base64')}` } }] } },
-        ],
-      },
-    ]);
-  });
-
-  // "data:image/png;base64," has 22 characters, and of a data URI up to 1 024 stay in their payload.
-  test.each([
-    [1_002, false],
-    [1_003, true],
-  ])('of an image of %d characters makes a data URI: %s', (length, isMade) => {
-    const data = 'A'.repeat(length);
-    const source = { type: 'base64', media_type: 'image/png', data };
-    const messages = [{ role: 'user', content: [{ type: 'image', source }] }];
-    const expected = isMade ? `data:image/png;base64,${data}` : data;
-    expect(withDataUris(messages)).toEqual([
-      { role: 'user', content: [{ type: 'image', source: { ...source, data: expected } }] },
-    ]);
-  });
-
-  test.each<[string, unknown]>([
-    ['messages of text', [{ role: 'user', content: 'tea' }]],
-    [
-      'an image by its address',
-      [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }] }],
-    ],
-    [
-      'a type that is none',
-      [
-        {
-          role: 'user',
-          content: [{ type: 'image', source: { type: 'base64', media_type: 'a b', data: 'A'.repeat(2_000) } }],
-        },
-      ],
-    ],
-    ['what has no type', [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', data: 7 } }] }]],
-    ['nothing', undefined],
-    ['what is no list', 'tea'],
-    ['a list of nothing', [null, undefined, 3]],
-  ])('hands on %s as they are', (_, messages) => {
-    expect(withDataUris(messages)).toBe(messages);
   });
 });

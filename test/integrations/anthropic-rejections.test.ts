@@ -1,7 +1,7 @@
 // A rejection that nobody handles stays one, once, and ends the program in the same way.
 import type Anthropic from '@anthropic-ai/sdk';
 import { expect, test } from 'vitest';
-import { wrapAnthropic } from '../../src/integrations/anthropic.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { record } from '../instrument/recorder.ts';
 import { allOf, ask, localModel, makeClient } from './anthropic-client.ts';

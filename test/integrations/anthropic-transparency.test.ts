@@ -3,7 +3,7 @@ import Anthropic, { APIPromise } from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import { expect, test } from 'vitest';
-import { wrapAnthropic } from '../../src/integrations/anthropic.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import { record } from '../instrument/recorder.ts';
 import { allOf, ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
 

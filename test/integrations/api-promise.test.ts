@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AnswerReader } from '../../src/integrations/answer.ts';
 import { followApiPromise } from '../../src/integrations/api-promise.ts';
+import type { AnswerReader } from '../../src/integrations/call-reader.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
 import { collected, collectGarbage } from '../support/garbage.ts';

@@ -9,7 +9,7 @@ import {
 } from '@langchain/core/messages';
 import { describe, expect, it } from 'vitest';
 import type { Fields } from '../../src/integrations/fields.ts';
-import { isMessage, plainMessage } from '../../src/integrations/langchain-messages.ts';
+import { isMessage, plainMessage } from '../../src/integrations/langchain/payload.ts';
 
 const plain = (message: object): Fields => {
   if (!isMessage(message)) throw new Error('not taken for a message');

@@ -4,7 +4,7 @@ import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler.ts';
+import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
 import { record } from '../instrument/recorder.ts';
 import { chatServer } from './langchain-server.ts';
 

@@ -8,7 +8,7 @@ import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { traceable } from '../../src/index.ts';
-import { RunspanCallbackHandler } from '../../src/integrations/langchain-handler.ts';
+import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';

@@ -2,7 +2,7 @@ import { Document } from '@langchain/core/documents';
 import { HumanMessage } from '@langchain/core/messages';
 import { ChatPromptValue, ImagePromptValue, StringPromptValue } from '@langchain/core/prompt_values';
 import { describe, expect, it } from 'vitest';
-import { plainInputs, plainOutputs, toolInputs } from '../../src/integrations/langchain-values.ts';
+import { plainInputs, plainOutputs, toolInputs } from '../../src/integrations/langchain/payload.ts';
 
 const message = new HumanMessage('a');
 const told = { role: 'user', content: 'a' };

@@ -1,7 +1,7 @@
 import OpenAI, { type ClientOptions } from 'openai';
 import { onTestFinished } from 'vitest';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
-import { wrapOpenAI } from '../../src/integrations/openai.ts';
+import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 

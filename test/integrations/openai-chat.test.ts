@@ -120,73 +120,10 @@ describe('a streamed chat completion', () => {
     expect(only().extra?.metadata).not.toHaveProperty('usage_metadata');
   });
 
-  test('has an event at its first token', async () => {
-    const { client, only } = await tracedClient();
-    await chunksOf(await client.chat.completions.create({ model: 'small', messages: tea, stream: true }));
-    expect(only().events).toMatchObject([{ name: 'new_token' }]);
-  });
-
   test('keeps pixels and sound out of the run', async () => {
     const { client, only } = await tracedClient();
     await client.chat.completions.create({ model: 'small', messages: tea, modalities: ['text', 'audio'] });
     expect(only().outputs).toMatchObject({ choices: [{ message: { audio: { data: '[Audio: 70 bytes]' } } }] });
-  });
-});
-
-describe('a streamed chat completion that does not come to its end', () => {
-  const begin = async (model: string) => {
-    const traced = await tracedClient();
-    const stream = await traced.client.chat.completions.create({ model, messages: tea, stream: true });
-    return { ...traced, stream };
-  };
-  // Three events come before the failure: the role, and two words.
-  const begun = [{ index: 0, finish_reason: null, logprobs: null, message: { ...answered, content: 'You said: ' } }];
-
-  test('by `break` is cancelled, with what came, and the request is aborted', async () => {
-    const { stream, model, only } = await begin('hang-mid-stream');
-    let seen = 0;
-    for await (const _ of stream) if (++seen === 3) break;
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
-    expect(only()).toHaveProperty('end_time');
-    expect(only()).not.toHaveProperty('error');
-    expect(await model.requests[0]?.closed).toBe('aborted');
-  });
-
-  test('by its controller is cancelled at once, also when nobody reads on', async () => {
-    const { stream, only } = await begin('hang-mid-stream');
-    const iterator = stream[Symbol.asyncIterator]();
-    await iterator.next();
-    stream.controller.abort();
-    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
-  });
-
-  test('by its controller while the next chunk is waited for is cancelled', async () => {
-    const { stream, only } = await begin('hang-mid-stream');
-    let seen = 0;
-    for await (const _ of stream) if (++seen === 3) setImmediate(() => stream.controller.abort());
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
-  });
-
-  test('by the signal of the call is cancelled', async () => {
-    const { client, only } = await tracedClient();
-    const { signal, abort } = abortable();
-    const body = { model: 'hang-mid-stream', messages: tea, stream: true as const };
-    let seen = 0;
-    for await (const _ of await client.chat.completions.create(body, { signal })) if (++seen === 3) setImmediate(abort);
-    expect(only()).toMatchObject({ outputs: { choices: begun }, extra: { metadata: { end_reason: 'cancelled' } } });
-    expect(only()).not.toHaveProperty('error');
-  });
-
-  test.each([
-    ['an error of the service', 'fail-mid-stream', /^APIError: the model is overloaded$/],
-    ['an event that is no JSON', 'malformed', /^SyntaxError: /],
-    ['a connection that drops', 'drop-mid-stream', /^TypeError: terminated$/],
-  ])('by %s has the error, and what came before it', async (_, name, headline) => {
-    const { stream, only } = await begin(name);
-    await expect(chunksOf(stream)).rejects.toThrow();
-    expect(only().error?.split('\n')[0]).toMatch(headline);
-    expect(only()).toMatchObject({ outputs: { choices: begun } });
-    expect(only().extra?.metadata).not.toHaveProperty('end_reason');
   });
 });
 
@@ -282,14 +219,6 @@ describe('the helpers of the SDK are traced through the call that they make:', (
     expect(text).toBe('You said: What is tea?');
     expect(final.choices[0]?.message.content).toBe(text);
     expect(only().outputs).toMatchObject({ choices: [{ message: answered, finish_reason: 'stop' }] });
-  });
-
-  test('a stream that is aborted', async () => {
-    const { client, only } = await tracedClient();
-    const stream = client.chat.completions.stream({ model: 'hang-mid-stream', messages: tea });
-    stream.once('content', () => stream.abort());
-    await expect(stream.finalChatCompletion()).rejects.toThrow('Request was aborted.');
-    expect(only()).toMatchObject({ end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } });
   });
 
   test('runTools', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { recordedMessages } from '../../src/integrations/openai-media.ts';
-import { tea, tracedClient } from './local-openai.ts';
+import { tracedClient } from './local-openai.ts';
 
 const SOUND = Buffer.alloc(3_000, 7);
 
@@ -32,34 +31,5 @@ describe('sound in a question', () => {
     const input = asked(audio('mp3')) as never;
     await client.responses.create({ model: 'small', input });
     expect(only().attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'audio/mpeg' }]);
-  });
-});
-
-describe('recorded messages', () => {
-  // "data:audio/wav;base64," has 22 characters, and of a data URI up to 1 024 stay in their payload.
-  test.each([
-    [1_002, false],
-    [1_003, true],
-  ])('have sound of %d characters as a data URI: %s', (length, isMade) => {
-    const data = 'A'.repeat(length);
-    const expected = isMade ? `data:audio/wav;base64,${data}` : data;
-    expect(recordedMessages(asked(audio('wav', data)))).toEqual(asked(audio('wav', expected)));
-  });
-
-  test('have a marker for a picture that an earlier answer has made', () => {
-    const call = { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: SOUND.toString('base64') };
-    expect(recordedMessages([...tea, call])).toEqual([...tea, { ...call, result: '[Image: 3000 bytes]' }]);
-  });
-
-  test.each<[string, unknown]>([
-    ['text', tea],
-    ['a part of another kind', asked({ type: 'input_image', image_url: 'data:image/png;base64,AAAA' })],
-    ['sound without data', asked({ type: 'input_audio', input_audio: { format: 'wav' } }, { type: 'input_audio' })],
-    ['a format that is none', asked({ type: 'input_audio', input_audio: { format: 'a b', data: 'A'.repeat(2_000) } })],
-    ['nothing', undefined],
-    ['what is no list', 'tea'],
-    ['a list of nothing', [null, undefined, 3]],
-  ])('are the same where they are %s', (_, messages) => {
-    expect(recordedMessages(messages)).toBe(messages);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { wrapOpenAI } from '../../src/integrations/openai.ts';
+import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import { record } from '../instrument/recorder.ts';
 import { bareClient } from './local-openai.ts';
 import { leftOpen, programs, seenBy } from './openai-programs.ts';

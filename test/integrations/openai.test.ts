@@ -1,7 +1,7 @@
 import OpenAI, { AzureOpenAI } from 'openai';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
-import { unwrapOpenAI, wrapOpenAI } from '../../src/integrations/openai.ts';
+import { unwrapOpenAI, wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';

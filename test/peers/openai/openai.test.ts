@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import type { LocalModel } from '../../../examples/local-model/server.js';
-import { wrapOpenAI } from '../../../src/integrations/openai.ts';
+import { wrapOpenAI } from '../../../src/integrations/openai/client.ts';
 import { run } from '../../instrument/built.ts';
 import { record } from '../../instrument/recorder.ts';
 import { chunksOf, localModel, lookUp, tea } from '../../integrations/local-openai.ts';

@@ -1,0 +1,93 @@
+import type { CallDescription } from '../../instrument/plan.ts';
+import { defined, type Fields, fieldsOf, textOf } from '../fields.ts';
+import { messagesOf, toolNames } from './prompt.ts';
+
+/**
+ * The recorded parameters of a model call, and the options that contain them. Major 4 has tools in `mode` and calls the
+ * provider's options `providerMetadata`. Headers are not recorded, because they contain keys.
+ */
+const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
+  temperature: ({ temperature }) => temperature,
+  max_tokens: ({ maxOutputTokens, maxTokens }) => maxOutputTokens ?? maxTokens,
+  stop: ({ stopSequences }) => stopSequences,
+  top_n: ({ topN }) => topN,
+  top_p: ({ topP }) => topP,
+  top_k: ({ topK }) => topK,
+  frequency_penalty: ({ frequencyPenalty }) => frequencyPenalty,
+  presence_penalty: ({ presencePenalty }) => presencePenalty,
+  seed: ({ seed }) => seed,
+  reasoning: ({ reasoning }) => reasoning,
+  tools: ({ tools }, mode) => tools ?? mode.tools,
+  tool_choice: ({ toolChoice }, mode) => toolChoice ?? mode.toolChoice,
+  response_format: ({ responseFormat }, mode) =>
+    responseFormat ?? (textOf(mode.type)?.startsWith('object') ? mode : undefined),
+  provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
+};
+
+/** Describes a call of a model. The options that contain inputs depend on the type of the model. */
+export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
+  const { provider, modelId } = model;
+  const parameters: Fields = { model: modelId };
+  for (const [name, read] of Object.entries(PARAMETERS)) parameters[name] = read(options, fieldsOf(options.mode));
+  const { prompt, values, query, documents } = options;
+  return {
+    name: textOf(modelId) ?? 'model',
+    inputs:
+      defined(Array.isArray(prompt) ? { messages: messagesOf(prompt) } : { prompt, values, query, documents }) ?? {},
+    metadata: {
+      // The provider `openai.responses` is recorded as `openai`.
+      ls_provider: textOf(provider)?.split('.', 1)[0],
+      ls_model_name: modelId,
+      ls_model_type: modelType,
+      ls_temperature: parameters.temperature,
+      ls_max_tokens: parameters.max_tokens,
+      ls_stop: parameters.stop,
+      ls_invocation_params: defined(parameters),
+    },
+  };
+}
+
+/** The recorded options of an SDK function. Headers, callbacks, schemas and contexts are not recorded. */
+const OPTIONS = [
+  'system',
+  'instructions',
+  'prompt',
+  'value',
+  'values',
+  'query',
+  'documents',
+  'topN',
+  'schemaName',
+  'schemaDescription',
+  'enum',
+  'toolChoice',
+  'activeTools',
+  'maxOutputTokens',
+  'maxTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'presencePenalty',
+  'frequencyPenalty',
+  'stopSequences',
+  'seed',
+  'reasoning',
+  'maxSteps',
+  'maxRetries',
+  'providerOptions',
+];
+
+/** Describes a call of an SDK function. */
+export function describeOperation(options: Fields): CallDescription {
+  const { model, messages, tools } = options;
+  const inputs: Fields = {};
+  if (model !== undefined) inputs.model = typeof model === 'string' ? model : fieldsOf(model).modelId;
+  if (messages !== undefined) inputs.messages = Array.isArray(messages) ? messagesOf(messages) : messages;
+  for (const key of OPTIONS) {
+    const value = options[key];
+    if (value !== undefined && typeof value !== 'function') inputs[key] = value;
+  }
+  if (Array.isArray(inputs.prompt)) inputs.prompt = messagesOf(inputs.prompt);
+  if (tools !== undefined) inputs.tools = toolNames(tools);
+  return { inputs };
+}

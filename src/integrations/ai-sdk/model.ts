@@ -1,0 +1,91 @@
+import { guard } from '../../base/guard.ts';
+import { replaceMethod, restoreMethods } from '../../instrument/methods.ts';
+import type { PlanOptions } from '../../instrument/plan.ts';
+import { tracedBy } from '../../instrument/traceable.ts';
+import type { RunType } from '../../run/record.ts';
+import type { Run } from '../../run/run.ts';
+import { preloadDelivery } from '../../run/sink.ts';
+import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
+import { type Fields, fieldsOf } from '../fields.ts';
+import { warnUntraced } from '../warn-untraced.ts';
+import { generatedAnswer, modelReader, usageOf, vectorsOf } from './answer.ts';
+import { describeModelCall } from './calls.ts';
+import { observedStream } from './stream.ts';
+
+interface ModelMethod {
+  readonly runType: RunType;
+  readonly modelType: string;
+  complete(run: Run, result: unknown): void;
+}
+
+const METHODS: Readonly<Record<string, ModelMethod>> = {
+  doGenerate: {
+    runType: 'llm',
+    modelType: 'chat',
+    complete: (run, result) => endWithAnswer(run, () => generatedAnswer(result)),
+  },
+  doStream: { runType: 'llm', modelType: 'chat', complete: followGeneration },
+  doEmbed: { runType: 'embedding', modelType: 'embedding', complete: completeEmbedding },
+  doRerank: {
+    runType: 'retriever',
+    modelType: 'rerank',
+    complete: (run, result) => run.end({ ranking: fieldsOf(result).ranking }),
+  },
+};
+
+/**
+ * Traces every call of a language, embedding or reranking model of the AI SDK, for example by `generateText` or by a
+ * framework. The model is changed in place and returned. A second call changes nothing. The functions of `wrapAISDK` do
+ * the same with the models that they receive.
+ *
+ * Any other value is returned unchanged, and one line is logged.
+ */
+export function wrapModel<Model>(model: Model): Model {
+  preloadDelivery();
+  const isTraced = guard('wrapModel', () => tryWrapModel(model));
+  const expected = 'a language, embedding or reranking model of the AI SDK';
+  if (isTraced === false) warnUntraced('wrapModel(model)', expected, model);
+  return model;
+}
+
+/** Restores the original methods of a model and returns the model. */
+export function unwrapModel<Model>(model: Model): Model {
+  if (typeof model === 'object' && model !== null) restoreMethods('unwrapModel', model);
+  return model;
+}
+
+/** Like `wrapModel`, but returns false instead of logging if the value is not a model. */
+export function tryWrapModel(model: unknown): boolean {
+  // The `doGenerate` of an image model has other options and another result.
+  if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
+  const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
+  for (const [key, method] of methods) {
+    replaceMethod('wrapModel', model, key, (original) => tracedBy(planOf(model as Fields, method), original));
+  }
+  return methods.length > 0;
+}
+
+function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): PlanOptions {
+  return {
+    name: runType,
+    runType,
+    isModelCall: true,
+    describe: ([options]) => describeModelCall(model, modelType, fieldsOf(options)),
+    complete,
+  };
+}
+
+/** Replaces the stream of the result by an observed stream, which ends the run. */
+function followGeneration(run: Run, result: unknown): void {
+  const { stream } = fieldsOf(result);
+  const isReadable = stream instanceof ReadableStream && !stream.locked;
+  const observed = isReadable && observedStream(stream, new AnswerStream(run, modelReader));
+  if (!observed || !Reflect.set(fieldsOf(result), 'stream', observed)) run.end();
+}
+
+function completeEmbedding(run: Run, result: unknown): void {
+  endWithAnswer(run, () => {
+    const { embeddings, usage, providerMetadata } = fieldsOf(result);
+    return { outputs: vectorsOf(embeddings), usage: usageOf(usage, providerMetadata) };
+  });
+}

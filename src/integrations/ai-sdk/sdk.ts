@@ -1,0 +1,198 @@
+import { guard } from '../../base/guard.ts';
+import { replaceMethod } from '../../instrument/methods.ts';
+import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
+import { disguised, tracedBy } from '../../instrument/traceable.ts';
+import type { Run } from '../../run/run.ts';
+import { usableOptions } from '../../run/run-options.ts';
+import { preloadDelivery } from '../../run/sink.ts';
+import { currentRun } from '../../run/start-run.ts';
+import { AnswerStream } from '../answer-stream.ts';
+import { type Fields, fieldsOf, isPlainObject, textOf } from '../fields.ts';
+import { warnUntraced } from '../warn-untraced.ts';
+import { operationReader, outcomeOf } from './answer.ts';
+import { describeOperation } from './calls.ts';
+import { tryWrapModel } from './model.ts';
+import { observedStream } from './stream.ts';
+
+type Callable = (...args: unknown[]) => unknown;
+
+const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
+const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
+/** Methods of a provider that make a model from the name of the model. */
+const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
+
+/**
+ * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai from
+ * 'ai'`. Each call becomes a run, with a run below it for each model call and each executed tool. Agents that are made
+ * with its `ToolLoopAgent` are traced too. Every other member is the member of `ai`.
+ *
+ * Passed models are changed in place, as by `wrapModel`. Passed tools and options do not change. Supports majors 4 to 7
+ * of `ai`. Any other value is returned unchanged, and one line is logged. There are no options: tags, metadata, project
+ * and exporter come from the enclosing run.
+ */
+export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
+export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
+  // `wrapAISDK` has no options. Every option that is passed is reported. If an option would hide payloads, the SDK is
+  // left untraced.
+  if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
+  preloadDelivery();
+  const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
+  if (wrapped !== undefined && Object.keys(wrapped).length > 0) return { ...sdk, ...wrapped };
+  if (wrapped !== undefined) warnUntraced('wrapAISDK(ai)', "what `import * as ai from 'ai'` gives", sdk);
+  return sdk;
+}
+
+function wrappedMembers(sdk: Fields): Fields {
+  const members: Fields = {};
+  const wrap = (name: string, traced: (original: Callable) => Callable): void => {
+    const original = sdk[name];
+    if (typeof original !== 'function') return;
+    const wrapper = wrappers.get(original) ?? traced(original as Callable);
+    wrappers.set(original, wrapper).set(wrapper, wrapper);
+    members[name] = wrapper;
+  };
+  for (const name of FUNCTIONS) wrap(name, (original) => tracedFunction(name, original, sdk));
+  for (const name of AGENTS) wrap(name, (original) => tracedAgent(original, sdk));
+  return members;
+}
+
+/** The wrapper of each original function and of each wrapper, so that a function is wrapped only once. */
+const wrappers = new WeakMap<object, Callable>();
+
+function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
+  const prepare = (options: unknown, ...rest: unknown[]): unknown => {
+    // The run of the call has started, unless tracing is off.
+    const isTraced = currentRun() !== undefined;
+    return original(isTraced ? prepared(options, sdk) : options, ...rest);
+  };
+  return tracedBy(operation(name), disguised(prepare, original));
+}
+
+function operation(name: string): PlanOptions {
+  return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
+}
+
+/** An agent calls the untraced functions of the SDK, so its settings are prepared when the agent is made. */
+function tracedAgent(original: Callable, sdk: Fields): Callable {
+  function Agent(...args: unknown[]): unknown {
+    if (new.target === undefined) return original(...args);
+    const [settings, ...rest] = args;
+    const agent = Reflect.construct(original, [prepared(settings, sdk), ...rest], new.target);
+    const name = guard('wrapAISDK', () => textOf(fieldsOf(settings).id)) ?? original.name;
+    for (const method of ['generate', 'stream']) {
+      replaceMethod('wrapAISDK', agent, method, (call) => tracedBy(operation(`${name}.${method}`), call));
+    }
+    return agent;
+  }
+  return disguised(Agent as Callable, original);
+}
+
+/**
+ * Wraps the model of the options and returns the options, or a copy with traced tools. Options that are an instance of
+ * a class are not copied.
+ */
+function prepared(options: unknown, sdk: Fields): unknown {
+  const copy = guard('wrapAISDK', () => {
+    const { model, tools, prepareStep, prepareCall } = fieldsOf(options);
+    traceModel(model, sdk);
+    if (!isPlainObject(options)) return options;
+    const changes: Fields = {};
+    const traced = tracedTools(tools);
+    if (traced !== tools) changes.tools = traced;
+    if (typeof prepareStep === 'function') changes.prepareStep = tracingModels(prepareStep as Callable, sdk);
+    if (typeof prepareCall === 'function') changes.prepareCall = tracingModels(prepareCall as Callable, sdk);
+    return Object.keys(changes).length === 0 ? options : { ...options, ...changes };
+  });
+  return copy ?? options;
+}
+
+/** The callback may choose another model, which is wrapped before the SDK receives it. */
+function tracingModels(choose: Callable, sdk: Fields): Callable {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    const choice = Reflect.apply(choose, this, args);
+    const trace = (chosen: unknown): unknown => {
+      guard('wrapAISDK', () => traceModel(fieldsOf(chosen).model, sdk));
+      return chosen;
+    };
+    return choice instanceof Promise ? choice.then(trace) : trace(choice);
+  };
+}
+
+/** The name of a model is resolved by the default provider of the application, or else by the gateway of the SDK. */
+function traceModel(model: unknown, sdk: Fields): void {
+  if (typeof model !== 'string') {
+    tryWrapModel(model);
+    return;
+  }
+  const provider = fieldsOf((globalThis as Fields).AI_SDK_DEFAULT_PROVIDER ?? sdk.gateway);
+  for (const key of MODEL_FACTORIES.filter((factory) => typeof provider[factory] === 'function')) {
+    replaceMethod('wrapAISDK', provider, key, (make) => {
+      const making = function (this: unknown, ...args: unknown[]): unknown {
+        const made = Reflect.apply(make, this, args);
+        guard('wrapAISDK', () => tryWrapModel(made));
+        return made;
+      };
+      return disguised(making, make);
+    });
+  }
+}
+
+/**
+ * Ends the run of a call. Every stream of a streaming result is made from `baseStream`, so `baseStream` is observed and
+ * nothing is read that the application does not read.
+ */
+function complete(run: Run, given: unknown): void {
+  const result = fieldsOf(given);
+  const { baseStream } = result;
+  if (baseStream instanceof ReadableStream && !baseStream.locked) {
+    const observed = observedStream(baseStream, new AnswerStream(run, operationReader));
+    if (Reflect.set(result, 'baseStream', observed)) return;
+  }
+  // Reading a property of a streaming result would start the stream.
+  const isStreaming = 'textStream' in result || 'fullStream' in result;
+  run.keepResult(isStreaming ? {} : outcomeOf(result));
+  run.end();
+}
+
+/**
+ * Returns copies of the tools with a traced `execute`, which keeps the application's tool as `this`. Tools that are
+ * instances of a class are not traced, because a copy could behave differently.
+ */
+function tracedTools(tools: unknown): unknown {
+  if (!isPlainObject(tools)) return tools;
+  const changes: Fields = {};
+  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(tools))) {
+    const copy = tracedTool(name, value);
+    if (copy !== undefined) changes[name] = copy;
+  }
+  return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
+}
+
+/** The traced copies. An agent passes its tools to `generateText`. */
+const tracedCopies = new WeakSet<object>();
+
+function tracedTool(name: string, tool: unknown): Fields | undefined {
+  if (!isPlainObject(tool) || tracedCopies.has(tool)) return undefined;
+  const execute: unknown = Object.getOwnPropertyDescriptor(tool, 'execute')?.value;
+  if (typeof execute !== 'function') return undefined;
+  const plan: PlanOptions = {
+    name,
+    runType: 'tool',
+    describe: describeExecution,
+    aggregate: (chunks) => chunks.at(-1),
+  };
+  const copy = copyWith(tool, { execute: tracedBy(plan, execute.bind(tool)) });
+  tracedCopies.add(copy);
+  return copy;
+}
+
+function describeExecution([input, options]: unknown[]): CallDescription {
+  return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
+}
+
+/** Copies an object with changed values. Also copies a frozen object, whose properties could not be changed later. */
+function copyWith(object: Fields, changes: Fields): Fields {
+  const properties = Object.getOwnPropertyDescriptors(object);
+  for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
+  return Object.create(Object.getPrototypeOf(object), properties);
+}

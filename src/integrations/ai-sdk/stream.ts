@@ -1,0 +1,40 @@
+import type { StreamObserver } from '../../instrument/observer.ts';
+
+/**
+ * Returns a stream with the chunks of `stream`, which reports each chunk and the end to the observer. The returned
+ * stream buffers nothing: it reads a chunk only when a consumer reads a chunk.
+ */
+export function observedStream(stream: ReadableStream<unknown>, observer: StreamObserver): ReadableStream<unknown> {
+  let reader: ReadableStreamDefaultReader<unknown> | undefined;
+  let isCancelled = false;
+  const pull = (controller: ReadableStreamDefaultController<unknown>): Promise<void> => {
+    reader ??= stream.getReader();
+    const next = observer.step(reader.read, reader, []) as ReturnType<typeof reader.read>;
+    return next.then(
+      ({ done, value }) => {
+        if (isCancelled) return;
+        if (done) {
+          observer.end();
+          controller.close();
+        } else {
+          observer.chunk(value);
+          controller.enqueue(value);
+        }
+      },
+      (error) => {
+        observer.fail(error);
+        throw error;
+      },
+    );
+  };
+  const cancel = (reason: unknown): Promise<void> => {
+    isCancelled = true;
+    const source = reader ?? stream;
+    const cancelled = observer.step(source.cancel, source, [reason]) as Promise<void>;
+    observer.cancel();
+    return cancelled;
+  };
+  const observed = new ReadableStream<unknown>({ pull, cancel }, { highWaterMark: 0 });
+  observer.watch(observed);
+  return observed;
+}

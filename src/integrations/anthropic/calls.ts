@@ -1,0 +1,65 @@
+import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
+import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../fields.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+import { completionFold, messageFold } from './folds.ts';
+import { withDataUris } from './media.ts';
+
+const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
+const completion: RequestFields = { modelType: 'llm', inputKeys: ['prompt'] };
+
+/** The requests of Anthropic's API that are recorded. */
+export const anthropicCalls: Readonly<Record<'message' | 'completion', CallReader>> = {
+  message: {
+    name: 'anthropic.messages',
+    runType: 'llm',
+    describe: (body, provider) => describeRequest(body, provider, message),
+    ...objectReader((answer) => {
+      const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
+      return { outputs: answer, model: textOf(answer.model), usage };
+    }, messageFold),
+  },
+  completion: {
+    name: 'anthropic.completions',
+    runType: 'llm',
+    describe: (body, provider) => describeRequest(body, provider, completion),
+    ...objectReader((answer) => ({ outputs: answer, model: textOf(answer.model) }), completionFold),
+  },
+};
+
+/** Records the system prompt as the first message. */
+function messageInputs({ messages, system }: Fields): Fields {
+  const given = withDataUris(messages);
+  return { messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)] };
+}
+
+const USAGE: UsagePaths = {
+  input_tokens: ['input_tokens'],
+  output_tokens: ['output_tokens'],
+  total_tokens: [],
+  zeroIfMissing: ['input_tokens', 'output_tokens'],
+  input_token_details: {
+    cache_read: ['cache_read_input_tokens'],
+    cache_creation: ['cache_creation_input_tokens'],
+    ephemeral_5m_input_tokens: ['cache_creation.ephemeral_5m_input_tokens'],
+    ephemeral_1hr_input_tokens: ['cache_creation.ephemeral_1h_input_tokens'],
+  },
+  output_token_details: { reasoning: ['output_tokens_details.thinking_tokens'] },
+};
+
+/**
+ * Adds the tokens of compactions, which the counts of the message exclude. Other `iterations` are included in the counts
+ * or belong to another model, which has other prices.
+ */
+function withCompactions(usage: Fields): Fields {
+  const compactions = listOf(usage.iterations).map(fieldsOf);
+  return compactions.filter(({ type }) => type === 'compaction').reduce(sumOf, usage);
+}
+
+function sumOf(usage: Fields, added: Fields): Fields {
+  const sum = { ...usage };
+  for (const [key, value] of Object.entries(added)) {
+    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + (value as number);
+    else if (isFields(value)) sum[key] = sumOf(fieldsOf(sum[key]), value);
+  }
+  return sum;
+}

@@ -1,0 +1,99 @@
+import type { Fold } from '../call-reader.ts';
+import { type Fields, fieldsOf, textOf } from '../fields.ts';
+import { addDelta, copyOf } from '../fold.ts';
+
+/** The text field that each kind of delta appends to. The field has the same name in the delta and in the block. */
+const APPENDED: ReadonlyMap<unknown, string> = new Map([
+  ['text_delta', 'text'],
+  ['thinking_delta', 'thinking'],
+]);
+
+/** Combines the events of a message. */
+export function messageFold(): Fold {
+  let message: Fields | undefined;
+  const blocks = new Map<unknown, Fields>();
+  /** The JSON text of each unfinished tool input. */
+  const inputs = new Map<unknown, string>();
+
+  const addToBlock = (index: unknown, delta: Fields, isFull: boolean): number => {
+    const block = blocks.get(index);
+    if (block === undefined) return 0;
+    const field = APPENDED.get(delta.type);
+    if (field !== undefined) return addDelta(isFull ? {} : block, { [field]: textOf(delta[field]) ?? '' });
+    if (delta.type === 'citations_delta') return addDelta(isFull ? {} : block, { citations: [delta.citation] });
+    if (delta.type === 'input_json_delta') {
+      const json = textOf(delta.partial_json) ?? '';
+      inputs.set(index, (inputs.get(index) ?? '') + (isFull ? '' : json));
+      return json.length;
+    }
+    // A signature, or an unknown kind of delta, contains whole values.
+    const { type: _, ...values } = copyOf(delta);
+    Object.assign(block, values);
+    return 0;
+  };
+  const endInput = (index: unknown): void => {
+    const json = inputs.get(index);
+    const block = blocks.get(index);
+    inputs.delete(index);
+    if (json && block !== undefined) block.input = parsed(json);
+  };
+
+  return {
+    add(event, isFull) {
+      const { type, index, content_block, delta, usage, ...others } = fieldsOf(event);
+      if (type === 'message_start') {
+        message = copyOf(fieldsOf(others.message));
+      } else if (type === 'content_block_start') {
+        const block = copyOf(fieldsOf(content_block));
+        blocks.set(index, block);
+        // If the service falls back to another model, the rest of the message belongs to that model.
+        if (block.type === 'fallback' && message !== undefined) message.model = fieldsOf(block.to).model;
+      } else if (type === 'content_block_delta') {
+        return addToBlock(index, fieldsOf(delta), isFull);
+      } else if (type === 'content_block_stop') {
+        endInput(index);
+      } else if (type === 'message_delta' && message !== undefined) {
+        Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
+        // The counts are totals of the message, so a later count replaces an earlier count.
+        message.usage = { ...fieldsOf(message.usage), ...withoutNulls(fieldsOf(usage)) };
+      }
+      return 0;
+    },
+    result() {
+      if (message === undefined) return {};
+      for (const index of [...inputs.keys()]) endInput(index);
+      return { ...message, content: [...blocks.values()] };
+    },
+  };
+}
+
+/** Returns the text unchanged if it is not JSON: the consumer left the stream, or the model generated invalid JSON. */
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}
+
+/** Null means that a field does not apply. */
+function withoutNulls(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
+}
+
+/** Combines the events of a text completion. Each event is a completion with the next part of the text. */
+export function completionFold(): Fold {
+  let last: Fields | undefined;
+  let text = '';
+  return {
+    add(event, isFull) {
+      const fields = fieldsOf(event);
+      if (fields.type !== 'completion') return 0;
+      last = { ...fields };
+      const added = textOf(fields.completion) ?? '';
+      if (!isFull) text += added;
+      return added.length;
+    },
+    result: () => (last === undefined ? {} : { ...last, completion: text }),
+  };
+}

@@ -1,0 +1,88 @@
+import type { CallDescription } from '../instrument/plan.ts';
+import type { RunType, UsageMetadata } from '../run/record.ts';
+import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+
+/** The recorded part of a model's response. */
+export interface Answer {
+  readonly outputs: Readonly<Fields>;
+  readonly usage?: UsageMetadata | undefined;
+  /** The model that answered. May be a dated version of the requested model. */
+  readonly model?: string | undefined;
+  /** An error that the service reports in a successful response. */
+  readonly error?: unknown;
+}
+
+/** Reads one kind of response. Never changes a response. */
+export interface AnswerReader {
+  /** Reads a whole response. */
+  read(response: unknown): Answer;
+  /** Starts to read a streamed response. Undefined if this kind of response is never streamed. */
+  readonly fold?: (() => Fold) | undefined;
+}
+
+/** Combines the chunks of a streamed response. Keeps copies of chunks, because the application may change a chunk. */
+export interface Fold {
+  /** Returns the number of characters that the model generated. If `isFull` is set, text is counted but not kept. */
+  add(chunk: unknown, isFull: boolean): number;
+  /** Returns the combined response, in the form of a response that is not streamed. */
+  result(): unknown;
+  /** An error that ended the stream but is not part of the response. */
+  readonly error?: unknown;
+}
+
+/** One kind of request to a model service, for example a chat completion. Depends only on the wire format. */
+export interface CallReader extends AnswerReader {
+  /** The name of the run. */
+  readonly name: string;
+  readonly runType: RunType;
+  /** Describes a request. Returns undefined if the request is not recorded. */
+  describe(body: unknown, provider: string): CallDescription | undefined;
+}
+
+/** Describes the fields of a request body. */
+export interface RequestFields {
+  readonly modelType: 'chat' | 'llm' | 'embedding';
+  /** The keys of the body that contain inputs. All other keys are recorded as parameters. */
+  readonly inputKeys: readonly string[];
+  /** Converts the inputs. By default, the inputs are recorded unchanged. */
+  readonly inputs?: (body: Fields) => Fields;
+}
+
+/** Lists of remote tool servers in a request body. The entries may contain credentials. */
+const SERVER_LISTS = ['tools', 'mcp_servers'];
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
+
+export function describeRequest(given: unknown, provider: string, fields: RequestFields): CallDescription {
+  const body = fieldsOf(given);
+  const { inputKeys, modelType, inputs } = fields;
+  const parameters = without(body, new Set(inputKeys));
+  for (const key of SERVER_LISTS) {
+    const list = parameters[key];
+    if (Array.isArray(list)) parameters[key] = list.map((item) => (isFields(item) ? without(item, CREDENTIALS) : item));
+  }
+  const { max_completion_tokens, max_output_tokens, max_tokens, max_tokens_to_sample } = body;
+  const stop = body.stop ?? body.stop_sequences ?? undefined;
+  return {
+    inputs: inputs === undefined ? Object.fromEntries(inputKeys.map((key) => [key, body[key]])) : inputs(body),
+    metadata: {
+      ls_provider: provider,
+      ls_model_type: modelType,
+      ls_model_name: textOf(body.model),
+      ls_temperature: numberOf(body.temperature),
+      ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens ?? max_tokens_to_sample),
+      ls_stop: typeof stop === 'string' ? [stop] : stop,
+      ls_invocation_params: defined(parameters),
+    },
+  };
+}
+
+/** Reads responses that are objects. A compatible service may respond with text, which is recorded unchanged. */
+export function objectReader(answerOf: (response: Fields) => Answer, fold?: () => Fold): AnswerReader {
+  return { read: (value) => (isFields(value) ? answerOf(value) : { outputs: { outputs: value } }), fold };
+}
+
+/** Returns the error of a service as one line. Undefined if both values are not strings. */
+export function errorLine(kind: unknown, message: unknown): string | undefined {
+  const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
+  return parts.length === 0 ? undefined : parts.join(': ');
+}

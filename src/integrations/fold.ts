@@ -1,0 +1,98 @@
+import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
+import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from './fields.ts';
+
+/** Keys whose text is replaced by a later delta. The text of any other key is appended. */
+const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
+
+/**
+ * Merges a delta into `target`: appends text, merges objects and lists, and replaces other values. An item of a list is
+ * merged into the item with the same `index`, or appended if it has no `index`. Returns the number of appended
+ * characters. The target never shares an object with the delta.
+ */
+export function addDelta(target: Fields, delta: Fields): number {
+  let characters = 0;
+  for (const [key, value] of Object.entries(delta)) {
+    const present = target[key];
+    if (typeof value === 'string' && !REPLACED.has(key)) {
+      target[key] = typeof present === 'string' ? present + value : value;
+      characters += value.length;
+    } else if (Array.isArray(value)) {
+      if (!Array.isArray(present)) target[key] = [];
+      characters += addItems(target[key] as unknown[], value);
+    } else if (isFields(value)) {
+      if (!isFields(present)) target[key] = emptyFields();
+      characters += addDelta(target[key] as Fields, value);
+    } else if (present === undefined || (value !== null && value !== undefined)) {
+      target[key] = value;
+    }
+  }
+  return characters;
+}
+
+function addItems(target: unknown[], items: readonly unknown[]): number {
+  let characters = 0;
+  for (const item of items) {
+    if (!isFields(item)) {
+      target.push(copyOf(item));
+      continue;
+    }
+    const { index } = item;
+    const isSame = (known: unknown): known is Fields => isFields(known) && known.index === index;
+    const known = typeof index === 'number' ? target.find(isSame) : undefined;
+    const into = known ?? emptyFields();
+    if (known === undefined) target.push(into);
+    characters += addDelta(into, item);
+  }
+  return characters;
+}
+
+/** Copies plain objects and lists. Instances of classes are not copied. */
+export function copyOf<Value>(value: Value): Value;
+export function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => copyOf(item));
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
+}
+
+/** Returns a reader of the bytes of server-sent events, each with one line of JSON as data. */
+export function eventReader(reader: AnswerReader): AnswerReader {
+  const { fold } = reader;
+  return { ...reader, fold: fold && (() => new EventFold(fold())) };
+}
+
+class EventFold implements Fold {
+  error: unknown;
+  readonly #fold: Fold;
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+
+  constructor(fold: Fold) {
+    this.#fold = fold;
+  }
+
+  add(bytes: unknown, isFull: boolean): number {
+    const lines = (this.#rest + this.#decoder.decode(bytes as Uint8Array, { stream: true })).split(/\r\n|\n|\r/);
+    this.#rest = lines.pop() ?? '';
+    let characters = 0;
+    for (const line of lines) if (line.startsWith('data:')) characters += this.#addEvent(line.slice(5), isFull);
+    return characters;
+  }
+
+  result(): unknown {
+    return this.#fold.result();
+  }
+
+  #addEvent(data: string, isFull: boolean): number {
+    if (data.trim() === '[DONE]') return 0;
+    try {
+      const event: unknown = JSON.parse(data);
+      const { type, error } = fieldsOf(event);
+      if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
+      return this.#fold.add(event, isFull);
+    } catch (thrown) {
+      // The SDK throws the same error when it parses the event.
+      this.error ??= thrown;
+      return 0;
+    }
+  }
+}

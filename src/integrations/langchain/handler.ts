@@ -1,0 +1,221 @@
+import type { Checks } from '../../base/options.ts';
+import { commonChecks, usableOptions } from '../../run/run-options.ts';
+import { preloadDelivery, type RunSink } from '../../run/sink.ts';
+import { modelResult } from './model.ts';
+import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './payload.ts';
+import { type RecorderOptions, StepRecorder } from './recorder.ts';
+import { installStepSource } from './steps.ts';
+
+/** Options of `RunspanCallbackHandler`. Every option is optional. */
+export interface RunspanCallbackHandlerOptions {
+  /** Tags of every run, in addition to LangChain's: at most 1 000; a longer list is left out. */
+  tags?: readonly string[];
+  /** Metadata of every run. LangChain's metadata takes precedence. */
+  metadata?: Readonly<Record<string, unknown>>;
+  /** The project that runs are recorded in. @default the enclosing run's project, else the exporter's */
+  project?: string;
+  /** The id of the project, as an alternative to its name. */
+  projectId?: string;
+  /** The exporter that receives the runs. @default the exporter of the enclosing run, else the configured one */
+  exporter?: RunSink;
+}
+
+const { tags, metadata, project, projectId, exporter } = commonChecks;
+const optionChecks: Checks<RunspanCallbackHandlerOptions> = { tags, metadata, project, projectId, exporter };
+
+/** The part of LangChain's data that is available only when a step ends: inputs that the step has read from a stream. */
+export interface StepEnd {
+  readonly inputs?: unknown;
+}
+
+/** LangGraph's report of a graph that waits for input. */
+export interface GraphInterrupt {
+  /** LangChain's id of the run of the graph. */
+  readonly runId: string | undefined;
+  /** The requests for input. Empty if the graph stops before or after a node. */
+  readonly interrupts: readonly unknown[];
+}
+
+/** LangGraph reports interrupts to handlers with this property. */
+const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
+
+/**
+ * Records the steps of LangChain and LangGraph. Pass the handler in `callbacks` of a call or of a component. Each step
+ * becomes a run below the step that called it, and the outermost step a run below the current run. A run has LangChain's
+ * id, so that your own `runId` finds it again. If LangChain's own tracer sends the steps to the same endpoint, the runs
+ * get other ids and one line is logged.
+ *
+ * One handler serves any number of concurrent calls. LangChain calls the methods. No method throws.
+ */
+export class RunspanCallbackHandler {
+  /** A configure hook of LangChain does not add a second handler with the same name. */
+  readonly name: string = 'runspan_callback_handler';
+  /** Makes LangChain call the handler at once. From its queue, parents and times would be lost. */
+  readonly awaitHandlers: boolean = true;
+  readonly raiseError: boolean = false;
+  readonly #recorder: StepRecorder;
+
+  constructor(options?: RunspanCallbackHandlerOptions) {
+    const place = 'RunspanCallbackHandler';
+    const usable: RecorderOptions = usableOptions<RunspanCallbackHandlerOptions>(place, options, optionChecks);
+    this.#recorder = new StepRecorder(usable);
+    Object.defineProperty(this, GRAPH_CALLBACK_HANDLER, { value: true });
+    installStepSource();
+    preloadDelivery();
+  }
+
+  /** Returns this handler, because one handler serves all calls. */
+  copy(): RunspanCallbackHandler {
+    return this;
+  }
+
+  handleChainStart(
+    serialized: unknown,
+    inputs: unknown,
+    id: string,
+    parentId?: string,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runType?: string,
+    runName?: string,
+    extra?: Record<string, unknown>,
+  ): void {
+    // LangChain passes the inputs of a step that reads a stream when the step ends.
+    const given = extra?.lc_defers_inputs === true ? undefined : () => plainInputs(inputs);
+    const type = runType ?? 'chain';
+    this.#recorder.start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
+  }
+
+  handleChatModelStart(
+    serialized: unknown,
+    messages: unknown,
+    id: string,
+    parentId?: string,
+    extra?: Record<string, unknown>,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
+    const inputs = () => plainInputs({ messages: firstOf(messages) });
+    this.#recorder.start({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
+  }
+
+  handleLLMStart(
+    serialized: unknown,
+    prompts: unknown,
+    id: string,
+    parentId?: string,
+    extra?: Record<string, unknown>,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
+    const inputs = () => ({ prompt: firstOf(prompts) });
+    this.#recorder.start({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
+  }
+
+  handleToolStart(
+    serialized: unknown,
+    input: unknown,
+    id: string,
+    parentId?: string,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+    toolCallId?: string,
+  ): void {
+    const own = toolCallId === undefined ? metadata : { ...metadata, tool_call_id: toolCallId };
+    const inputs = () => toolInputs(input);
+    this.#recorder.start({ id, parentId, runType: 'tool', serialized, runName, tags, metadata: own, inputs });
+  }
+
+  handleRetrieverStart(
+    serialized: unknown,
+    query: unknown,
+    id: string,
+    parentId?: string,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
+    const inputs = () => ({ query });
+    this.#recorder.start({ id, parentId, runType: 'retriever', serialized, runName, tags, metadata, inputs });
+  }
+
+  handleLLMNewToken(
+    token: unknown,
+    _place: unknown,
+    id: string,
+    _parentId?: string,
+    _tags?: string[],
+    fields?: { chunk?: unknown },
+  ): void {
+    this.#recorder.token(token, fields?.chunk, id);
+  }
+
+  handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
+    if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
+    this.#recorder.end(id, tags, ({ run, interrupts }) => {
+      run.keepResult({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
+    });
+  }
+
+  handleLLMEnd(result: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.end(id, tags, ({ run }) => {
+      const { outputs, usage, metadata } = modelResult(result);
+      run.set(usage === undefined ? { metadata } : { metadata, usage });
+      run.keepResult(outputs);
+    });
+  }
+
+  handleToolEnd(output: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.end(id, tags, ({ run }) => run.keepResult(plainOutputs({ output })));
+  }
+
+  handleRetrieverEnd(documents: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.end(id, tags, ({ run }) => run.keepResult(plainOutputs({ documents })));
+  }
+
+  handleChainError(error: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
+    if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
+    this.#recorder.fail(id, tags, error);
+  }
+
+  handleLLMError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, tags, error);
+  }
+
+  handleToolError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, tags, error);
+  }
+
+  handleRetrieverError(error: unknown, id: string, _parentId?: string, tags?: string[]): void {
+    this.#recorder.fail(id, tags, error);
+  }
+
+  /** LangGraph calls this method for the outermost graph, before the graph ends. */
+  handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
+    if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
+  }
+
+  handleCustomEvent(name: string, data: unknown, id: string): void {
+    this.#recorder.event(name, data, id);
+  }
+
+  handleText(text: unknown, id: string): void {
+    this.#recorder.event('text', { text }, id);
+  }
+
+  handleAgentAction(action: unknown, id: string): void {
+    this.#recorder.event('agent_action', action, id);
+  }
+
+  handleAgentEnd(action: unknown, id: string): void {
+    this.#recorder.event('agent_end', action, id);
+  }
+}
+
+/** LangChain passes a list with one prompt. */
+function firstOf(list: unknown): unknown {
+  return Array.isArray(list) ? list[0] : list;
+}

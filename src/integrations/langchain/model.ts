@@ -1,0 +1,101 @@
+import type { UsageMetadata } from '../../run/record.ts';
+import { completeUsage } from '../../run/run-fields.ts';
+import { defined, type Fields, fieldsOf, listOf, numberOf } from '../fields.ts';
+import { isMessage, plainMessage } from './payload.ts';
+
+/** The recorded result of a model call. */
+export interface ModelResult {
+  readonly outputs: Fields;
+  readonly usage: UsageMetadata | undefined;
+  readonly metadata: Fields;
+}
+
+/** Returns the metadata of a model call: LangChain's own, and the parameters under the names that viewers use. */
+export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
+  const known: Fields = { ...metadata };
+  const given = fieldsOf(parameters);
+  if (Object.keys(given).length > 0) known.ls_invocation_params = given;
+  known.ls_model_name ??= given.model ?? given.model_name;
+  known.ls_temperature ??= given.temperature;
+  known.ls_max_tokens ??= given.max_tokens ?? given.max_completion_tokens;
+  known.ls_stop ??= given.stop;
+  return known;
+}
+
+/** Reads an `LLMResult`, in which LangChain has already combined a streamed answer into one message. */
+export function modelResult(result: unknown): ModelResult {
+  const { generations, llmOutput } = fieldsOf(result);
+  const all = listOf(generations).flatMap(listOf).map(fieldsOf);
+  const usage = usageOf(all, fieldsOf(llmOutput));
+  const outputs = outputsOf(all);
+  if (usage !== undefined) outputs.usage_metadata = usage;
+  const responses = all.map(responseOf);
+  const metadata: Fields = {
+    response_model: responses.map(({ model_name, model }) => model_name ?? model).find(isText),
+  };
+  const reasons = all.map(finishReason).filter(isText);
+  if (reasons.length > 0) metadata.finish_reasons = reasons;
+  return { outputs, usage, metadata };
+}
+
+/** Whether a chunk has text, a part of a tool call, or reasoning. The first chunk usually has none of them. */
+export function hasTokens(token: unknown, chunk: unknown): boolean {
+  if (token !== '') return true;
+  const { content, tool_call_chunks, additional_kwargs } = fieldsOf(fieldsOf(chunk).message);
+  const kwargs = fieldsOf(additional_kwargs);
+  const hasItems = isText(content) || [content, tool_call_chunks].some((list) => listOf(list).length > 0);
+  return hasItems || isText(kwargs.reasoning_content) || 'reasoning' in kwargs;
+}
+
+function outputsOf(generations: readonly Fields[]): Fields {
+  const messages = generations.flatMap((generation) => {
+    const { message } = generation;
+    if (typeof message !== 'object' || message === null || !isMessage(message)) return [];
+    const reason = finishReason(generation);
+    return [reason === undefined ? plainMessage(message) : { ...plainMessage(message), finish_reason: reason }];
+  });
+  if (messages.length > 0) return { messages };
+  const texts = generations.map(({ text }) => text);
+  return texts.length === 1 ? { text: texts[0] } : { texts };
+}
+
+function finishReason(generation: Fields): unknown {
+  const info = fieldsOf(generation.generationInfo);
+  const response = responseOf(generation);
+  const { finish_reason, stop_reason, finishReason, done_reason } = response;
+  return [info.finish_reason, finish_reason, stop_reason, finishReason, done_reason].find(isText);
+}
+
+/**
+ * Returns the usage of the first message, which has details that the usage of the result lacks. If a call returns
+ * several messages, each message has the usage of the whole call.
+ */
+function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
+  const { promptTokens, completionTokens, totalTokens } = fieldsOf(
+    llmOutput.tokenUsage ?? llmOutput.estimatedTokenUsage,
+  );
+  const ofResult = { input_tokens: promptTokens, output_tokens: completionTokens, total_tokens: totalTokens };
+  for (const given of [...generations.map(({ message }) => fieldsOf(message).usage_metadata), ofResult]) {
+    const { input_token_details: input, output_token_details: output } = fieldsOf(given);
+    const counts = numbersOf(given);
+    // If a service reports no usage, LangChain creates an object without counts.
+    if (counts?.input_tokens === undefined && counts?.output_tokens === undefined) continue;
+    const details = { input_token_details: numbersOf(input), output_token_details: numbersOf(output) };
+    return completeUsage({ ...counts, ...defined(details) } as UsageMetadata);
+  }
+  return undefined;
+}
+
+/** Returns undefined if no property is a number. */
+function numbersOf(given: unknown): Record<string, number> | undefined {
+  const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
+  return defined(Object.fromEntries(entries));
+}
+
+function responseOf({ message }: Fields): Fields {
+  return fieldsOf(fieldsOf(message).response_metadata);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}

@@ -1,0 +1,187 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import {
+  type EnvironmentName,
+  env,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
+  usesLangsmithService,
+} from '../../base/env.ts';
+import { guard } from '../../base/guard.ts';
+import { encodePayload } from '../../payload/serialize.ts';
+import { currentContext, insideStep, modelCall, sinkOf } from '../../run/context.ts';
+import { isRunId } from '../../run/ids.ts';
+import type { RunType } from '../../run/record.ts';
+import { Run } from '../../run/run.ts';
+import type { Hiding, RunOptions } from '../../run/run-options.ts';
+import { sample } from '../../run/sampling.ts';
+import { type Fields, fieldsOf } from '../fields.ts';
+import { hasTokens, modelMetadata } from './model.ts';
+import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
+import { addStep, isRecorded, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
+
+const PLACE = 'RunspanCallbackHandler';
+
+/** The options of all runs of one handler. */
+export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
+
+/** The data that LangChain passes when a step starts. */
+export interface StepStart {
+  readonly id: string;
+  readonly parentId: string | undefined;
+  readonly runType: RunType;
+  /** The serialized form of the component. */
+  readonly serialized: unknown;
+  /** The name that the application gave the step. */
+  readonly runName: string | undefined;
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: Readonly<Fields> | undefined;
+  /** Undefined if LangChain passes the inputs when the step ends. */
+  readonly inputs: (() => Readonly<Fields>) | undefined;
+  /** For a model call, contains the parameters. */
+  readonly extra?: Readonly<Fields> | undefined;
+}
+
+/** Records each step of LangChain as a run, for one handler. No method throws. */
+export class StepRecorder {
+  readonly #options: RecorderOptions;
+  readonly #isRecordedTwice: boolean;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#isRecordedTwice = options.exporter === undefined && isTracedByLangChain();
+  }
+
+  start(step: StepStart): void {
+    guard(PLACE, () => {
+      const { exporter, ...common } = this.#options;
+      const parent = insideStep(currentContext(), runOfStep(step.parentId, exporter)?.context);
+      const sink = exporter ?? sinkOf(parent);
+      if (sink === undefined || isRecorded(step.id, sink)) return;
+      const { id, runType, tags, metadata, extra } = step;
+      const name = step.runName ?? componentName(step.serialized) ?? runType;
+      const options: Omit<RunOptions, 'inputs'> & Hiding = { ...common, name, runType };
+      // The application may set any string as the id.
+      if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
+      const verdict = sample(options, parent, sink);
+      const isHidden = sink.capture.hideInputs || options.hideInputs === true;
+      const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;
+      const inputs = isCaptured ? guard(PLACE, () => step.inputs?.()) : undefined;
+      const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
+      const run = new Run(options, parent, sink, encoded, verdict);
+      // LangChain passes inherited tags and metadata to each step itself, so nested runs do not inherit these.
+      const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
+      run.set({ tags: tags ?? [], metadata: own });
+      if (runType === 'llm') run.modelCall = modelCall(runType, own);
+      addStep(id, run, this, tags);
+    });
+  }
+
+  /** Ends the run of a step, even if `finish` throws. */
+  end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
+    guard(PLACE, () => {
+      const step = takeStep(id, this, tags);
+      if (step === undefined) return;
+      guard(PLACE, () => finish(step));
+      step.run.end();
+    });
+  }
+
+  fail(id: string, tags: readonly string[] | undefined, error: unknown): void {
+    this.end(id, tags, ({ run }) => failRun(run, error));
+  }
+
+  /** Records the first token of a model as an event. */
+  token(token: unknown, chunk: unknown, id: string): void {
+    this.#update(id, (step) => {
+      if (step.hasTokens || !hasTokens(token, chunk)) return;
+      step.hasTokens = true;
+      step.run.event('new_token');
+    });
+  }
+
+  /** The step is a graph, which will end while it waits for input. */
+  interrupt(id: string, interrupts: readonly unknown[]): void {
+    this.#update(id, (step) => {
+      step.interrupts = interrupts;
+      step.run.event('GraphInterrupt');
+    });
+  }
+
+  event(name: string, data: unknown, id: string): void {
+    this.#update(id, ({ run }) => run.event(name, plainPayload('data', data)));
+  }
+
+  setInputs(id: string, inputs: unknown): void {
+    this.#update(id, ({ run }) => run.set({ inputs: plainInputs(inputs) }));
+  }
+
+  #update(id: string, update: (step: Step) => void): void {
+    guard(PLACE, () => {
+      const step = stepOf(id, this);
+      if (step !== undefined) update(step);
+    });
+  }
+}
+
+/** Returns the last part of the path of a serialized component, which is the name of its class. */
+function componentName(serialized: unknown): string | undefined {
+  const { id } = fieldsOf(serialized);
+  const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/**
+ * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
+ * graph. Such a run does not fail: it gets an event, and outputs with the interrupts or the command.
+ */
+function failRun(run: Run, thrown: unknown): void {
+  const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
+  if (is_bubble_up !== true) {
+    if (isAbort(thrown)) run.set({ metadata: { end_reason: 'cancelled' } });
+    run.fail(thrown);
+    return;
+  }
+  run.event(String(name));
+  if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
+  else if (command !== undefined) run.keepResult(plainOutputs({ command }));
+}
+
+/** Whether LangChain threw because of an abort signal. These errors are not recognized as errors of a signal. */
+function isAbort(thrown: unknown): boolean {
+  const { name, message } = fieldsOf(thrown);
+  return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
+}
+
+/** Each of these variables enables LangChain's own tracer. */
+const TRACER_VARIABLES: readonly EnvironmentName[] = [
+  'LANGSMITH_TRACING',
+  'LANGSMITH_TRACING_V2',
+  'LANGCHAIN_TRACING_V2',
+  'LANGCHAIN_TRACING',
+];
+
+/**
+ * Whether, according to the environment, LangChain's own tracer sends the same steps to the same endpoint. Two records
+ * with one id would overwrite each other.
+ */
+function isTracedByLangChain(): boolean {
+  const name = TRACER_VARIABLES.find((variable) => env(variable) === 'true');
+  if (name === undefined || !hasLangChainEndpoint()) return false;
+  diagnostics.warnOnce(
+    'RunspanCallbackHandler twice',
+    `RunspanCallbackHandler: ${name} is "true", so the tracer of LangChain itself sends the same steps to the ` +
+      'same endpoint, and each is recorded twice. Set it to "false", or leave the handler out.',
+  );
+  return true;
+}
+
+function hasLangChainEndpoint(): boolean {
+  const ours = env('RUNSPAN_ENDPOINT');
+  if (ours === undefined) return usesLangsmithService();
+  const theirs = langsmithEnv('ENDPOINT') ?? LANGSMITH_DEFAULT_ENDPOINT;
+  return withoutSlash(ours) === withoutSlash(theirs);
+}
+
+function withoutSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : url;
+}

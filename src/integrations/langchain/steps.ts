@@ -1,0 +1,102 @@
+import { guard } from '../../base/guard.ts';
+import { setStepSource } from '../../run/context.ts';
+import type { Run } from '../../run/run.ts';
+import type { RunSink } from '../../run/sink.ts';
+
+/** Maximum number of open steps. If another step starts, the oldest step is abandoned. */
+const STEPS_MAX = 10_000;
+
+/** An open step of LangChain, as one handler records it. */
+export interface Step {
+  readonly run: Run;
+  readonly handler: object;
+  /** The list of tags that LangChain passes to every callback of the step. */
+  readonly tags: WeakRef<object> | undefined;
+  /** True after the first token of a model. */
+  hasTokens: boolean;
+  /** The interrupts of a graph that waits for input. */
+  interrupts?: readonly unknown[];
+}
+
+/** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
+const steps = new Map<string, Step[]>();
+
+/**
+ * LangChain reports no end if `break` leaves a stream. The object that reports the end of a step references the step's
+ * list of tags, so after the list is collected, nothing can end the step. This applies only while every observed step
+ * has ended with the list that it started with.
+ */
+const abandoned = new FinalizationRegistry<{ readonly id: string; readonly run: Run }>(({ id, run }) => {
+  if (areTagsKept === true) guard('langchain', () => abandon(id, run, 'the result was collected before its end'));
+});
+let areTagsKept: boolean | undefined;
+
+/** Makes runs that start inside an open step children of that step. */
+export function installStepSource(): void {
+  setStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
+}
+
+export function addStep(id: string, run: Run, handler: object, tags: unknown): void {
+  const isObject = typeof tags === 'object' && tags !== null;
+  const step: Step = { run, handler, tags: isObject ? new WeakRef(tags) : undefined, hasTokens: false };
+  steps.set(id, [...(steps.get(id) ?? []), step]);
+  if (isObject) abandoned.register(tags, { id, run }, run);
+  if (steps.size <= STEPS_MAX) return;
+  const [oldest] = steps;
+  for (const other of oldest?.[1] ?? []) abandon(oldest?.[0] as string, other.run, `${STEPS_MAX} other steps are open`);
+}
+
+/** Returns the run of an open step, preferably in `sink`. */
+export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefined {
+  const known = id === undefined ? undefined : steps.get(id);
+  return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
+}
+
+/** Whether another handler records the step in this sink. */
+export function isRecorded(id: string, sink: RunSink): boolean {
+  return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
+}
+
+export function stepOf(id: string, handler: object): Step | undefined {
+  return steps.get(id)?.find((step) => step.handler === handler);
+}
+
+/** Returns and removes a step that has ended. */
+export function takeStep(id: string, handler: object, tags: unknown): Step | undefined {
+  const step = stepOf(id, handler);
+  if (step === undefined) return undefined;
+  const tagsAtStart = step.tags?.deref();
+  if (areTagsKept !== false && tagsAtStart !== undefined && tags !== undefined) areTagsKept = tagsAtStart === tags;
+  remove(id, step.run);
+  return step;
+}
+
+function remove(id: string, run: Run): void {
+  const others = steps.get(id)?.filter((step) => step.run !== run) ?? [];
+  if (others.length === 0) steps.delete(id);
+  else steps.set(id, others);
+  abandoned.unregister(run);
+}
+
+function abandon(id: string, run: Run, reason: string): void {
+  remove(id, run);
+  run.interrupt(reason);
+}
+
+/** LangChain's own `AsyncLocalStorage`, and the key of the configuration that LangChain stores in it. */
+const STORAGE = Symbol.for('ls:tracing_async_local_storage');
+const CHILD_CONFIG = Symbol.for('lc:child_config');
+
+interface LangChainGlobals {
+  readonly [STORAGE]?: { getStore?(): { readonly extra?: { readonly [CHILD_CONFIG]?: ChildConfig } } | undefined };
+}
+
+interface ChildConfig {
+  readonly callbacks?: { getParentRunId?(): string | undefined };
+}
+
+/** Returns the id of the innermost step that contains the running code. */
+function activeStepId(): string | undefined {
+  const store = (globalThis as LangChainGlobals)[STORAGE]?.getStore?.();
+  return store?.extra?.[CHILD_CONFIG]?.callbacks?.getParentRunId?.();
+}

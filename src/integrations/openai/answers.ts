@@ -1,0 +1,85 @@
+import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
+import { type Fields, fieldsOf, mapped, textOf, without } from '../fields.ts';
+import { base64Bytes } from '../media.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+import { choicesFold, imagesFold, responseFold } from './folds.ts';
+import { markedAudio, markedImage, markedOutput } from './media.ts';
+
+/** Reads chat completions and text completions. */
+export const choicesReader: AnswerReader = objectReader(
+  (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, ...facts(answer) }),
+  choicesFold,
+);
+
+/** Fields that repeat the request, and `output_text`, which the SDK derives from `output`. */
+const REPEATED: ReadonlySet<string> = new Set(['instructions', 'tools', 'prompt', 'output_text']);
+
+export const responseReader: AnswerReader = objectReader(
+  (answer) => ({
+    outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
+    ...facts(answer),
+  }),
+  responseFold,
+);
+
+export const imagesReader: AnswerReader = objectReader(
+  (answer) => ({ outputs: { ...answer, data: mapped(answer.data, markedImage) }, ...facts(answer) }),
+  imagesFold,
+);
+
+/** Reads the number and the dimensions of the vectors. The vectors are not recorded. */
+export const embeddingsReader: AnswerReader = objectReader((answer) => {
+  const { object, model, usage } = answer;
+  const data = Array.isArray(answer.data) ? answer.data : [];
+  const dimensions = dimensionsOf(fieldsOf(data[0]).embedding);
+  return { outputs: { object, model, count: data.length, dimensions, usage }, ...facts(answer) };
+});
+
+/** A vector is a list of numbers, or base64 of 4-byte floats. */
+function dimensionsOf(vector: unknown): number | undefined {
+  if (typeof vector === 'string') return base64Bytes(vector) / 4;
+  return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
+}
+
+/** A successful response may contain an error: a response that failed, or an upstream error that a gateway reports. */
+function facts(answer: Fields): Omit<Answer, 'outputs'> {
+  const { code, message } = fieldsOf(answer.error);
+  return {
+    model: textOf(answer.model),
+    usage: readUsage(answer.usage, USAGE, { serviceTier: answer.service_tier }),
+    error: errorLine(code, message),
+  };
+}
+
+/**
+ * Chat completions, completions and embeddings report prompt and completion tokens. Responses and images report input
+ * and output tokens. Embeddings report no output tokens. `cost` is an extension of OpenRouter.
+ */
+const USAGE: UsagePaths = {
+  input_tokens: ['input_tokens', 'prompt_tokens'],
+  output_tokens: ['output_tokens', 'completion_tokens'],
+  total_tokens: ['total_tokens'],
+  total_cost: ['cost'],
+  zeroIfMissing: ['output_tokens'],
+  input_token_details: detailPaths(['input_tokens_details', 'prompt_tokens_details'], {
+    cache_read: 'cached_tokens',
+    cache_creation: 'cache_write_tokens',
+    audio: 'audio_tokens',
+    image: 'image_tokens',
+    text: 'text_tokens',
+  }),
+  output_token_details: detailPaths(['output_tokens_details', 'completion_tokens_details'], {
+    reasoning: 'reasoning_tokens',
+    audio: 'audio_tokens',
+    image: 'image_tokens',
+    text: 'text_tokens',
+    accepted_prediction: 'accepted_prediction_tokens',
+    rejected_prediction: 'rejected_prediction_tokens',
+  }),
+};
+
+function detailPaths(parents: readonly string[], keys: Readonly<Record<string, string>>): Record<string, string[]> {
+  return Object.fromEntries(
+    Object.entries(keys).map(([name, key]) => [name, parents.map((parent) => `${parent}.${key}`)]),
+  );
+}

@@ -1,0 +1,72 @@
+import type { RunType } from '../../run/record.ts';
+import { type AnswerReader, type CallReader, describeRequest, type RequestFields } from '../call-reader.ts';
+import { type Fields, isFields, listOf } from '../fields.ts';
+import { choicesReader, embeddingsReader, imagesReader, responseReader } from './answers.ts';
+import { recordedMessages } from './media.ts';
+
+const chat: RequestFields = {
+  modelType: 'chat',
+  inputKeys: ['messages', 'prediction'],
+  inputs: ({ messages, prediction }) => ({ messages: recordedMessages(messages), prediction }),
+};
+const response: RequestFields = {
+  modelType: 'chat',
+  inputKeys: ['input', 'instructions', 'prompt'],
+  inputs: responseInputs,
+};
+const completion: RequestFields = { modelType: 'llm', inputKeys: ['prompt', 'suffix'] };
+const embeddings: RequestFields = { modelType: 'embedding', inputKeys: ['input'] };
+const images: RequestFields = {
+  modelType: 'llm',
+  inputKeys: ['prompt', 'image', 'mask'],
+  inputs: ({ prompt, image, mask }) => ({ prompt, image: uploadOf(image), mask: uploadOf(mask) }),
+};
+
+type OpenAICall =
+  | 'chat'
+  | 'response'
+  | 'compaction'
+  | 'completion'
+  | 'embeddings'
+  | 'imageGeneration'
+  | 'imageEdit'
+  | 'imageVariation';
+
+/** The requests of OpenAI's API that are recorded. */
+export const openaiCalls: Readonly<Record<OpenAICall, CallReader>> = {
+  chat: call('openai.chat.completions', 'llm', chat, choicesReader),
+  response: call('openai.responses', 'llm', response, responseReader),
+  compaction: call('openai.responses.compact', 'llm', response, responseReader),
+  completion: call('openai.completions', 'llm', completion, choicesReader),
+  embeddings: call('openai.embeddings', 'embedding', embeddings, embeddingsReader),
+  imageGeneration: call('openai.images.generate', 'llm', images, imagesReader),
+  imageEdit: call('openai.images.edit', 'llm', images, imagesReader),
+  imageVariation: call('openai.images.createVariation', 'llm', images, imagesReader),
+};
+
+function call(name: string, runType: RunType, fields: RequestFields, reader: AnswerReader): CallReader {
+  return {
+    ...reader,
+    name,
+    runType,
+    describe(body, provider) {
+      // The response to a background request has no answer, unless the response is streamed.
+      if (isFields(body) && body.background === true && body.stream !== true) return undefined;
+      return describeRequest(body, provider, fields);
+    },
+  };
+}
+
+/** Returns `instructions` and `input` as messages. */
+function responseInputs({ input, instructions, prompt }: Fields): Fields {
+  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
+  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(recordedMessages(input));
+  return { messages: [...system, ...asked], prompt };
+}
+
+/** Returns files and bytes unchanged. A stream or response is only named, because the SDK must read it. */
+function uploadOf(upload: unknown): unknown {
+  if (Array.isArray(upload)) return upload.map(uploadOf);
+  const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);
+  return isStream ? `[${upload.constructor?.name ?? 'Stream'}]` : upload;
+}

@@ -1,0 +1,95 @@
+import { isLoopback } from '../../base/options.ts';
+import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
+import { openaiCalls as calls } from './calls.ts';
+
+/** The required part of a client. Clients of the `openai` package and of compatible services have it. */
+export interface OpenAILike {
+  readonly chat: { readonly completions: { create(...args: never[]): unknown } };
+}
+
+/** Helpers of the SDK (`parse`, `stream`, `runTools`) call these methods. */
+const sdk: Sdk = {
+  place: 'wrapOpenAI',
+  client: 'a client of the openai package',
+  requestIdHeader: 'x-request-id',
+  providerOf,
+  methods: [
+    { path: ['chat', 'completions', 'create'], call: calls.chat },
+    { path: ['responses', 'create'], call: calls.response },
+    { path: ['beta', 'responses', 'create'], call: calls.response },
+    { path: ['responses', 'compact'], call: calls.compaction },
+    { path: ['beta', 'responses', 'compact'], call: calls.compaction },
+    { path: ['completions', 'create'], call: calls.completion },
+    { path: ['embeddings', 'create'], call: calls.embeddings },
+    { path: ['images', 'generate'], call: calls.imageGeneration },
+    { path: ['images', 'edit'], call: calls.imageEdit },
+    { path: ['images', 'createVariation'], call: calls.imageVariation },
+  ],
+};
+
+/**
+ * Traces the calls of a client of the `openai` package: chat completions, responses and their compaction, completions,
+ * embeddings and images, including calls through helpers (`parse`, `stream`, `runTools`). Each call becomes a run below
+ * the current run. The client is changed in place and returned. It returns the SDK's own promises and streams. Clients
+ * that `withOptions` derives are traced too. A second call changes nothing: to change the options, call `unwrapOpenAI`
+ * first.
+ *
+ * Any other value is returned unchanged, and one line is logged.
+ */
+export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
+  return wrapClient(sdk, client, options);
+}
+
+/** Restores the original methods of a wrapped client and returns the client. Open runs still end normally. */
+export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
+  return unwrapClient(sdk, client);
+}
+
+/** Services with OpenAI's protocol, by the end of the host name. */
+const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [
+  ['openai.azure.com', 'azure'],
+  ['cognitiveservices.azure.com', 'azure'],
+  ['services.ai.azure.com', 'azure'],
+  ['anthropic.com', 'anthropic'],
+  ['cerebras.ai', 'cerebras'],
+  ['deepseek.com', 'deepseek'],
+  ['fireworks.ai', 'fireworks'],
+  ['generativelanguage.googleapis.com', 'google_genai'],
+  ['groq.com', 'groq'],
+  ['mistral.ai', 'mistralai'],
+  ['ollama.com', 'ollama'],
+  ['openrouter.ai', 'openrouter'],
+  ['perplexity.ai', 'perplexity'],
+  ['together.xyz', 'together'],
+  ['x.ai', 'xai'],
+];
+
+/**
+ * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a compose
+ * file.
+ */
+const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
+
+/** Default ports of these servers, used for loopback hosts. Only Ollama's is distinctive enough for remote hosts. */
+const OWN_PORTS: ReadonlyMap<string, string> = new Map([
+  ['4000', 'litellm'],
+  ['8000', 'vllm'],
+]);
+const OLLAMA_PORT = '11434';
+
+/** Determines the provider from the client's class, or else from its base URL. */
+function providerOf(client: object): string {
+  if (client.constructor?.name === 'AzureOpenAI') return 'azure';
+  return providerAt((client as { baseURL?: unknown }).baseURL);
+}
+
+/** Returns the provider of a base URL, or `openai` for an unknown URL. */
+export function providerAt(baseUrl: unknown): string {
+  if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) return 'openai';
+  const { hostname, port } = new URL(baseUrl);
+  const known = PROVIDERS.find(([host]) => hostname === host || hostname.endsWith(`.${host}`))?.[1];
+  if (known !== undefined) return known;
+  if (port === OLLAMA_PORT) return 'ollama';
+  const ofPort = isLoopback(hostname) ? OWN_PORTS.get(port) : undefined;
+  return OWN_SERVERS.exec(hostname)?.[1] ?? ofPort ?? 'openai';
+}

@@ -1,0 +1,129 @@
+import type { Fold } from '../call-reader.ts';
+import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
+import { addDelta, copyOf } from '../fold.ts';
+
+/** Combines the chunks of a chat completion or text completion. */
+export function choicesFold(): Fold {
+  const answer = emptyFields();
+  const choices = new Map<unknown, Fields>();
+  const addChoice = (choice: Fields, isFull: boolean): number => {
+    const { index = 0, delta, text, logprobs, ...others } = choice;
+    const known = choices.get(index) ?? Object.assign(emptyFields(), { index });
+    choices.set(index, known);
+    // Azure repeats the whole verdict on the content in each chunk.
+    for (const [key, value] of Object.entries(others)) replace(known, key, value);
+    const message = isFields(delta) ? delta : undefined;
+    return addDelta(isFull ? emptyFields() : known, { message, text, logprobs });
+  };
+  return {
+    add(chunk, isFull) {
+      // `obfuscation` is random padding that hides the size of a chunk.
+      const { choices: added, obfuscation: _, ...others } = fieldsOf(chunk);
+      for (const [key, value] of Object.entries(others)) replace(answer, key, value);
+      return listOf(added).reduce<number>((sum, choice) => sum + addChoice(fieldsOf(choice), isFull), 0);
+    },
+    result() {
+      const object = answer.object === 'chat.completion.chunk' ? 'chat.completion' : answer.object;
+      const sorted = [...choices.values()].sort(byIndex);
+      return { ...answer, object, choices: sorted.map(withSortedToolCalls) };
+    },
+  };
+}
+
+/** Services with OpenAI's protocol may send null for a field that an earlier chunk has set. */
+function replace(target: Fields, key: string, value: unknown): void {
+  if (value !== null || target[key] === undefined) target[key] = copyOf(value);
+}
+
+function byIndex(a: unknown, b: unknown): number {
+  return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
+}
+
+/** Tool calls of a response that is not streamed have no `index`. */
+function withSortedToolCalls(choice: Fields): Fields {
+  const { message } = choice;
+  if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
+  const calls = [...message.tool_calls].sort(byIndex).map((call) => (isFields(call) ? without(call, INDEX) : call));
+  return { ...choice, message: { ...message, tool_calls: calls } };
+}
+
+const INDEX: ReadonlySet<string> = new Set(['index']);
+
+/** The field of an item, or of a part of an item, that the delta of an event extends. */
+const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
+  ['response.output_text.delta', 'text'],
+  ['response.refusal.delta', 'refusal'],
+  ['response.reasoning_text.delta', 'text'],
+  ['response.reasoning_summary_text.delta', 'text'],
+  ['response.function_call_arguments.delta', 'arguments'],
+  ['response.mcp_call_arguments.delta', 'arguments'],
+  ['response.custom_tool_call_input.delta', 'input'],
+  ['response.code_interpreter_call_code.delta', 'code'],
+]);
+
+/** Maximum index of an item or part. A larger index would create a sparse list of that length. */
+const INDEX_MAX = 10_000;
+
+/**
+ * Combines the events of a response. Events that contain the whole response replace it. Between such events, items and
+ * parts are built from deltas.
+ */
+export function responseFold(): Fold {
+  let response: Fields = { object: 'response', output: [] };
+  let error: unknown;
+  const itemAt = (index: unknown): Fields => fieldsOf(listIn(response, 'output')[numberOf(index) ?? -1]);
+  return {
+    add(event, isFull) {
+      const fields = fieldsOf(event);
+      const { type, item, part, delta, output_index, content_index, summary_index } = fields;
+      const [list, index] = content_index === undefined ? ['summary', summary_index] : ['content', content_index];
+      if (isFields(fields.response)) response = copyOf(fields.response);
+      else if (type === 'error') error = copyOf(event);
+      else if (isFields(item)) put(listIn(response, 'output'), output_index, item);
+      else if (isFields(part)) put(listIn(itemAt(output_index), list), index, part);
+      const field = DELTA_FIELDS.get(type);
+      const text = textOf(delta);
+      if (field === undefined || text === undefined) return 0;
+      if (!isFull) {
+        const owner = itemAt(output_index);
+        const target = index === undefined ? owner : fieldsOf(listOf(owner[list])[numberOf(index) ?? -1]);
+        target[field] = (textOf(target[field]) ?? '') + text;
+      }
+      return text.length;
+    },
+    result: () => (error === undefined ? response : { ...response, error }),
+  };
+}
+
+function listIn(object: Fields, key: string): unknown[] {
+  if (!Array.isArray(object[key])) object[key] = [];
+  return object[key] as unknown[];
+}
+
+function put(list: unknown[], index: unknown, value: unknown): void {
+  const at = numberOf(index) ?? list.length;
+  if (Number.isInteger(at) && at >= 0 && at < INDEX_MAX) list[at] = copyOf(value);
+}
+
+/** Fields of an event that do not belong to the response. */
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'b64_json', 'created_at', 'partial_image_index']);
+
+/** Collects the complete images of a stream and counts the partial images. */
+export function imagesFold(): Fold {
+  const data: Fields[] = [];
+  let partialImages = 0;
+  let answer: Fields = {};
+  return {
+    add(event) {
+      const fields = fieldsOf(event);
+      if (textOf(fields.type)?.endsWith('.completed')) {
+        data.push({ b64_json: fields.b64_json });
+        answer = { created: fields.created_at, ...without(fields, EVENT_FIELDS) };
+      } else {
+        partialImages++;
+      }
+      return 0;
+    },
+    result: () => ({ ...answer, data, ...(partialImages > 0 && { partial_images: partialImages }) }),
+  };
+}

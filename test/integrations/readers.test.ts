@@ -1,0 +1,588 @@
+// How requests and responses of each service are recorded, without a client.
+import { describe, expect, test } from 'vitest';
+import { generatedAnswer, modelReader, operationReader } from '../../src/integrations/ai-sdk/answer.ts';
+import { messagesOf, toolNames } from '../../src/integrations/ai-sdk/prompt.ts';
+import { anthropicCalls } from '../../src/integrations/anthropic/calls.ts';
+import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
+import { emptyFields } from '../../src/integrations/fields.ts';
+import { addDelta, eventReader } from '../../src/integrations/fold.ts';
+import { openaiCalls } from '../../src/integrations/openai/calls.ts';
+
+const { chat } = openaiCalls;
+const { message } = anthropicCalls;
+
+function answerOf(reader: AnswerReader, chunks: readonly unknown[]) {
+  const fold = reader.fold?.() as Fold;
+  for (const chunk of chunks) fold.add(chunk, false);
+  const answer = reader.read(fold.result());
+  return fold.error === undefined ? answer : { ...answer, error: fold.error };
+}
+
+const choice = (fields: object) => ({ choices: [{ index: 0, ...fields }] });
+const toolCall = (fields: object) => choice({ delta: { tool_calls: [fields] } });
+const repeated = (args: string) => toolCall({ index: 0, id: 'a', function: { name: 'look_up', arguments: args } });
+const whole = (id: string) => ({ id, type: 'function', function: { name: 'look_up', arguments: '{}' } });
+const verdict = (severity: string) => ({ hate: { filtered: false, severity }, violence: { severity: 'safe' } });
+const judged = (content: string, severity: string) =>
+  choice({ delta: { content }, finish_reason: null, content_filter_results: verdict(severity) });
+const text = (value: string) => choice({ text: value, logprobs: { tokens: [value] }, finish_reason: null });
+
+// Services with OpenAI's protocol stream in different ways.
+test.each<[string, unknown[], object]>([
+  [
+    'whole tool calls without an index',
+    [toolCall(whole('a')), toolCall(whole('b'))],
+    choice({ message: { tool_calls: [whole('a'), whole('b')] } }),
+  ],
+  [
+    'a repeated id and name of a tool call',
+    [repeated('{"a"'), repeated(':1}')],
+    choice({ message: { tool_calls: [{ id: 'a', function: { name: 'look_up', arguments: '{"a":1}' } }] } }),
+  ],
+  [
+    'a repeated finish reason',
+    Array(2).fill(choice({ delta: { content: 'a' }, finish_reason: 'stop' })),
+    choice({ message: { content: 'aa' }, finish_reason: 'stop' }),
+  ],
+  [
+    'a verdict on the content in each chunk, as Azure sends it',
+    [judged('a', 'safe'), judged('b', 'low')],
+    choice({ message: { content: 'ab' }, content_filter_results: verdict('low') }),
+  ],
+  [
+    'a text completion with log probabilities',
+    [text('a'), text('b')],
+    choice({ text: 'ab', logprobs: { tokens: ['a', 'b'] } }),
+  ],
+  [
+    'choices in another order',
+    [1, 0, 1].map((index) => ({ choices: [{ index, delta: { content: `${index}` } }] })),
+    {
+      choices: [
+        { index: 0, message: { content: '0' } },
+        { index: 1, message: { content: '11' } },
+      ],
+    },
+  ],
+  [
+    'usage in each chunk',
+    [{ usage: { prompt_tokens: 1 } }, { usage: { prompt_tokens: 2 } }, { usage: null }],
+    { usage: { prompt_tokens: 2 } },
+  ],
+])('a chat completion is combined from chunks with %s', (_, chunks, expected) => {
+  expect(answerOf(chat, chunks).outputs).toMatchObject(expected);
+});
+
+test('random padding of chunks is not recorded', () => {
+  const padded = { ...choice({ delta: { content: 'a' } }), obfuscation: 'x7Kq' };
+  expect(answerOf(chat, [padded]).outputs).not.toHaveProperty('obfuscation');
+});
+
+const start = { type: 'message_start', message: { id: 'msg_1', model: 'a', content: [], usage: { input_tokens: 2 } } };
+const block = (content_block: object, index = 0) => ({ type: 'content_block_start', index, content_block });
+const delta = (value: object, index = 0) => ({ type: 'content_block_delta', index, delta: value });
+const stop = { type: 'content_block_stop', index: 0 };
+const words = (value: string, index = 0) => delta({ type: 'text_delta', text: value }, index);
+const input = (partial_json: string) => delta({ type: 'input_json_delta', partial_json });
+const tool = block({ type: 'tool_use', id: 'toolu_1', name: 'weather', input: {} });
+const used = (value: unknown) => ({ content: [{ type: 'tool_use', id: 'toolu_1', name: 'weather', input: value }] });
+
+test.each<[string, unknown[], object]>([
+  [
+    'blocks whose deltas alternate',
+    [block({ type: 'text', text: '' }), block({ type: 'text', text: '' }, 1), words('c', 1), words('a'), words('b')],
+    {
+      content: [
+        { type: 'text', text: 'ab' },
+        { type: 'text', text: 'c' },
+      ],
+    },
+  ],
+  [
+    'thinking, a signature and citations',
+    [
+      block({ type: 'thinking', thinking: '', signature: '' }),
+      delta({ type: 'thinking_delta', thinking: 'Let' }),
+      delta({ type: 'thinking_delta', thinking: ' me' }),
+      delta({ type: 'signature_delta', signature: 'EqQB' }),
+      block({ type: 'text', text: '' }, 1),
+      ...['x', 'y'].map((cited_text) => delta({ type: 'citations_delta', citation: { cited_text } }, 1)),
+    ],
+    {
+      content: [
+        { type: 'thinking', thinking: 'Let me', signature: 'EqQB' },
+        { type: 'text', text: '', citations: [{ cited_text: 'x' }, { cited_text: 'y' }] },
+      ],
+    },
+  ],
+  [
+    'a tool input in several deltas',
+    [tool, input(''), input('{"city": '), input('"Paris"}'), stop],
+    used({ city: 'Paris' }),
+  ],
+  ['a tool input without an end', [tool, input('{"city": "Paris"}')], used({ city: 'Paris' })],
+  ['an empty tool input', [tool, input(''), stop], used({})],
+  ['a tool input that is not JSON', [tool, input('{"city": '), stop], used('{"city": ')],
+  [
+    'unknown deltas and a fallback to another model',
+    [
+      block({ type: 'compaction', content: '' }),
+      delta({ type: 'compaction_delta', content: 'Earlier: tea.' }),
+      block({ type: 'fallback', to: { model: 'b' } }, 1),
+    ],
+    {
+      model: 'b',
+      content: [
+        { type: 'compaction', content: 'Earlier: tea.' },
+        { type: 'fallback', to: { model: 'b' } },
+      ],
+    },
+  ],
+  [
+    'totals at the end, and nulls',
+    [
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn', stop_sequence: null },
+        usage: { output_tokens: 15, input_tokens: null, cache_read_input_tokens: 4 },
+        context_management: { applied_edits: [] },
+      },
+    ],
+    {
+      content: [],
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: { input_tokens: 2, output_tokens: 15, cache_read_input_tokens: 4 },
+      context_management: { applied_edits: [] },
+    },
+  ],
+  ['a delta of a block that has not started', [words('a'), stop], { content: [] }],
+])('a message of Anthropic is combined from events with %s', (_, events, expected) => {
+  expect(answerOf(message, [start, ...events]).outputs).toEqual({
+    id: 'msg_1',
+    model: 'a',
+    usage: { input_tokens: 2 },
+    ...expected,
+  });
+});
+
+const usage = { promptTokens: 3, completionTokens: 5 };
+const call = { toolCallId: '1', toolName: 'weather' };
+const file = { data: 'AA==', mimeType: 'image/png' };
+const finish5 = { type: 'finish', finishReason: { unified: 'stop', raw: 'end' }, usage };
+const results: Readonly<Record<string, object>> = {
+  'major 4': {
+    text: 'It rains.',
+    reasoning: ['Hm, ', 'so.'].map((part) => ({ type: 'text', text: part })),
+    toolCalls: [{ toolCallType: 'function', ...call, args: '{}' }],
+    files: [file],
+    finishReason: 'stop',
+    usage,
+  },
+  'major 5': {
+    content: [
+      { type: 'reasoning', text: 'Hm, so.' },
+      ...['It ', 'rains.'].map((part) => ({ type: 'text', text: part })),
+      { type: 'tool-call', ...call, input: '{}' },
+      { type: 'file', mediaType: 'image/png', data: 'AA==' },
+      { type: 'source', url: 'https://example.com' },
+    ],
+    ...finish5,
+  },
+};
+const streams: Readonly<Record<string, object[]>> = {
+  'major 4': [
+    ...['Hm, ', 'so.'].map((textDelta) => ({ type: 'reasoning', textDelta })),
+    { type: 'text-delta', textDelta: 'It rains.' },
+    { type: 'tool-call-delta', argsTextDelta: '{' },
+    { type: 'tool-call', ...call, args: '{}' },
+    { type: 'file', ...file },
+    { type: 'finish', finishReason: 'stop', usage },
+  ],
+  'major 5': [
+    { type: 'stream-start', warnings: [] },
+    { type: 'reasoning-delta', id: '0', delta: 'Hm, so.' },
+    { type: 'text-start', id: '1' },
+    ...['It ', 'rains.'].map((part) => ({ type: 'text-delta', id: '1', delta: part })),
+    { type: 'tool-input-delta', id: '1', delta: '{' },
+    { type: 'tool-call', ...call, input: '{}' },
+    { type: 'file', mediaType: 'image/png', data: 'AA==' },
+    finish5,
+  ],
+};
+
+describe('an answer of the AI SDK', () => {
+  const calls = [{ id: '1', type: 'function', function: { name: 'weather', arguments: '{}' } }];
+  const expected = {
+    outputs: {
+      messages: [
+        {
+          role: 'assistant',
+          content: 'It rains.',
+          reasoning: 'Hm, so.',
+          tool_calls: calls,
+          files: [{ type: 'file', media_type: 'image/png', data: 'AA==' }],
+          finish_reason: 'stop',
+        },
+      ],
+    },
+    usage: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
+  };
+
+  test.each(Object.keys(results))('is recorded the same from the result and the stream of %s', (major) => {
+    expect(generatedAnswer(results[major])).toEqual(expected);
+    expect(answerOf(modelReader, streams[major] ?? [])).toEqual(expected);
+  });
+
+  test('has the first error of the stream', () => {
+    const errors = [new RangeError('hoarse'), new TypeError('later')].map((error) => ({ type: 'error', error }));
+    const answer = answerOf(modelReader, [{ type: 'text-delta', delta: 'It ' }, ...errors]);
+    expect(answer.error).toBe(errors[0]?.error);
+    expect(answer.outputs).toEqual({ messages: [{ role: 'assistant', content: 'It ' }] });
+  });
+
+  test('of several steps is the answer of the last step', () => {
+    const step = (value: string) => [
+      { type: 'start-step' },
+      { type: 'text-delta', text: value },
+      { type: 'finish-step' },
+    ];
+    const parts = [...step('I look.'), ...step('It rains.'), { type: 'finish', finishReason: 'stop' }];
+    expect(answerOf(operationReader, parts).outputs).toEqual({ text: 'It rains.', finishReason: 'stop', steps: 2 });
+  });
+});
+
+const readers: Readonly<
+  Record<string, [AnswerReader, generate: (value: string) => object, last: object, before?: object[]]>
+> = {
+  'a chat completion': [chat, (value) => choice({ delta: { content: value } }), choice({ finish_reason: 'stop' })],
+  'a response': [
+    openaiCalls.response,
+    (value) => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: value }),
+    { type: 'response.incomplete' },
+    [
+      { output_index: 0, item: { type: 'message', content: [] } },
+      { output_index: 0, content_index: 0, part: { type: 'output_text', text: '' } },
+    ],
+  ],
+  'a message of Anthropic': [
+    message,
+    (value) => words(value),
+    { type: 'message_delta', delta: { stop_reason: 'stop' } },
+    [start, block({ type: 'text', text: '' })],
+  ],
+  'a completion of Anthropic': [
+    anthropicCalls.completion,
+    (completion) => ({ type: 'completion', completion }),
+    { type: 'completion', completion: '', stop_reason: 'stop' },
+  ],
+  'the AI SDK': [modelReader, (value) => ({ type: 'text-delta', delta: value }), finish5],
+};
+
+describe.each(Object.entries(readers))('a stream of %s', (_, [reader, generate, last, before = []]) => {
+  test('counts all characters, and keeps no text once the fold is full', () => {
+    const fold = reader.fold?.() as Fold;
+    for (const chunk of before) expect(fold.add(chunk, false)).toBe(0);
+    const counts = [fold.add(generate('ab'), false), fold.add(generate('cde'), true), fold.add(last, true)];
+    expect(counts).toEqual([2, 3, 0]);
+    const recorded = JSON.stringify(reader.read(fold.result()));
+    expect(recorded).toContain('"ab"');
+    expect(recorded).not.toContain('cd');
+  });
+
+  test('ignores chunks of another form', () => {
+    const others = [
+      undefined,
+      null,
+      'text',
+      7,
+      {},
+      [],
+      { choices: 'none' },
+      { choices: [null] },
+      { type: 'text-delta' },
+    ];
+    expect(JSON.stringify(answerOf(reader, [...before, ...others, generate('ab')]).outputs)).toContain('"ab"');
+    expect(answerOf(reader, others).error).toBeUndefined();
+  });
+
+  test('does not change with the chunks', () => {
+    const chunk = generate('ab');
+    const fold = reader.fold?.() as Fold;
+    for (const other of before) fold.add(other, false);
+    fold.add(chunk, false);
+    const recorded = JSON.stringify(fold.result());
+    const empty = (value: object): void => {
+      for (const [key, item] of Object.entries(value)) {
+        if (typeof item === 'object') empty(item);
+        Reflect.deleteProperty(value, key);
+      }
+    };
+    empty(chunk);
+    expect(JSON.stringify(fold.result())).toBe(recorded);
+  });
+});
+
+describe('server-sent events', () => {
+  const reader = eventReader({
+    read: (value) => ({ outputs: { value } }),
+    fold: () => {
+      let all = '';
+      return {
+        add: (event) => {
+          all += (event as { text?: string }).text ?? '';
+          return 1;
+        },
+        result: () => all,
+      };
+    },
+  });
+  const bytes = (value: string) => new TextEncoder().encode(value);
+  const events = bytes('event: a\ndata: {"text":"grün"}\n\ndata: {"text":"er Tee"}\r\n\r\n: ping\n\ndata: [DONE]\n\n');
+
+  test.each([
+    ['at once', [events]],
+    ['byte by byte', [...events].map((byte) => Uint8Array.of(byte))],
+  ])('are read when they arrive %s', (_, chunks) => {
+    expect(answerOf(reader, chunks)).toEqual({ outputs: { value: 'grüner Tee' } });
+  });
+
+  test.each([
+    [
+      'data: {"type":"error","error":{"type":"overloaded_error","message":"too much"}}\n\n',
+      'overloaded_error: too much',
+    ],
+    ['data: {"type":"error"}\n\n', 'error'],
+    ['data: {"text"\n\n', expect.any(SyntaxError)],
+  ])('contain the error %s', (event, error) => {
+    expect(answerOf(reader, [events, bytes(event)])).toEqual({ outputs: { value: 'grüner Tee' }, error });
+  });
+});
+
+describe('a delta', () => {
+  const merged = (...deltas: Record<string, unknown>[]): unknown => {
+    const target = emptyFields();
+    for (const one of deltas) addDelta(target, one);
+    return target;
+  };
+  const calls = (...items: object[]) => ({ calls: items });
+
+  test.each<[string, Record<string, unknown>[], object]>([
+    ['appends text and repeats names', Array(2).fill({ id: 'a', content: 'Hi' }), { id: 'a', content: 'HiHi' }],
+    [
+      'replaces numbers but not by null',
+      [
+        { n: 1, s: 'a' },
+        { n: 2, s: null, x: null },
+      ],
+      { n: 2, s: 'a', x: null },
+    ],
+    [
+      'merges items by index',
+      [calls({ index: 1, a: 'x' }), calls({ index: 0, a: 'a' }, { index: 1, a: 'y' })],
+      calls({ index: 1, a: 'xy' }, { index: 0, a: 'a' }),
+    ],
+    [
+      'appends items without an index',
+      [{ p: [{ t: 'a' }] }, { p: [{ t: 'b' }, 1, [2]] }],
+      { p: [{ t: 'a' }, { t: 'b' }, 1, [2]] },
+    ],
+  ])('%s', (_, deltas, expected) => {
+    expect(merged(...deltas)).toEqual(expected);
+  });
+
+  test('never changes a prototype', () => {
+    merged(JSON.parse('{"__proto__": {"polluted": "yes"}, "constructor": {"prototype": {"polluted": "yes"}}}'));
+    expect(({} as { polluted?: string }).polluted).toBeUndefined();
+  });
+});
+
+const inputsOf =
+  (reader: CallReader) =>
+  (content: object[]): unknown => {
+    const messages = [{ role: 'user', content }];
+    const inputs = reader.describe({ messages }, 'a')?.inputs ?? {};
+    const [recorded] = inputs.messages as { content: unknown }[];
+    return recorded?.content;
+  };
+const partsOf = (content: object[]): unknown =>
+  (messagesOf([{ role: 'user', content }])[0] as { content: unknown }).content;
+const image = (data: unknown, media_type = 'image/png') => ({
+  type: 'image',
+  source: { type: 'base64', media_type, data },
+});
+const audio = (data: string | undefined, format = 'wav') => ({ type: 'input_audio', input_audio: { data, format } });
+const uriOf = (type: string, data: unknown) => `data:${type};base64,${data}`;
+const long = 'A'.repeat(2_000);
+
+describe('base64 in a request', () => {
+  // "data:image/png;base64," and "data:audio/wav;base64," have 22 characters. A data URI of up to 1 024 characters stays in the payload.
+  const kinds: [
+    string,
+    (content: object[]) => unknown,
+    make: (data: string) => object,
+    recorded: (uri: string) => object,
+    string,
+  ][] = [
+    ['audio of OpenAI', inputsOf(chat), audio, audio, 'audio/wav'],
+    ['an image of Anthropic', inputsOf(message), image, image, 'image/png'],
+    [
+      'a document of Anthropic with blocks',
+      inputsOf(message),
+      (data) => ({ type: 'document', source: { type: 'content', content: [image(data)] } }),
+      (data) => ({ type: 'document', source: { type: 'content', content: [image(data)] } }),
+      'image/png',
+    ],
+    [
+      'a tool result of Anthropic',
+      inputsOf(message),
+      (data) => ({ type: 'tool_result', content: [image(data)] }),
+      (data) => ({ type: 'tool_result', content: [image(data)] }),
+      'image/png',
+    ],
+    [
+      'a file of the AI SDK',
+      partsOf,
+      (data) => ({ type: 'file', mediaType: 'image/png', data }),
+      (data) => ({ type: 'file', media_type: 'image/png', data }),
+      'image/png',
+    ],
+    [
+      'an image of AI SDK 4',
+      partsOf,
+      (data) => ({ type: 'image', mimeType: 'image/png', image: data }),
+      (data) => ({ type: 'image', media_type: 'image/png', data }),
+      'image/png',
+    ],
+    [
+      'a file of AI SDK 7',
+      partsOf,
+      (data) => ({ type: 'file', mediaType: 'image/png', data: { type: 'data', data } }),
+      (data) => ({ type: 'file', media_type: 'image/png', data: { type: 'data', data } }),
+      'image/png',
+    ],
+  ];
+
+  test.each(kinds)('is a data URI if it is long: %s', (_, record, make, recorded, type) => {
+    const [short, big] = ['A'.repeat(1_002), 'A'.repeat(1_003)];
+    const part = make(big);
+    const before = structuredClone(part);
+    expect(record([part, part])).toEqual(Array(2).fill(recorded(uriOf(type, big))));
+    expect(record([make(short), make(short)])).toEqual(Array(2).fill(recorded(short)));
+    expect(part).toEqual(before);
+  });
+
+  test('is a data URI without a type, and in the result of a tool of the AI SDK', () => {
+    const value = [
+      { type: 'text', text: 'Here.' },
+      { type: 'image-data', data: long, mediaType: 'image/png' },
+    ];
+    const result = { type: 'tool-result', toolCallId: '1', toolName: 'look', output: { type: 'content', value } };
+    const [recorded] = messagesOf([{ role: 'tool', content: [result] }]);
+    const converted = [value[0], { ...value[1], data: uriOf('image/png', long) }];
+    expect(recorded).toMatchObject({ content: { type: 'content', value: converted } });
+    expect(partsOf([{ type: 'file', data: long }])).toMatchObject([{ data: uriOf('application/octet-stream', long) }]);
+  });
+
+  test.each<[string, (content: object[]) => unknown, object[]]>([
+    [
+      'OpenAI',
+      inputsOf(chat),
+      [audio(undefined), audio(long, 'a b'), { type: 'input_audio' }, { image_url: 'data:,' }],
+    ],
+    [
+      'Anthropic',
+      inputsOf(message),
+      [image(long, 'a b'), image(7), { type: 'image', source: { type: 'url', url: 'a' } }],
+    ],
+    [
+      'the AI SDK',
+      partsOf,
+      [`https://a.example/${'a'.repeat(2_000)}`, uriOf('a/b', long), new Uint8Array(2)].map((data) => ({
+        type: 'file',
+        data,
+      })),
+    ],
+  ])('of another form stays unchanged for %s', (_, record, content) => {
+    expect(record(content)).toEqual(content);
+  });
+
+  test.each([[chat], [message]])('is not expected in messages of another form', (reader) => {
+    for (const messages of [undefined, 'tea', [null, undefined, 3], [{ role: 'user', content: 'tea' }]]) {
+      expect(reader.describe({ messages }, 'a')?.inputs.messages).toBe(messages);
+    }
+    expect(reader.describe(undefined, 'a')).toMatchObject({ metadata: { ls_provider: 'a', ls_model_type: 'chat' } });
+  });
+
+  test('of a generated image is a marker', () => {
+    const generated = { type: 'image_generation_call', id: 'ig_1', result: Buffer.alloc(3_000).toString('base64') };
+    const recorded = openaiCalls.response.describe({ input: [generated] }, 'a')?.inputs.messages;
+    expect(recorded).toEqual([{ ...generated, result: '[Image: 3000 bytes]' }]);
+  });
+});
+
+describe('a message of the AI SDK', () => {
+  const hello = { role: 'user', content: 'Hello.' };
+  const parts = [
+    { type: 'reasoning', text: 'Hm.' },
+    { type: 'text', text: 'It rains.' },
+    { type: 'custom', data: 1 },
+  ];
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+
+  test.each<[string, unknown[], unknown[]]>([
+    ['one text part', [hello, { role: 'user', content: [{ type: 'text', text: 'Hello.' }] }], [hello, hello]],
+    [
+      'several parts',
+      [
+        {
+          role: 'assistant',
+          content: parts.map((part) => ({ ...part, providerOptions: part.type === 'custom' ? undefined : {} })),
+        },
+      ],
+      [{ role: 'assistant', content: parts }],
+    ],
+    ['an unknown form', ['a', null, 7, { content: 1 }], ['a', null, 7, { content: 1 }]],
+    [
+      'arguments that are not JSON',
+      [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: '1', toolName: 'x', input: cyclic }] }],
+      [{ role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'x', arguments: cyclic } }] }],
+    ],
+  ])('with %s is recorded in the form of models', (_, messages, expected) => {
+    expect(messagesOf(messages)).toEqual(expected);
+  });
+
+  test.each<[string, object, object, unknown]>([
+    ['major 4', { args: { city: 'Cork' } }, { result: 'rain' }, 'rain'],
+    [
+      'major 5',
+      { input: { city: 'Cork' } },
+      { output: { type: 'text', value: 'rain' } },
+      { type: 'text', value: 'rain' },
+    ],
+  ])('has tool calls and results of %s in the form of models', (_, given, answer, content) => {
+    const answers = [{ ...call, ...answer }, { toolCallId: '2' }].map((part) => ({ type: 'tool-result', ...part }));
+    const look = [
+      { type: 'text', text: 'I look.' },
+      { type: 'tool-call', ...call, ...given },
+    ];
+    const weather = { name: 'weather', arguments: '{"city":"Cork"}' };
+    expect(
+      messagesOf([
+        { role: 'assistant', content: look },
+        { role: 'tool', content: answers },
+      ]),
+    ).toEqual([
+      { role: 'assistant', content: 'I look.', tool_calls: [{ id: '1', type: 'function', function: weather }] },
+      { role: 'tool', tool_call_id: '1', name: 'weather', content },
+      { role: 'tool', tool_call_id: '2', name: undefined, content: undefined },
+    ]);
+  });
+
+  test('has the names of the tools', () => {
+    expect(toolNames({ a: {}, b: {} })).toEqual(['a', 'b']);
+    expect(toolNames([{ name: 'a' }, { name: 'b' }])).toEqual(['a', 'b']);
+    expect(toolNames(undefined)).toBeUndefined();
+  });
+});

@@ -1,0 +1,436 @@
+// How the run of a streamed answer ends, for each way to consume a stream and for each service.
+import { describe, expect, test } from 'vitest';
+import type { LocalModel } from '../../examples/local-model/server.js';
+import { modelReader } from '../../src/integrations/ai-sdk/answer.ts';
+import { observedStream } from '../../src/integrations/ai-sdk/stream.ts';
+import { AnswerStream, followStream } from '../../src/integrations/answer-stream.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
+import type { AnswerReader } from '../../src/integrations/call-reader.ts';
+import { eventReader } from '../../src/integrations/fold.ts';
+import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { record } from '../instrument/recorder.ts';
+import { LIMITS, makeRun } from '../run/memory-sink.ts';
+import { collected } from '../support/garbage.ts';
+import { told } from '../support/told.ts';
+import { makeClient } from './anthropic-client.ts';
+import { bareClient, chunksOf, localModel } from './local-openai.ts';
+
+/** The streams of all services have these members. */
+interface Stream extends AsyncIterable<object> {
+  readonly controller: AbortController;
+  tee(): [AsyncIterable<object>, AsyncIterable<object>];
+  toReadableStream(): ReadableStream;
+}
+
+interface Helper extends AsyncIterable<object> {
+  abort(): void;
+  done(): Promise<void>;
+  once(event: never, listener: () => void): unknown;
+}
+
+interface Service {
+  stream(model: LocalModel, name: string, options?: { signal: AbortSignal }): PromiseLike<unknown>;
+  helper?(model: LocalModel, name: string): unknown;
+  /** The event of a helper that reports text. */
+  readonly textEvent?: string;
+  textOf(run: RunRecord): unknown;
+  /** Whether a chunk contains the last text that the model sends before it hangs or fails. */
+  isLast(chunk: object): boolean;
+  readonly partial: string | undefined;
+  readonly whole: string;
+}
+
+const messages = [{ role: 'user' as const, content: 'What is tea?' }];
+const whole = 'You said: What is tea?';
+
+const services: Readonly<Record<string, Service>> = {
+  'OpenAI chat completions': {
+    stream: (model, name, options) =>
+      wrapOpenAI(bareClient(model)).chat.completions.create({ model: name, messages, stream: true }, options),
+    helper: (model, name) => wrapOpenAI(bareClient(model)).chat.completions.stream({ model: name, messages }),
+    textEvent: 'content',
+    textOf: ({ outputs }) => (outputs as { choices: { message: { content: string } }[] }).choices[0]?.message.content,
+    isLast: (chunk) => JSON.stringify(chunk).includes('"said: "'),
+    partial: 'You said: ',
+    whole,
+  },
+  'OpenAI responses': {
+    stream: (model, name, options) =>
+      wrapOpenAI(bareClient(model)).responses.create({ model: name, input: 'What is tea?', stream: true }, options),
+    textOf: ({ outputs }) => (outputs as { output: { content: { text: string }[] }[] }).output[0]?.content[0]?.text,
+    // The model sends three events before it hangs or fails.
+    isLast: (chunk) => JSON.stringify(chunk).includes('response.output_item.added'),
+    partial: undefined,
+    whole,
+  },
+  'Anthropic messages': {
+    stream: (model, name, options) =>
+      wrapAnthropic(makeClient(model)).messages.create({ model: name, max_tokens: 9, messages, stream: true }, options),
+    helper: (model, name) => wrapAnthropic(makeClient(model)).messages.stream({ model: name, max_tokens: 9, messages }),
+    textEvent: 'text',
+    textOf: ({ outputs }) => (outputs as { content: { text: string }[] }).content[0]?.text,
+    isLast: (chunk) => JSON.stringify(chunk).includes('"You"'),
+    partial: 'You',
+    whole,
+  },
+};
+
+/** Reads until the model hangs, and then calls `leave`. */
+async function readUntilHang(stream: Stream, { isLast }: Service, leave: () => void): Promise<void> {
+  for await (const chunk of stream) if (isLast(chunk)) leave();
+}
+
+type Consume = (stream: Stream, service: Service, abort: () => void) => Promise<unknown>;
+
+/** Ways to leave the stream of a model that hangs. */
+const leaving: Readonly<Record<string, Consume>> = {
+  break: async (stream, { isLast }) => {
+    for await (const chunk of stream) if (isLast(chunk)) break;
+  },
+  'an error in the loop': async (stream, service) => {
+    const read = readUntilHang(stream, service, () => expect.unreachable('left'));
+    await expect(read).rejects.toThrow('left');
+  },
+  'its controller, in the loop': (stream, service) => readUntilHang(stream, service, () => stream.controller.abort()),
+  'its controller, while a chunk is pending': (stream, service) =>
+    readUntilHang(stream, service, () => setImmediate(() => stream.controller.abort())),
+  'its controller, while nobody reads': async (stream, { isLast }) => {
+    const iterator = stream[Symbol.asyncIterator]();
+    for (let step = await iterator.next(); !isLast(step.value); ) step = await iterator.next();
+    stream.controller.abort();
+  },
+  'the signal of the call': (stream, service, abort) => readUntilHang(stream, service, () => setImmediate(abort)),
+  'cancelling its readable stream': async (stream, { isLast }) => {
+    const reader = stream.toReadableStream().getReader();
+    const text = new TextDecoder();
+    for (let all = ''; !isLast({ all: JSON.parse(all.split('\n').at(-2) ?? 'null') }); ) {
+      all += text.decode((await reader.read()).value);
+    }
+    await reader.cancel();
+  },
+};
+
+/** Ways to read the stream of a model to its end. */
+const reading: Readonly<Record<string, (stream: Stream) => Promise<unknown>>> = {
+  'a loop': chunksOf,
+  'both branches of tee()': async (stream) => Promise.all(stream.tee().map(chunksOf)),
+  'its readable stream': (stream) => new Response(stream.toReadableStream()).text(),
+  'a loop after an iterator that was closed unread': async (stream) => {
+    await stream[Symbol.asyncIterator]().return?.();
+    await chunksOf(stream);
+  },
+  'a loop beside a second reader, which the SDK refuses': async (stream) => {
+    let refused = 0;
+    for await (const _ of stream) if (refused++ === 0) await expect(chunksOf(stream)).rejects.toThrow();
+  },
+  'a loop that changes the chunks': async (stream) => {
+    for await (const chunk of stream) {
+      for (const part of Object.values(chunk)) if (typeof part === 'object') Object.assign(part ?? {}, { text: 'X' });
+    }
+  },
+};
+
+describe.each(Object.entries(services))('a stream of %s', (_, service) => {
+  async function open(name: string, options?: { signal: AbortSignal }) {
+    const model = await localModel();
+    const recorder = record();
+    const stream = (await service.stream(model, name, options)) as Stream;
+    const recorded = (): RunRecord => {
+      const [run, ...others] = recorder.runs;
+      expect(others).toEqual([]);
+      expect(run).toHaveProperty('end_time');
+      return run as RunRecord;
+    };
+    return { model, stream, recorded };
+  }
+
+  test.each(Object.entries(reading))('that is read by %s has the whole answer', async (_, read) => {
+    const { stream, recorded } = await open('small');
+    await read(stream);
+    const run = recorded();
+    expect(service.textOf(run)).toBe(service.whole);
+    expect(run.events).toMatchObject([{ name: 'new_token' }]);
+    expect(run).not.toHaveProperty('error');
+    expect(run.extra?.metadata).not.toHaveProperty('end_reason');
+  });
+
+  test.each(Object.entries(leaving))('that is left by %s is cancelled, with the text so far', async (_, leave) => {
+    const controller = new AbortController();
+    const { stream, recorded, model } = await open('hang-mid-stream', { signal: controller.signal });
+    await leave(stream, service, () => controller.abort());
+    const run = recorded();
+    expect(service.textOf(run)).toBe(service.partial);
+    expect(run.extra?.metadata).toMatchObject({ end_reason: 'cancelled' });
+    expect(run).not.toHaveProperty('error');
+    expect(await model.requests[0]?.closed).toBe('aborted');
+  });
+
+  test.each([
+    ['fail-mid-stream', /overloaded/],
+    ['malformed', /^SyntaxError: /],
+    ['drop-mid-stream', /^TypeError: terminated/],
+  ])('of the model %s has the error, and the text so far', async (name, error) => {
+    const { stream, recorded } = await open(name);
+    await expect(chunksOf(stream)).rejects.toThrow();
+    const run = recorded();
+    expect(run.error).toMatch(error);
+    expect(service.textOf(run)).toBe(service.partial);
+    expect(run.extra?.metadata).not.toHaveProperty('end_reason');
+  });
+
+  test.runIf(service.helper)('of a helper that is aborted is cancelled', async () => {
+    const model = await localModel();
+    const recorder = record();
+    const stream = service.helper?.(model, 'hang-mid-stream') as Helper;
+    stream.once(service.textEvent as never, () => stream.abort());
+    await expect(stream.done()).rejects.toThrow('Request was aborted.');
+    expect(recorder.runs).toMatchObject([
+      { end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } },
+    ]);
+  });
+});
+
+/** Joins text. */
+const joining: AnswerReader = {
+  read: (text) => ({ outputs: { text }, model: String(text) }),
+  fold: () => {
+    let text = '';
+    return {
+      add: (chunk, isFull) => {
+        if (chunk === 'unreadable') throw new Error('unreadable');
+        if (!isFull) text += chunk;
+        return String(chunk).length;
+      },
+      result: () => text,
+    };
+  },
+};
+
+function makeStream(chunks: readonly unknown[]) {
+  return {
+    controller: new AbortController(),
+    async *iterator() {
+      yield* chunks;
+    },
+    [Symbol.asyncIterator]() {
+      return this.iterator();
+    },
+  };
+}
+
+/** A branch of `tee`, whose iterator has only `next`. */
+function makeBranch(next: () => Promise<unknown>) {
+  return { iterator: () => ({ next }) as AsyncIterator<unknown>, controller: new AbortController() };
+}
+
+const nextOf = (events: unknown[]) => async () =>
+  events.length > 0 ? { done: false, value: events.shift() } : { done: true };
+
+describe('a followed stream', () => {
+  test.each([
+    [4, 'abcd', 1],
+    [5, 'abcde', undefined],
+    [6, 'abcde', undefined],
+  ])('keeps at most the text of one payload, here %i characters', async (bytes, text, dropped) => {
+    const { run, record } = makeRun({}, { payload: { ...LIMITS, bytes } });
+    const stream = makeStream(['a', 'b', 'c', 'd', 'e']);
+    expect(followStream(stream, run, joining)).toBe(true);
+    expect(await chunksOf(stream)).toHaveLength(5);
+    expect(record()?.events).toMatchObject([{ name: 'new_token' }]);
+    expect(record()?.extra?.metadata).toEqual({ response_model: text, dropped_chunks: dropped });
+  });
+
+  test('continues after a chunk that cannot be read', async () => {
+    const lines = told();
+    const { run, record } = makeRun();
+    const stream = makeStream(['', 'a', 'unreadable', 'b']);
+    followStream(stream, run, joining);
+    await chunksOf(stream);
+    expect(record()?.outputs).toEqual({ text: 'ab' });
+    expect(lines).toEqual(['warn: following a stream failed, the application is not affected: unreadable']);
+  });
+
+  test('removes its listener from the signal', async () => {
+    const { run } = makeRun();
+    const stream = makeStream(['a']);
+    const { signal } = stream.controller;
+    let listeners = 0;
+    signal.addEventListener = () => void listeners++;
+    signal.removeEventListener = () => void listeners--;
+    followStream(stream, run, joining);
+    expect(listeners).toBe(1);
+    await chunksOf(stream);
+    expect(listeners).toBe(0);
+  });
+
+  test('may be the body of a response with server-sent events', async () => {
+    for (const read of [chunksOf, async (body: ReadableStream) => body[Symbol.asyncIterator]().next()]) {
+      const { run, record } = makeRun();
+      const { body } = new Response('data: "a"\n\ndata: "b"\n\n');
+      expect(followStream(body, run, eventReader(joining))).toBe(true);
+      await read(body as ReadableStream & AsyncIterable<unknown>);
+      expect(record()?.outputs).toEqual(read === chunksOf ? { text: 'ab' } : undefined);
+    }
+  });
+
+  test('is recorded by the iterator that is read first', async () => {
+    const { run, record } = makeRun();
+    const stream = makeStream(['a', 'b']);
+    followStream(stream, run, joining);
+    const [first, second] = [stream.iterator(), stream.iterator()];
+    await second.next();
+    await first.next();
+    await first.next();
+    expect(record()).not.toHaveProperty('end_time');
+    await second.next();
+    await second.next();
+    expect(record()).toMatchObject({ outputs: { text: 'ab' }, end_time: expect.any(String) });
+  });
+
+  test('is in use while a step is pending', async () => {
+    const { run } = makeRun();
+    let answer = (_: IteratorResult<string>): void => {};
+    const pending = new Promise<IteratorResult<string>>((resolve) => {
+      answer = resolve;
+    });
+    const stream = makeBranch(() => pending);
+    const following = new AnswerStream(run, joining);
+    following.follow(stream, 'iterator');
+    const step = stream.iterator().next();
+    // The check for unused results resets the property.
+    following.wasTouched = false;
+    expect(following.wasTouched).toBe(true);
+    answer({ done: false, value: 'a' });
+    await step;
+    expect(following.wasTouched).toBe(false);
+  });
+
+  test('with a branch of tee() gets no other methods, and records an unreadable error', async () => {
+    told();
+    const { run, record } = makeRun();
+    const error = Object.defineProperty({}, 'name', { get: () => expect.unreachable() });
+    const stream = makeBranch(() => Promise.reject(error));
+    followStream(stream, run, joining);
+    const iterator = stream.iterator();
+    expect(Object.keys(iterator)).toEqual(['next']);
+    const caught = await iterator.next().catch((thrown: unknown) => thrown);
+    expect(caught === error).toBe(true);
+    expect(record()).toHaveProperty('error');
+  });
+
+  test('stays open while its iterator is referenced, and is interrupted after both are collected', async () => {
+    const [used, dropped] = [makeRun(), makeRun()];
+    const make = ({ run }: ReturnType<typeof makeRun>) => {
+      const stream = makeBranch(nextOf(['a']));
+      // A listener of the application may reference the stream.
+      stream.controller.signal.addEventListener('abort', () => stream.iterator());
+      followStream(stream, run, joining);
+      return { stream: new WeakRef(stream), iterator: stream.iterator() };
+    };
+    const { stream, iterator } = make(used);
+    await collected(new WeakRef(make(dropped).iterator));
+    await collected(stream);
+    expect(dropped.record()?.extra?.metadata).toMatchObject({ end_reason: 'interrupted' });
+    expect(used.run.isOpen).toBe(true);
+    await iterator.next();
+    await iterator.next();
+    expect(used.record()?.outputs).toEqual({ text: 'a' });
+    expect(used.record()?.extra?.metadata).not.toHaveProperty('end_reason');
+  });
+
+  test.each([
+    [undefined],
+    ['text'],
+    [{}],
+    [{ iterator: () => {} }],
+    [{ iterator: () => {}, controller: {} }],
+    [Object.freeze(makeStream([]))],
+    [Object.assign(makeBranch(nextOf([])), { controller: undefined })],
+  ])('is not any other value: %o', (value) => {
+    const { run, record } = makeRun();
+    expect(followStream(value, run, joining)).toBe(false);
+    expect(record()).not.toHaveProperty('end_time');
+  });
+});
+
+describe('the observed stream of the AI SDK', () => {
+  interface Source {
+    pull?(controller: ReadableStreamDefaultController<number>): void | Promise<void>;
+    cancel?(reason: unknown): void | Promise<void>;
+  }
+
+  /** Returns an observed stream of numbers, the observed events, and the number of chunks requested from the source. */
+  function observe(source: Source = {}) {
+    const events: string[] = [];
+    let requested = 0;
+    const pull = (controller: ReadableStreamDefaultController<number>): void => controller.enqueue(++requested);
+    const stream = observedStream(new ReadableStream({ pull, ...source }, { highWaterMark: 0 }), {
+      isStepping: false,
+      step: (method, self, args) => Reflect.apply(method, self, args),
+      chunk: (value) => void events.push(`chunk ${value}`),
+      end: () => void events.push('end'),
+      fail: (error) => void events.push(`fail ${error}`),
+      cancel: () => void events.push('cancel'),
+      watch: () => {},
+      detach: () => {},
+    });
+    return { stream, events, requested: () => requested };
+  }
+
+  test('requests a chunk only when a consumer reads a chunk', async () => {
+    const { stream, events, requested } = observe();
+    await new Promise(setImmediate);
+    expect(requested()).toBe(0);
+    const reader = stream.getReader();
+    for (const value of [1, 2]) expect(await reader.read()).toEqual({ done: false, value });
+    await new Promise(setImmediate);
+    expect(requested()).toBe(2);
+    expect(events).toEqual(['chunk 1', 'chunk 2']);
+  });
+
+  test('ends like its source', async () => {
+    const error = new RangeError('hoarse');
+    const ended = observe({ pull: (controller) => controller.close() });
+    const failed = observe({ pull: (controller) => controller.error(error) });
+    expect(await ended.stream.getReader().read()).toEqual({ done: true, value: undefined });
+    await expect(failed.stream.getReader().read()).rejects.toBe(error);
+    expect([ended.events, failed.events]).toEqual([['end'], ['fail RangeError: hoarse']]);
+  });
+
+  test.each([0, 1])('cancels its source after %i chunks', async (reads) => {
+    const reasons: unknown[] = [];
+    const refused = new TypeError('no');
+    const cancel = (reason: unknown): Promise<void> => {
+      reasons.push(reason);
+      return Promise.reject(refused);
+    };
+    const { stream, events } = observe({ cancel });
+    const reader = stream.getReader();
+    for (let read = 0; read < reads; read++) await reader.read();
+    await expect(reader.cancel('enough')).rejects.toBe(refused);
+    expect(reasons).toEqual(['enough']);
+    expect(events.at(-1)).toBe('cancel');
+  });
+
+  test('reports one end if it is cancelled while a chunk is pending', async () => {
+    const { stream, events } = observe({ pull: () => new Promise<void>(() => {}) });
+    const reader = stream.getReader();
+    const read = reader.read();
+    await new Promise(setImmediate);
+    await reader.cancel();
+    expect(await read).toEqual({ done: true, value: undefined });
+    await new Promise(setImmediate);
+    expect(events).toEqual(['cancel']);
+  });
+
+  test('interrupts its run after it is collected', async () => {
+    const { run, record } = makeRun();
+    const drop = () => new WeakRef(observedStream(new ReadableStream(), new AnswerStream(run, modelReader)));
+    await collected(drop());
+    expect(record()).toMatchObject({
+      error: 'Interrupted: the result was collected before its end',
+      extra: { metadata: { end_reason: 'interrupted' } },
+    });
+  });
+});
