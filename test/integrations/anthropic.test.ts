@@ -4,16 +4,14 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { unwrapAnthropic, wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
-import { recordRuns } from '../../src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
-import { told } from '../support/told.ts';
 import { allOf, ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
 
 const model = localModel();
 const makeWrapped = () => wrapAnthropic(makeClient(model()));
 
 describe('a call of a model', () => {
-  test('is one run below the current one, with messages, parameters, answer and tokens', async () => {
+  test('is recorded with messages, parameters, answer and tokens', async () => {
     const recorder = record();
     const client = makeWrapped();
     await traceable(
@@ -69,7 +67,7 @@ describe('a call of a model', () => {
     expect(Object.keys(recorder.runs[1]?.extra?.metadata?.ls_invocation_params ?? {})).not.toContain('messages');
   });
 
-  test('counts cached and reasoning tokens, and says how many they are', async () => {
+  test('is recorded with cached and reasoning tokens', async () => {
     const recorder = record();
     const cache_control = { type: 'ephemeral' } as const;
     await makeWrapped().messages.create({
@@ -111,7 +109,7 @@ describe('a call of a model', () => {
     ['a tool runner', (client) => client.beta.messages.toolRunner({ ...ask('a'), tools: [] })],
     ['retries', (client) => client.messages.create(ask('a', { model: 'fail-429-once' }), { maxRetries: 1 })],
     ['a client with other options', (client) => client.withOptions({ timeout: 5_000 }).messages.create(ask('a'))],
-  ])('is one run by way of %s', async (_, call) => {
+  ])('is one run when made by %s', async (_, call) => {
     const recorder = record();
     await call(makeWrapped());
     expect(recorder.runs).toHaveLength(1);
@@ -122,26 +120,7 @@ describe('a call of a model', () => {
     expect(recorder.runs[0]).toHaveProperty('end_time');
   });
 
-  // The SDK says so of `BetaUsage.iterations`: the tokens of a compaction are not in the top-level fields.
-  test('counts what it took to compact the conversation, and nothing of other models', async () => {
-    const recorder = record();
-    const iterations = [
-      { type: 'compaction', input_tokens: 100, output_tokens: 20, cache_read_input_tokens: 7 },
-      { type: 'message', input_tokens: 5, output_tokens: 3, cache_read_input_tokens: 2 },
-      { type: 'advisor_message', model: 'another', input_tokens: 50, output_tokens: 50 },
-    ];
-    const usage = { input_tokens: 5, output_tokens: 3, cache_read_input_tokens: 2, iterations };
-    const fetch = async () => Response.json({ type: 'message', role: 'assistant', content: [], usage });
-    await wrapAnthropic(makeClient(model(), { fetch })).beta.messages.create(ask(''));
-    expect(recorder.runs[0]?.outputs?.usage_metadata).toEqual({
-      input_tokens: 114,
-      output_tokens: 23,
-      total_tokens: 137,
-      input_token_details: { cache_read: 9 },
-    });
-  });
-
-  test('of a streaming tool runner is a run for each turn', async () => {
+  test('is one of several runs of a streaming tool runner', async () => {
     const recorder = record();
     const runner = makeWrapped().beta.messages.toolRunner({
       ...ask('a'),
@@ -156,18 +135,7 @@ describe('a call of a model', () => {
     expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual([undefined, undefined]);
   });
 
-  test('without an answer to read has the status', async () => {
-    const recorder = record();
-    const response = await makeWrapped().messages.create(ask('a')).asResponse();
-    expect(recorder.runs[0]).toMatchObject({
-      outputs: { status: 200 },
-      extra: { metadata: { request_id: expect.any(String) } },
-    });
-    expect(recorder.runs[0]).toHaveProperty('end_time');
-    await response.text();
-  });
-
-  test('leaves out the tokens that servers of tools are asked with', async () => {
+  test('is recorded without the credentials of tool servers', async () => {
     const recorder = record();
     await makeWrapped().beta.messages.create({
       ...ask('a'),
@@ -182,31 +150,13 @@ describe('a call of a model', () => {
     expect(model().requests.at(-1)?.text).toContain('a-secret');
   });
 
-  test('that fails has the error, and the id of the request', async () => {
-    const recorder = record();
-    await expect(makeWrapped().messages.create(ask('a', { model: 'fail-400' }))).rejects.toThrow();
-    expect(recorder.runs[0]).toMatchObject({
-      error: expect.stringMatching(/^BadRequestError: 400 .*invalid_request_error/),
-      extra: { metadata: { request_id: expect.stringMatching(/^req_/) } },
-    });
-  });
-
-  test('that the SDK refuses to make has the error', () => {
+  test('that the SDK refuses has the error', () => {
     const recorder = record();
     expect(() => makeWrapped().messages.create(ask('a', { max_tokens: 10_000_000 }))).toThrow(/Streaming/);
     expect(recorder.runs[0]?.error).toMatch(/Streaming/);
   });
 
-  test('is sent to the service as it would be without us', async () => {
-    record();
-    const [bare, wrapped] = [makeClient(model()), makeWrapped()];
-    for (const client of [bare, wrapped]) await client.messages.create(ask('a', { system: 'b' }));
-    const [first, second] = model().requests.slice(-2);
-    expect(second?.text).toBe(first?.text);
-    expect(second?.headers).toEqual(first?.headers);
-  });
-
-  test('is one run beside the spans that the SDK makes itself', async () => {
+  test('is one run if the SDK also makes spans', async () => {
     const recorder = record();
     const exporter = new InMemorySpanExporter();
     const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -217,20 +167,6 @@ describe('a call of a model', () => {
     expect(exporter.getFinishedSpans()).toHaveLength(3);
     expect(recorder.runs).toHaveLength(3);
     for (const run of recorder.runs) expect(run.outputs).toMatchObject({ content: [{ text: 'You said: a' }] });
-  });
-
-  test('is made in the context of its run, what follows is not', async () => {
-    const recorder = record();
-    const fetch = traceable(globalThis.fetch, { name: 'fetch', inputs: () => ({}), outputs: () => ({}) });
-    const client = wrapAnthropic(makeClient(model(), { fetch }));
-    await traceable(
-      async () => {
-        await client.messages.create(ask('a'));
-        traceable(() => 1, { name: 'after' })();
-      },
-      { name: 'answer' },
-    )();
-    expect(treeOf(recorder.runs)).toEqual({ answer: { 'anthropic.messages': { fetch: {} }, after: {} } });
   });
 });
 
@@ -259,7 +195,7 @@ describe('a stream', () => {
     }),
   };
 
-  test.each(Object.entries(questions))('of %s has the outputs of the same answer unstreamed', async (_, question) => {
+  test.each(Object.entries(questions))('of %s has the same outputs as the answer at once', async (_, question) => {
     const recorder = record();
     const client = makeWrapped();
     const message = await client.messages.create(question);
@@ -285,7 +221,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('that is left within the input of a tool has the text that had come', async () => {
+  test('that is left within the input of a tool has the JSON text so far', async () => {
     const recorder = record();
     const question = { ...ask('a b c', { tools: [WEATHER_TOOL] }), stream: true } as const;
     for await (const event of await makeWrapped().messages.create(question)) {
@@ -295,88 +231,8 @@ describe('a stream', () => {
   });
 });
 
-describe('wrapAnthropic', () => {
-  test('gives back the same client, and changes nothing the second time', async () => {
-    const recorder = record();
-    const client = makeClient(model());
-    const resources = [client.messages, client.beta, client.beta.messages];
-    expect(wrapAnthropic(client)).toBe(client);
-    const { create } = client.messages;
-    expect(wrapAnthropic(client)).toBe(client);
-    expect(client.messages.create).toBe(create);
-    expect([client.messages, client.beta, client.beta.messages]).toEqual(resources);
-    await client.withOptions({}).messages.create(ask('a'));
-    expect(recorder.runs).toHaveLength(1);
-  });
-
-  test('takes tags, metadata, a project and an exporter', async () => {
-    const recorder = recordRuns();
-    recorder.stop();
-    const options = { tags: ['a'], metadata: { team: 'b' }, project: 'c', exporter: recorder.exporter };
-    const client = wrapAnthropic(makeClient(model()), options);
-    await client.messages.create(ask('a'));
-    await client.withOptions({}).messages.create(ask('a'));
-    for (const run of recorder.runs) {
-      expect(run).toMatchObject({
-        tags: ['a'],
-        session_name: 'c',
-        extra: { metadata: { team: 'b', ls_model_name: 'small' } },
-      });
-    }
-    expect(recorder.runs).toHaveLength(2);
-  });
-
-  test('leaves a client alone that is not enabled', () => {
-    const client = makeClient(model());
-    expect(wrapAnthropic(client, { enabled: false })).toBe(client);
-    expect(Object.hasOwn(client.messages, 'create')).toBe(false);
-  });
-
-  const expected = (got: string) =>
-    `warn: wrapAnthropic(client): expected a client of @anthropic-ai/sdk, got ${got}; it is not traced.`;
-  test.each([
-    ['nothing', undefined, expected('undefined')],
-    ['null', null, expected('null')],
-    ['text', 'client', expected('string')],
-    ['an object', {}, expected('another object')],
-    ['messages without create', { messages: {} }, expected('another object')],
-    [
-      'a client that cannot be read',
-      Object.defineProperty({}, 'messages', { get: () => fail() }),
-      'warn: wrapAnthropic failed, the application is not affected: unreadable',
-    ],
-  ])('gives back %s, and says so once', (_, client, complaint) => {
-    const lines = told();
-    for (let time = 0; time < 2; time++) expect(wrapAnthropic(client as never)).toBe(client);
-    expect(unwrapAnthropic(client as never)).toBe(client);
-    expect(lines).toEqual([complaint]);
-  });
-
-  test('says what is wrong with its options, and traces', async () => {
-    const lines = told();
-    const recorder = record();
-    await wrapAnthropic(makeClient(model()), { name: 'a', tags: 1 } as never).messages.create(ask('a'));
-    expect(lines).toEqual([
-      'warn: wrapAnthropic: unknown option `name`; left out.',
-      'warn: wrapAnthropic: expected `tags` to be a list of at most 1000 texts; left out.',
-    ]);
-    expect(recorder.runs).toHaveLength(1);
-  });
-
-  test('is undone by unwrapAnthropic', async () => {
-    const recorder = record();
-    const client = makeWrapped();
-    expect(unwrapAnthropic(client)).toBe(client);
-    for (const owner of [client.messages, client.beta.messages]) expect(Object.hasOwn(owner, 'create')).toBe(false);
-    expect(Object.hasOwn(client, 'withOptions')).toBe(false);
-    await client.messages.create(ask('a'));
-    await client.withOptions({}).messages.create(ask('a'));
-    expect(recorder.runs).toEqual([]);
-    await wrapAnthropic(client).messages.create(ask('a'));
-    expect(recorder.runs).toHaveLength(1);
-  });
-
-  test('takes a client that has messages alone, and one that answers with plain promises', async () => {
+describe('the wrapped client', () => {
+  test('may have only messages, and may return plain promises', async () => {
     const recorder = record();
     const message = { content: [], usage: { input_tokens: 1, output_tokens: 2 } };
     const client = wrapAnthropic({ messages: { create: async (_params: object) => message } });
@@ -384,7 +240,7 @@ describe('wrapAnthropic', () => {
     expect(recorder.runs[0]).toMatchObject({ inputs: { messages: [{ content: 'a' }] }, outputs: message });
   });
 
-  test('takes clients of other platforms, which are classes of their own', async () => {
+  test('may be of another class, as on other platforms', async () => {
     const recorder = record();
     class Platform extends BaseAnthropic {
       readonly messages = new Messages(this);
@@ -396,7 +252,7 @@ describe('wrapAnthropic', () => {
     expect(recorder.runs[1]?.outputs).toEqual(recorder.runs[0]?.outputs);
   });
 
-  test('traces the completions of older versions', async () => {
+  test('may have completions, as in older versions of the SDK', async () => {
     const recorder = record();
     const made = makeClient(model());
     // As these versions have it.
@@ -423,12 +279,6 @@ describe('wrapAnthropic', () => {
     unwrapAnthropic(client);
     expect(client.completions.create).toBe(create);
   });
-
-  test('keeps its methods what they are with tracing off', async () => {
-    const client = makeWrapped();
-    expect((await client.messages.create(ask('a'))).content).toMatchObject([{ text: 'You said: a' }]);
-    expect((await allOf(await client.messages.create({ ...ask('a'), stream: true }))).length).toBeGreaterThan(5);
-  });
 });
 
 // Of the interface, and of older versions of the SDK; the types of this one leave it out.
@@ -436,6 +286,67 @@ const WARM = { temperature: 0.5 };
 
 const hanging = { ...ask('a', { model: 'hang-mid-stream' }), stream: true } as const;
 
-function fail(): never {
-  throw new Error('unreadable');
+const PIXELS = Buffer.alloc(3_000, 7);
+const PAGES = Buffer.alloc(2_000, 8);
+
+function image(bytes: Buffer): Anthropic.ImageBlockParam {
+  return { type: 'image', source: { type: 'base64', media_type: 'image/png', data: bytes.toString('base64') } };
 }
+
+function pdf(bytes: Buffer): Anthropic.DocumentBlockParam {
+  const source = { type: 'base64' as const, media_type: 'application/pdf' as const, data: bytes.toString('base64') };
+  return { type: 'document', title: 'pages', source };
+}
+
+const text = (words: string): Anthropic.TextBlockParam => ({ type: 'text', text: words });
+
+describe('images and documents of a request', () => {
+  test('are attachments, and are sent unchanged', async () => {
+    const recorder = record();
+    const question = ask('', {
+      messages: [
+        { role: 'user', content: [text('What is it?'), image(PIXELS)] },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'scan', input: {} }] },
+        {
+          role: 'user',
+          content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: [image(PIXELS), pdf(PAGES)] }],
+        },
+      ],
+    });
+    const before = structuredClone(question);
+    await wrapAnthropic(makeClient(model())).messages.create(question);
+    expect(question).toEqual(before);
+    expect(model().requests.at(-1)?.body).toEqual(before);
+    const [run] = recorder.runs;
+    const png = { type: 'base64', media_type: 'image/png', data: '[Attachment inputs_1: image/png, 3000 bytes]' };
+    const pages = {
+      type: 'base64',
+      media_type: 'application/pdf',
+      data: '[Attachment inputs_2: application/pdf, 2000 bytes]',
+    };
+    expect(run?.inputs).toEqual({
+      messages: [
+        { role: 'user', content: [text('What is it?'), { type: 'image', source: png }] },
+        question.messages[1],
+        {
+          role: 'user',
+          content: [
+            {
+              type: 'tool_result',
+              tool_use_id: 'toolu_1',
+              content: [
+                { type: 'image', source: png },
+                { type: 'document', title: 'pages', source: pages },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+    expect(run?.attachments?.map(({ name, mimeType }) => [name, mimeType])).toEqual([
+      ['inputs_1', 'image/png'],
+      ['inputs_2', 'application/pdf'],
+    ]);
+    expect(Buffer.compare(run?.attachments?.[0]?.bytes as Uint8Array, PIXELS)).toBe(0);
+  });
+});

@@ -1,216 +1,423 @@
+// Calls of the openai package and the runs that they become. The answers are those of examples/local-model, which repeats
+// the question and counts words as tokens.
 import OpenAI, { AzureOpenAI } from 'openai';
-import { describe, expect, expectTypeOf, test } from 'vitest';
-import { traceable } from '../../src/instrument/traceable.ts';
-import { unwrapOpenAI, wrapOpenAI } from '../../src/integrations/openai/client.ts';
-import { recordRuns } from '../../src/testing/record-runs.ts';
-import { record, treeOf } from '../instrument/recorder.ts';
-import { makeSink } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
-import { bareClient, chunksOf, localModel, onlyRun, tea, tracedClient } from './local-openai.ts';
+import { describe, expect, test } from 'vitest';
+import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
+import type { RunRecord } from '../../src/run/record.ts';
+import { record } from '../instrument/recorder.ts';
+import { chunksOf, localModel, lookUp, onlyRun, tea, tracedClient, weather } from './local-openai.ts';
 
+const question = 'What is tea?';
+const answered = { role: 'assistant', content: 'You said: What is tea?', refusal: null };
 const ask = { model: 'small', messages: tea };
+const respond = { model: 'small', input: question };
+const tool = {
+  type: 'function' as const,
+  name: 'look_up',
+  strict: false,
+  parameters: { ...lookUp.function.parameters },
+};
+const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
+// The PNG has 70 bytes.
+const pixels = { b64_json: '[Image: 70 bytes]' };
+const dish = { type: 'object', properties: { dish: { type: 'string' } } };
+const dishFormat = { name: 'dish', schema: dish, strict: true };
+const items = [
+  { role: 'user' as const, content: question },
+  { type: 'function_call' as const, call_id: 'call_1', name: 'look_up', arguments: '{}' },
+  { type: 'function_call_output' as const, call_id: 'call_1', output: 'a drink' },
+];
+const server = { type: 'mcp' as const, server_label: 'shop', server_url: 'https://shop.test' };
+const chatParameters = { model: 'small', temperature: 0.5, max_completion_tokens: 9, stop: '.', tools: [lookUp] };
+const usage = (input: number, output: number) => ({
+  input_tokens: input,
+  output_tokens: output,
+  total_tokens: input + output,
+});
 
-describe('wrapOpenAI', () => {
-  test('gives back the same client, of the same type, changed in place', async () => {
-    const client = bareClient(await localModel());
-    const { completions } = client.chat;
-    const wrapped = wrapOpenAI(client);
-    expectTypeOf(wrapped).toEqualTypeOf<OpenAI>();
-    expect(wrapped).toBe(client);
-    expect(wrapped.chat.completions).toBe(completions);
-    expect(wrapped).toBeInstanceOf(OpenAI);
-  });
+interface Expected extends Partial<Omit<RunRecord, 'extra'>> {
+  metadata?: object;
+  /** Keys that the outputs do not have. */
+  absent?: string[];
+}
 
-  test('again changes nothing, and each call is one run', async () => {
-    const { client, only } = await tracedClient();
-    const { create } = client.chat.completions;
-    expect(wrapOpenAI(client, { tags: ['later'] }).chat.completions.create).toBe(create);
-    await client.chat.completions.create(ask);
-    expect(only()).not.toHaveProperty('tags');
-  });
+type Row = [title: string, call: (client: OpenAI) => PromiseLike<unknown>, expected: Expected];
 
-  test('makes calls runs below the current one', async () => {
-    const { client, recorder } = await tracedClient();
-    const answer = traceable(async () => client.chat.completions.create(ask), { name: 'answer' });
-    await Promise.all([answer(), answer()]);
-    const roots = recorder.runs.filter((run) => run.parent_run_id === undefined);
-    expect(roots).toHaveLength(2);
-    expect(roots.map((root) => recorder.runs.filter((run) => run.parent_run_id === root.id).length)).toEqual([1, 1]);
-    expect(treeOf(recorder.runs)).toEqual({ answer: { 'openai.chat.completions': {} } });
-  });
-
-  test('tells facts of the call to the run of the call alone, and what the options say to all below', async () => {
-    const recorder = record();
-    const fetch = traceable(globalThis.fetch, { name: 'fetch', inputs: () => ({}), outputs: () => ({}) });
-    const client = wrapOpenAI(bareClient(await localModel(), { fetch }), { metadata: { team: 'a' } });
-    await client.chat.completions.create(ask);
-    expect(treeOf(recorder.runs)).toEqual({ 'openai.chat.completions': { fetch: {} } });
-    const [call, below] = recorder.runs.map(({ extra }) => extra?.metadata);
-    expect(call).toMatchObject({ team: 'a', ls_model_name: 'small' });
-    expect(below).toEqual({ team: 'a' });
-  });
-
-  test('takes tags, metadata, a project and an exporter for every call', async () => {
-    const elsewhere = recordRuns();
-    elsewhere.stop();
-    const recorder = record();
-    const options = { tags: ['shop'], metadata: { team: 'a' }, project: 'shop', exporter: elsewhere.exporter };
-    const client = wrapOpenAI(bareClient(await localModel()), options);
-    await client.chat.completions.create(ask);
-    expect(recorder.runs).toEqual([]);
-    expect(onlyRun(elsewhere.runs)).toMatchObject({
-      tags: ['shop'],
-      session_name: 'shop',
-      extra: { metadata: { team: 'a', ls_provider: 'openai' } },
-    });
-  });
-
-  test('leaves the client as it is when it is not enabled', async () => {
-    const client = bareClient(await localModel());
-    const { create } = client.chat.completions;
-    expect(wrapOpenAI(client, { enabled: false }).chat.completions.create).toBe(create);
-  });
-
-  test('wraps the clients that withOptions derives', async () => {
-    const { client, model, recorder } = await tracedClient();
-    const derived = client.withOptions({ maxRetries: 0 });
-    expect(derived).toBeInstanceOf(OpenAI);
-    expect(derived.maxRetries).toBe(0);
-    await derived.chat.completions.create(ask);
-    await derived.withOptions({ baseURL: `${model.url}/v2` }).chat.completions.create(ask);
-    expect(recorder.runs).toHaveLength(2);
-    expect(model.requests.map(({ path }) => path)).toEqual(['/v1/chat/completions', '/v2/chat/completions']);
-  });
-
-  test.each([
-    ['undefined', undefined, 'undefined'],
-    ['null', null, 'null'],
-    ['text', 'client', 'string'],
-    ['an object of something else', { chat: { completions: {} } }, 'another object'],
-  ])('says in one line that %s is no client, and gives it back', (_, given, what) => {
-    const lines = told();
-    const wrap = wrapOpenAI as (client: unknown) => unknown;
-    expect([wrap(given), wrap(given)]).toEqual([given, given]);
-    expect((unwrapOpenAI as (client: unknown) => unknown)(given)).toBe(given);
-    expect(lines).toEqual([
-      `warn: wrapOpenAI(client): expected a client of the openai package, got ${what}; it is not traced.`,
-    ]);
-  });
-
-  test('tells options that it does not know', async () => {
-    const lines = told();
-    const options = { name: 'x', tags: 'shop' } as object;
-    wrapOpenAI(bareClient(await localModel()), options);
-    expect(lines).toEqual([
-      'warn: wrapOpenAI: unknown option `name`; left out.',
-      'warn: wrapOpenAI: expected `tags` to be a list of at most 1000 texts; left out.',
-    ]);
-  });
-
-  test('tells options that are no object, also where something else has failed before', async () => {
-    const lines = told();
-    const unreadable = Object.defineProperty({}, 'chat', {
-      get: () => {
-        throw new Error('unreadable');
+const calls: Row[] = [
+  [
+    'a chat completion',
+    (client) =>
+      client.chat.completions.create({
+        model: 'small',
+        messages: [{ role: 'system', content: 'Be brief' }, ...tea],
+        reasoning_effort: 'low',
+      }),
+    {
+      name: 'openai.chat.completions',
+      run_type: 'llm',
+      inputs: { messages: [{ role: 'system', content: 'Be brief' }, ...tea] },
+      outputs: {
+        object: 'chat.completion',
+        choices: [{ message: { ...answered, reasoning_content: 'Let me think.' } }],
+        // Five words of an answer and three of reasoning. The first two words were in the cache.
+        usage_metadata: {
+          ...usage(5, 8),
+          input_token_details: { cache_read: 2, audio: 0 },
+          output_token_details: { reasoning: 3, audio: 0 },
+        },
       },
-    });
-    wrapOpenAI(unreadable as never);
-    wrapOpenAI(bareClient(await localModel()), [] as never);
-    expect(lines).toEqual([
-      'warn: wrapOpenAI failed, the application is not affected: unreadable',
-      'warn: wrapOpenAI: expected the options to be an object, got a list; left out.',
-    ]);
-  });
+    },
+  ],
+  [
+    'the parameters of a chat completion',
+    (client) => client.chat.completions.create({ ...chatParameters, messages: tea, user: 'ada' }),
+    {
+      metadata: {
+        ls_provider: 'openai',
+        ls_model_type: 'chat',
+        ls_model_name: 'small',
+        response_model: 'small-2026-01-01',
+        ls_temperature: 0.5,
+        ls_max_tokens: 9,
+        ls_stop: ['.'],
+        ls_invocation_params: { ...chatParameters, user: 'ada' },
+        request_id: 'req_1',
+        usage_metadata: expect.anything(),
+      },
+    },
+  ],
+  [
+    'audio that a chat completion generates',
+    (client) => client.chat.completions.create({ ...ask, modalities: ['text', 'audio'] }),
+    { outputs: { choices: [{ message: { audio: { data: '[Audio: 70 bytes]' } } }] } },
+  ],
+  [
+    'the helper chat.completions.parse',
+    (client) =>
+      client.chat.completions.parse({ ...ask, response_format: { type: 'json_schema', json_schema: dishFormat } }),
+    { outputs: { choices: [{ message: { content: '{"dish":"What is tea?"}' } }] } },
+  ],
+  [
+    'the helper chat.completions.stream',
+    (client) => client.chat.completions.stream(ask).finalChatCompletion(),
+    { outputs: { choices: [{ message: answered, finish_reason: 'stop' }] } },
+  ],
+  [
+    'a derived promise that alone reads the answer',
+    (client) => {
+      const call = client.chat.completions.create(ask);
+      const content = call._thenUnwrap(({ choices }) => choices[0]?.message.content).then((text) => text);
+      return Promise.all([content, call.asResponse()]);
+    },
+    { outputs: { choices: [{ message: answered }] } },
+  ],
+  [
+    'an error that a gateway reports instead of choices',
+    (client) => {
+      const fetch = async () => Response.json({ error: { code: 502, message: 'Provider returned error' } });
+      return client.withOptions({ fetch }).chat.completions.create(ask);
+    },
+    { error: 'Provider returned error', outputs: { error: { code: 502 } } },
+  ],
+  [
+    'a response',
+    (client) =>
+      client.responses.create({
+        ...respond,
+        instructions: 'Be brief',
+        max_output_tokens: 9,
+        tools: [tool],
+        tool_choice: 'none',
+        reasoning: {},
+      }),
+    {
+      name: 'openai.responses',
+      run_type: 'llm',
+      inputs: {
+        messages: [
+          { role: 'system', content: 'Be brief' },
+          { role: 'user', content: question },
+        ],
+      },
+      outputs: {
+        object: 'response',
+        status: 'completed',
+        model: 'small-2026-01-01',
+        usage_metadata: {
+          ...usage(5, 6),
+          input_token_details: { cache_read: 2 },
+          output_token_details: { reasoning: 3 },
+        },
+      },
+      absent: ['instructions', 'tools', 'output_text'],
+      metadata: {
+        ls_provider: 'openai',
+        ls_model_type: 'chat',
+        ls_model_name: 'small',
+        ls_max_tokens: 9,
+        ls_invocation_params: {
+          model: 'small',
+          max_output_tokens: 9,
+          tools: [tool],
+          tool_choice: 'none',
+          reasoning: {},
+        },
+        response_model: 'small-2026-01-01',
+        request_id: 'req_1',
+        usage_metadata: expect.anything(),
+      },
+    },
+  ],
+  [
+    'the items and the prompt of a response',
+    (client) => client.responses.create({ model: 'small', input: items, prompt: { id: 'pmpt_1' } }),
+    {
+      inputs: { messages: items, prompt: { id: 'pmpt_1' } },
+      outputs: { output: [{ content: [{ text: 'The tools say: a drink' }] }] },
+    },
+  ],
+  [
+    'a response with a tool server, without its credentials',
+    (client) =>
+      client.responses.create({
+        ...respond,
+        tools: [{ ...server, authorization: 'secret', headers: { a: 'secret' } }],
+      }),
+    {
+      metadata: expect.objectContaining({ ls_invocation_params: { model: 'small', tools: [server] } }),
+    },
+  ],
+  [
+    'a response that failed',
+    (client) => client.responses.create({ ...respond, model: 'fail-response' }),
+    { error: 'server_error: the model gave up', outputs: { status: 'failed' } },
+  ],
+  [
+    'a streamed response in the background',
+    async (client) => chunksOf(await client.responses.create({ ...respond, background: true, stream: true })),
+    { outputs: { output: [{ content: [{ text: 'You said: What is tea?' }] }] } },
+  ],
+  [
+    'the helper responses.parse',
+    (client) => client.responses.parse({ ...respond, text: { format: { type: 'json_schema', ...dishFormat } } }),
+    { outputs: { output: [{ content: [{ text: '{"dish":"What is tea?"}' }] }] } },
+  ],
+  [
+    'the helper responses.stream',
+    (client) => client.responses.stream(respond).finalResponse(),
+    { outputs: { status: 'completed', output: [{ content: [{ text: 'You said: What is tea?' }] }] } },
+  ],
+  [
+    'a compacted conversation',
+    (client) => {
+      const usage = { input_tokens: 9, output_tokens: 2, total_tokens: 11 };
+      const fetch = async () => Response.json({ output: [{ type: 'compaction', encrypted_content: 'x' }], usage });
+      return client.withOptions({ fetch }).responses.compact(respond as never);
+    },
+    {
+      name: 'openai.responses.compact',
+      run_type: 'llm',
+      inputs: { messages: tea },
+      outputs: { output: [{ type: 'compaction', encrypted_content: 'x' }], usage_metadata: usage(9, 2) },
+    },
+  ],
+  [
+    'a completion',
+    (client) => client.completions.create({ model: 'small', prompt: question, max_tokens: 5 }),
+    {
+      name: 'openai.completions',
+      run_type: 'llm',
+      inputs: { prompt: question },
+      outputs: {
+        choices: [{ index: 0, text: ' You said: What is tea?', finish_reason: 'stop' }],
+        usage_metadata: usage(3, 5),
+      },
+      metadata: expect.objectContaining({ ls_model_type: 'llm', ls_max_tokens: 5 }),
+    },
+  ],
+  ...(['float', 'base64', undefined] as const).map(
+    (format): Row => [
+      `embeddings as ${format}, without the vectors`,
+      (client) =>
+        client.embeddings.create({
+          model: 'small',
+          input: ['green tea', 'black tea'],
+          dimensions: 12,
+          ...(format && { encoding_format: format }),
+        }),
+      {
+        name: 'openai.embeddings',
+        run_type: 'embedding',
+        inputs: { input: ['green tea', 'black tea'] },
+        outputs: {
+          object: 'list',
+          model: 'small',
+          count: 2,
+          dimensions: 12,
+          usage: { prompt_tokens: 4, total_tokens: 4 },
+          usage_metadata: usage(4, 0),
+        },
+        absent: ['data'],
+        metadata: expect.objectContaining({ ls_model_type: 'embedding' }),
+      },
+    ],
+  ),
+  [
+    'a generated image, without the pixels',
+    (client) => client.images.generate({ model: 'small', prompt: 'a cup of tea' }),
+    {
+      name: 'openai.images.generate',
+      inputs: { prompt: 'a cup of tea' },
+      outputs: { data: [pixels], usage_metadata: { input_tokens: 5, output_tokens: 100 } },
+    },
+  ],
+  [
+    'an edited image, whose file the SDK reads',
+    (client) => client.images.edit({ model: 'small', prompt: 'with milk', image }),
+    {
+      name: 'openai.images.edit',
+      inputs: { prompt: 'with milk' },
+      outputs: { data: [pixels] },
+      metadata: expect.objectContaining({ ls_invocation_params: { model: 'small' } }),
+    },
+  ],
+  [
+    'a variation of an image',
+    (client) => client.images.createVariation({ model: 'small', image }),
+    { name: 'openai.images.createVariation', outputs: { data: [pixels] } },
+  ],
+];
 
-  test('leaves a client that cannot be changed as it was', async () => {
-    const lines = told();
-    const client = bareClient(await localModel());
-    Object.freeze(client.chat.completions);
-    Object.freeze(client.embeddings);
-    const recorder = record();
-    await wrapOpenAI(client).chat.completions.create(ask);
-    expect(recorder.runs).toEqual([]);
-    expect(lines).toEqual(
-      ['chat.completions.create', 'embeddings.create'].map(
-        (name) => `warn: wrapOpenAI: expected \`${name}\` to be a method that can be replaced; it is not traced.`,
-      ),
-    );
-  });
+test.each(calls)('%s is recorded', async (_, call, { metadata, absent = [], ...expected }) => {
+  const { client, only } = await tracedClient();
+  await call(client);
+  const run = only();
+  expect(run).toMatchObject({ ...expected, end_time: expect.any(String) });
+  if (expected.error === undefined) expect(run).not.toHaveProperty('error');
+  for (const key of absent) expect(run.outputs).not.toHaveProperty(key);
+  if (metadata !== undefined) expect(run.extra?.metadata).toEqual(metadata);
+  expect(JSON.stringify(run)).not.toMatch(/secret|iVBOR/);
 });
 
-describe('a wrapped client', () => {
-  test('gives what a bare one gives while tracing is off', async () => {
-    const model = await localModel();
-    const bare = bareClient(model);
-    const wrapped = wrapOpenAI(bareClient(model));
-    const [expected, promise] = [bare, wrapped].map((client) => client.chat.completions.create(ask));
-    expect(Reflect.ownKeys(promise ?? {})).toEqual(Reflect.ownKeys(expected ?? {}));
-    expect(await promise).toEqual(await expected);
-  });
-
-  test('records no text where inputs and outputs are hidden', async () => {
-    const sink = makeSink({ hideInputs: true, hideOutputs: true });
-    const client = wrapOpenAI(bareClient(await localModel()), { exporter: sink });
-    const instructed = { model: 'small', input: 'What is tea?', instructions: 'What is tea?' };
-    await client.chat.completions.create(ask);
-    await chunksOf(await client.chat.completions.create({ ...ask, stream: true }));
-    await client.responses.create(instructed);
-    await chunksOf(await client.responses.create({ ...instructed, stream: true }));
-    expect(sink.ended).toHaveLength(4);
-    expect(JSON.stringify(sink.records())).not.toMatch(/tea/);
-    expect(sink.records()[0]?.extra?.metadata).toMatchObject({ usage_metadata: { total_tokens: 8 } });
-  });
-
-  test('has the types of the client, whatever that is', () => {
-    class Compatible extends OpenAI {
-      readonly region = 'eu';
-    }
-    const wrapped = wrapOpenAI(new Compatible({ apiKey: 'none' }));
-    expectTypeOf(wrapped).toEqualTypeOf<Compatible>();
-    expectTypeOf(wrapped.chat.completions.create).toEqualTypeOf<OpenAI['chat']['completions']['create']>();
-    expectTypeOf(wrapOpenAI({ chat: { completions: { create: (_: { model: string }) => 1 } } })).toEqualTypeOf<{
-      chat: { completions: { create: (_: { model: string }) => number } };
-    }>();
-    // @ts-expect-error -- there is nothing to trace
-    () => wrapOpenAI({});
-    // @ts-expect-error -- unknown
-    () => wrapOpenAI(new OpenAI(), { name: 'x' });
-  });
+test('a response in the background has no answer and is not recorded', async () => {
+  const { client, recorder } = await tracedClient();
+  expect((await client.responses.create({ ...respond, background: true })).status).toBe('queued');
+  expect(recorder.runs).toEqual([]);
 });
 
-describe('unwrapOpenAI', () => {
-  test('puts every method back, and what is under way ends its run', async () => {
+test('each turn of runTools is a run', async () => {
+  const { client, recorder } = await tracedClient();
+  const own = { description: '', parse: JSON.parse, function: () => 'a drink' };
+  const tools = [{ ...lookUp, function: { ...lookUp.function, ...own } }];
+  expect(await client.chat.completions.runTools({ ...ask, tools }).finalContent()).toBe('The tools say: a drink');
+  expect(recorder.runs).toMatchObject([
+    { outputs: { choices: [{ message: { tool_calls: [{ function: { name: 'look_up' } }] } }] } },
+    { inputs: { messages: [...tea, { role: 'assistant' }, { role: 'tool', content: 'a drink' }] } },
+  ]);
+});
+
+describe('a streamed answer is recorded like the same answer at once:', () => {
+  const withUsage = { stream: true as const, stream_options: { include_usage: true } };
+  const both = (options: object): Row[1] => {
+    return async ({ chat }) => {
+      await chat.completions.create({ ...ask, ...options });
+      await chunksOf(await chat.completions.create({ ...ask, ...options, ...withUsage }));
+    };
+  };
+  const bothResponses = (options: object): Row[1] => {
+    return async ({ responses }) => {
+      await responses.create({ ...respond, ...options });
+      await chunksOf(await responses.create({ ...respond, ...options, stream: true }));
+    };
+  };
+
+  test.each<[string, Row[1], extra?: object]>([
+    ['a chat completion', both({})],
+    ['several choices', both({ n: 2 })],
+    ['a tool call', both({ tools: [lookUp] })],
+    ['several tool calls', both({ tools: [lookUp, weather], messages: [{ role: 'user', content: 'Ask all' }] })],
+    ['a refusal', both({ model: 'refuse' })],
+    ['log probabilities', both({ logprobs: true })],
+    ['reasoning', both({ reasoning_effort: 'low' })],
+    ['audio', both({ modalities: ['text', 'audio'] })],
+    ['a response', bothResponses({})],
+    ['a response with a function call', bothResponses({ tools: [tool] })],
+    ['a response with reasoning', bothResponses({ reasoning: {} })],
+    ['a response with a refusal', bothResponses({ model: 'refuse' })],
+    ['a response that failed', bothResponses({ model: 'fail-response' })],
+    [
+      'a completion',
+      async ({ completions }) => {
+        await completions.create({ model: 'small', prompt: question });
+        await chunksOf(await completions.create({ model: 'small', prompt: question, stream: true }));
+      },
+      // The model streams no usage.
+      { usage: undefined, usage_metadata: undefined },
+    ],
+    [
+      'an image, with the number of partial images',
+      async ({ images }) => {
+        const body = { model: 'small', prompt: 'a cup of tea' };
+        await images.generate(body);
+        await chunksOf(await images.generate({ ...body, stream: true, partial_images: 1 }));
+      },
+      { partial_images: 1 },
+    ],
+  ])('%s', async (_, call, extra = {}) => {
     const { client, recorder } = await tracedClient();
-    const stream = await client.chat.completions.create({ ...ask, stream: true });
-    expect(unwrapOpenAI(client)).toBe(client);
-    for (const owner of [client, client.chat.completions, client.responses, client.embeddings, client.images]) {
-      const names = Object.getOwnPropertyNames(owner);
-      expect(names.filter((name) => /^(create|compact|generate|edit|createVariation|withOptions)$/.test(name))).toEqual(
-        [],
-      );
-    }
-    await chunksOf(stream);
-    await client.chat.completions.create(ask);
-    await client.withOptions({}).chat.completions.create(ask);
-    expect(recorder.runs).toHaveLength(1);
-    expect(onlyRun(recorder.runs)).toHaveProperty('end_time');
+    await call(client);
+    const [atOnce, streamed] = recorder.runs;
+    expect(streamed?.outputs).toEqual({ ...atOnce?.outputs, ...extra });
+    expect(streamed?.error).toEqual(atOnce?.error);
+    expect(streamed?.extra?.metadata?.usage_metadata).toEqual(streamed?.outputs?.usage_metadata);
+    expect(JSON.stringify(recorder.runs)).not.toContain('iVBOR');
   });
 
-  test('leaves what somebody else has replaced since', async () => {
+  test('without usage if the application requests none', async () => {
+    const { client, model, only } = await tracedClient();
+    const body = { ...ask, stream: true as const };
+    await chunksOf(await client.chat.completions.create(body));
+    expect(model.requests.map((request) => request.body)).toEqual([{ ...ask, stream: true }]);
+    expect(only().outputs).not.toHaveProperty('usage_metadata');
+    expect(only().extra?.metadata).not.toHaveProperty('usage_metadata');
+  });
+
+  const thought = (text: string) => ({ type: 'reasoning', summary: [{ text }] });
+  test.each<[string, string, object[]]>([
+    ['reasoning', 'me ', [thought('Let me ')]],
+    ['text', 'is ', [thought('Let me think.'), { status: 'in_progress', content: [{ text: 'You said: What is ' }] }]],
+    ['arguments', '{"query"', [{ type: 'function_call', name: 'look_up', arguments: '{"query"' }]],
+  ])('with the deltas so far if a response is left in its %s', async (part, delta, output) => {
     const { client, only } = await tracedClient();
-    const { create } = client.chat.completions;
-    const theirs = (...args: Parameters<typeof create>) => create.apply(client.chat.completions, args);
-    client.chat.completions.create = theirs as typeof create;
-    unwrapOpenAI(client);
-    expect(client.chat.completions.create).toBe(theirs);
-    // Theirs calls ours, which is why it is not traced again.
-    await wrapOpenAI(client).chat.completions.create(ask);
-    expect(client.chat.completions.create).toBe(theirs);
-    expect(only()).toHaveProperty('end_time');
+    const options = part === 'arguments' ? { tools: [tool] } : { reasoning: {} };
+    const stream = await client.responses.create({ ...respond, ...options, stream: true });
+    for await (const event of stream) if ('delta' in event && event.delta === delta) break;
+    expect(only().outputs).toMatchObject({ status: 'in_progress', output });
+    expect(only().extra?.metadata).toMatchObject({ end_reason: 'cancelled', response_model: 'small-2026-01-01' });
   });
 });
 
-describe('the provider is told', () => {
+test('audio in a request is an attachment, and is sent unchanged', async () => {
+  const sound = Buffer.alloc(3_000, 7);
+  const part = (format: 'mp3' | 'wav', data = sound.toString('base64')) => ({
+    type: 'input_audio' as const,
+    input_audio: { data, format },
+  });
+  const { client, model, recorder } = await tracedClient();
+  const body = { model: 'small', messages: [{ role: 'user' as const, content: [part('wav')] }] };
+  const before = structuredClone(body);
+  await client.chat.completions.create(body);
+  await client.responses.create({ model: 'small', input: [{ role: 'user', content: [part('mp3')] }] as never });
+  expect([body, model.requests[0]?.body]).toEqual([before, before]);
+  const [chat, response] = recorder.runs;
+  const marker = '[Attachment inputs_1: audio/wav, 3000 bytes]';
+  expect(chat?.inputs.messages).toEqual([{ role: 'user', content: [part('wav', marker)] }]);
+  expect(chat?.attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'audio/wav' }]);
+  expect(Buffer.compare(chat?.attachments?.[0]?.bytes as Uint8Array, sound)).toBe(0);
+  expect(response?.attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'audio/mpeg' }]);
+});
+
+describe('the provider is determined', () => {
   const providerOf = async (client: OpenAI, url: string) => {
     const recorder = record();
     client.baseURL = url;
@@ -243,159 +450,13 @@ describe('the provider is told', () => {
     expect(await providerOf(new OpenAI(offline), url)).toBe(provider);
   });
 
-  test('by `metadata.ls_provider`, which takes precedence over the host', async () => {
-    const recorder = record();
-    const client = wrapOpenAI(new OpenAI(offline), { metadata: { ls_provider: 'ours', team: 'a' } });
-    await client.chat.completions.create(ask);
-    expect(onlyRun(recorder.runs).extra?.metadata).toMatchObject({
-      ls_provider: 'ours',
-      team: 'a',
-      ls_model_name: 'small',
-    });
-  });
-
   test('by the class of a client for Azure', async () => {
     const recorder = record();
     const model = await localModel();
     const azure = new AzureOpenAI({ apiKey: 'none', apiVersion: '2026-01-01', baseURL: `${model.url}/openai` });
     const client = wrapOpenAI(azure);
-    expectTypeOf(client).toEqualTypeOf<AzureOpenAI>();
     await client.chat.completions.create(ask);
     expect(model.requests.map(({ path }) => path)).toEqual(['/openai/deployments/small/chat/completions']);
     expect(onlyRun(recorder.runs)).toMatchObject({ extra: { metadata: { ls_provider: 'azure' } } });
-  });
-});
-
-test.each<[string, (client: OpenAI) => Promise<unknown>, object]>([
-  [
-    'chat completion',
-    (client) => client.chat.completions.create(ask),
-    {
-      prompt_tokens: 9,
-      completion_tokens: 1,
-      total_tokens: 10,
-      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
-    },
-  ],
-  [
-    'response',
-    (client) => client.responses.create({ model: 'small', input: 'What is tea?' }),
-    {
-      input_tokens: 9,
-      output_tokens: 1,
-      total_tokens: 10,
-      input_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
-    },
-  ],
-])('the tokens that a %s has read from the cache and written to it are told', async (_, call, usage) => {
-  const recorder = record();
-  const fetch = async () => Response.json({ object: 'response', choices: [], output: [], usage });
-  await call(wrapOpenAI(new OpenAI({ apiKey: 'none', fetch })));
-  // Both are among the nine.
-  expect(onlyRun(recorder.runs).outputs?.usage_metadata).toEqual({
-    input_tokens: 9,
-    output_tokens: 1,
-    total_tokens: 10,
-    input_token_details: { cache_read: 4, cache_creation: 3 },
-  });
-});
-
-describe('other calls:', () => {
-  test('a completion, at once and streamed', async () => {
-    const { client, recorder } = await tracedClient();
-    const body = { model: 'small', prompt: 'What is tea?', max_tokens: 5 };
-    await client.completions.create(body);
-    await chunksOf(await client.completions.create({ ...body, stream: true }));
-    const [atOnce, streamed] = recorder.runs;
-    expect(atOnce).toMatchObject({
-      name: 'openai.completions',
-      run_type: 'llm',
-      inputs: { prompt: 'What is tea?' },
-      outputs: {
-        choices: [{ index: 0, text: ' You said: What is tea?', finish_reason: 'stop' }],
-        usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
-      },
-      extra: { metadata: { ls_model_type: 'llm', ls_max_tokens: 5 } },
-    });
-    expect(streamed?.outputs?.choices).toEqual(atOnce?.outputs?.choices);
-  });
-
-  test.each(['float', 'base64', undefined] as const)('embeddings as %s, without the vectors', async (format) => {
-    const { client, only } = await tracedClient();
-    const input = ['green tea', 'black tea'];
-    const body = { model: 'small', input, dimensions: 12, ...(format && { encoding_format: format }) };
-    const { data } = await client.embeddings.create(body);
-    expect(data).toHaveLength(2);
-    const { name, run_type, inputs, outputs, extra } = only();
-    expect({ name, run_type, inputs }).toEqual({
-      name: 'openai.embeddings',
-      run_type: 'embedding',
-      inputs: { input },
-    });
-    expect(outputs).toEqual({
-      object: 'list',
-      model: 'small',
-      count: 2,
-      dimensions: 12,
-      usage: { prompt_tokens: 4, total_tokens: 4 },
-      usage_metadata: { input_tokens: 4, output_tokens: 0, total_tokens: 4 },
-    });
-    expect(extra?.metadata).toMatchObject({ ls_model_type: 'embedding', ls_invocation_params: { dimensions: 12 } });
-  });
-
-  test('images, at once and streamed, without the pixels', async () => {
-    const { client, recorder } = await tracedClient();
-    const body = { model: 'small', prompt: 'a cup of tea' };
-    const answer = await client.images.generate(body);
-    expect(answer.data?.[0]?.b64_json).toMatch(/^iVBOR/);
-    await chunksOf(await client.images.generate({ ...body, stream: true, partial_images: 1 }));
-    const [atOnce, streamed] = recorder.runs;
-    expect(atOnce).toMatchObject({
-      name: 'openai.images.generate',
-      inputs: { prompt: 'a cup of tea' },
-      // The PNG has 70 bytes.
-      outputs: { data: [{ b64_json: '[Image: 70 bytes]' }], usage_metadata: { input_tokens: 5, output_tokens: 100 } },
-    });
-    expect(streamed?.outputs).toEqual({ ...atOnce?.outputs, partial_images: 1 });
-    expect(JSON.stringify(recorder.runs)).not.toContain('iVBOR');
-  });
-
-  test('an image that is edited, with its file left to the SDK', async () => {
-    const { client, model, only } = await tracedClient();
-    const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
-    await client.images.edit({ model: 'small', prompt: 'with milk', image });
-    expect(model.requests[0]?.text).toContain('filename="tea.png"');
-    expect(only()).toMatchObject({
-      name: 'openai.images.edit',
-      inputs: { prompt: 'with milk' },
-      outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
-      extra: { metadata: { ls_invocation_params: { model: 'small' } } },
-    });
-  });
-
-  test('a variation of an image', async () => {
-    const { client, only } = await tracedClient();
-    const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
-    await client.images.createVariation({ model: 'small', image });
-    expect(only()).toMatchObject({
-      name: 'openai.images.createVariation',
-      outputs: { data: [{ b64_json: '[Image: 70 bytes]' }] },
-    });
-  });
-
-  test('a conversation that a model shortens', async () => {
-    const compacted = {
-      object: 'response.compaction',
-      output: [{ type: 'compaction', encrypted_content: 'x' }],
-      usage: { input_tokens: 9, output_tokens: 2, total_tokens: 11 },
-    };
-    const { client, only } = await tracedClient({ fetch: async () => Response.json(compacted) });
-    await client.responses.compact({ model: 'small', input: 'What is tea?' });
-    expect(only()).toMatchObject({
-      name: 'openai.responses.compact',
-      run_type: 'llm',
-      inputs: { messages: tea },
-      outputs: { ...compacted, usage_metadata: { input_tokens: 9, output_tokens: 2, total_tokens: 11 } },
-    });
   });
 });
