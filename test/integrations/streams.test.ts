@@ -4,7 +4,6 @@ import type { LocalModel } from '../../examples/local-model/server.js';
 import { modelReader } from '../../src/integrations/ai-sdk/answer.ts';
 import { observedStream } from '../../src/integrations/ai-sdk/stream.ts';
 import { AnswerStream, followStream } from '../../src/integrations/answer-stream.ts';
-import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import type { AnswerReader } from '../../src/integrations/call-reader.ts';
 import { eventReader } from '../../src/integrations/fold.ts';
 import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
@@ -13,66 +12,48 @@ import { record } from '../instrument/recorder.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
 import { collected } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
-import { makeClient } from './anthropic-client.ts';
 import { bareClient, chunksOf, localModel } from './local-openai.ts';
-
-/** The streams of all services have these members. */
-interface Stream extends AsyncIterable<object> {
-  readonly controller: AbortController;
-  tee(): [AsyncIterable<object>, AsyncIterable<object>];
-  toReadableStream(): ReadableStream;
-}
-
-interface Helper extends AsyncIterable<object> {
-  abort(): void;
-  done(): Promise<void>;
-  once(event: never, listener: () => void): unknown;
-}
+import { anthropic, type Helper, openai, type Sdk, type Stream } from './sdks.ts';
 
 interface Service {
-  stream(model: LocalModel, name: string, options?: { signal: AbortSignal }): PromiseLike<unknown>;
-  helper?(model: LocalModel, name: string): unknown;
-  /** The event of a helper that reports text. */
-  readonly textEvent?: string;
-  textOf(run: RunRecord): unknown;
-  /** Whether a chunk contains the last text that the model sends before it hangs or fails. */
+  stream(model: LocalModel, name: string, options?: { signal: AbortSignal }): PromiseLike<Stream>;
+  /** The SDK of the service, if the test of its helper is not a repetition. */
+  readonly sdk?: Sdk;
+  textOf(outputs: RunRecord['outputs']): unknown;
+  /** Whether a chunk is the last one that the model sends before it hangs or fails. */
   isLast(chunk: object): boolean;
+  /** The recorded text after that chunk. */
   readonly partial: string | undefined;
-  readonly whole: string;
 }
 
-const messages = [{ role: 'user' as const, content: 'What is tea?' }];
-const whole = 'You said: What is tea?';
+const contains = (text: string) => (chunk: object) => JSON.stringify(chunk).includes(text);
+const streamOf = (sdk: Sdk): Service['stream'] => {
+  return (model, name, options) => sdk.stream(sdk.wrap(sdk.make(model)), { model: name }, options);
+};
 
 const services: Readonly<Record<string, Service>> = {
   'OpenAI chat completions': {
-    stream: (model, name, options) =>
-      wrapOpenAI(bareClient(model)).chat.completions.create({ model: name, messages, stream: true }, options),
-    helper: (model, name) => wrapOpenAI(bareClient(model)).chat.completions.stream({ model: name, messages }),
-    textEvent: 'content',
-    textOf: ({ outputs }) => (outputs as { choices: { message: { content: string } }[] }).choices[0]?.message.content,
-    isLast: (chunk) => JSON.stringify(chunk).includes('"said: "'),
+    sdk: openai,
+    stream: streamOf(openai),
+    textOf: (outputs) => (outputs as { choices: { message: { content: string } }[] }).choices[0]?.message.content,
+    isLast: contains('"said: "'),
     partial: 'You said: ',
-    whole,
   },
   'OpenAI responses': {
-    stream: (model, name, options) =>
-      wrapOpenAI(bareClient(model)).responses.create({ model: name, input: 'What is tea?', stream: true }, options),
-    textOf: ({ outputs }) => (outputs as { output: { content: { text: string }[] }[] }).output[0]?.content[0]?.text,
-    // The model sends three events before it hangs or fails.
-    isLast: (chunk) => JSON.stringify(chunk).includes('response.output_item.added'),
+    stream: (model, name, options) => {
+      const body = { model: name, input: 'What is tea?', stream: true as const };
+      return wrapOpenAI(bareClient(model)).responses.create(body, options) as unknown as PromiseLike<Stream>;
+    },
+    textOf: (outputs) => (outputs as { output: { content: { text: string }[] }[] }).output[0]?.content[0]?.text,
+    isLast: contains('response.output_item.added'),
     partial: undefined,
-    whole,
   },
   'Anthropic messages': {
-    stream: (model, name, options) =>
-      wrapAnthropic(makeClient(model)).messages.create({ model: name, max_tokens: 9, messages, stream: true }, options),
-    helper: (model, name) => wrapAnthropic(makeClient(model)).messages.stream({ model: name, max_tokens: 9, messages }),
-    textEvent: 'text',
-    textOf: ({ outputs }) => (outputs as { content: { text: string }[] }).content[0]?.text,
-    isLast: (chunk) => JSON.stringify(chunk).includes('"You"'),
+    sdk: anthropic,
+    stream: streamOf(anthropic),
+    textOf: (outputs) => (outputs as { content: { text: string }[] }).content[0]?.text,
+    isLast: contains('"You"'),
     partial: 'You',
-    whole,
   },
 };
 
@@ -135,7 +116,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
   async function open(name: string, options?: { signal: AbortSignal }) {
     const model = await localModel();
     const recorder = record();
-    const stream = (await service.stream(model, name, options)) as Stream;
+    const stream = await service.stream(model, name, options);
     const recorded = (): RunRecord => {
       const [run, ...others] = recorder.runs;
       expect(others).toEqual([]);
@@ -149,7 +130,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     const { stream, recorded } = await open('small');
     await read(stream);
     const run = recorded();
-    expect(service.textOf(run)).toBe(service.whole);
+    expect(service.textOf(run.outputs)).toBe('You said: What is tea?');
     expect(run.events).toMatchObject([{ name: 'new_token' }]);
     expect(run).not.toHaveProperty('error');
     expect(run.extra?.metadata).not.toHaveProperty('end_reason');
@@ -160,7 +141,7 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     const { stream, recorded, model } = await open('hang-mid-stream', { signal: controller.signal });
     await leave(stream, service, () => controller.abort());
     const run = recorded();
-    expect(service.textOf(run)).toBe(service.partial);
+    expect(service.textOf(run.outputs)).toBe(service.partial);
     expect(run.extra?.metadata).toMatchObject({ end_reason: 'cancelled' });
     expect(run).not.toHaveProperty('error');
     expect(await model.requests[0]?.closed).toBe('aborted');
@@ -175,15 +156,15 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     await expect(chunksOf(stream)).rejects.toThrow();
     const run = recorded();
     expect(run.error).toMatch(error);
-    expect(service.textOf(run)).toBe(service.partial);
+    expect(service.textOf(run.outputs)).toBe(service.partial);
     expect(run.extra?.metadata).not.toHaveProperty('end_reason');
   });
 
-  test.runIf(service.helper)('of a helper that is aborted is cancelled', async () => {
-    const model = await localModel();
+  test.runIf(service.sdk)('of a helper that is aborted is cancelled', async () => {
+    const { make, wrap, helper, textEvent } = service.sdk as Sdk;
     const recorder = record();
-    const stream = service.helper?.(model, 'hang-mid-stream') as Helper;
-    stream.once(service.textEvent as never, () => stream.abort());
+    const stream: Helper = helper(wrap(make(await localModel())), { model: 'hang-mid-stream' });
+    stream.once(textEvent, () => stream.abort());
     await expect(stream.done()).rejects.toThrow('Request was aborted.');
     expect(recorder.runs).toMatchObject([
       { end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } },

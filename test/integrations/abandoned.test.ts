@@ -1,0 +1,56 @@
+// A call whose result nobody can read any more ends its run after the result is collected.
+import { describe, expect, test } from 'vitest';
+import { record } from '../instrument/recorder.ts';
+import { collectGarbage, collectUntil } from '../support/garbage.ts';
+import { chunksOf, localModel } from './local-openai.ts';
+import { type Client, type Sdk, sdks } from './sdks.ts';
+
+const programs: Readonly<Record<string, (sdk: Sdk, client: Client) => Promise<unknown>>> = {
+  'an answer': async (sdk, client) => void sdk.create(client),
+  'a stream': async (sdk, client) => void (await sdk.stream(client)),
+  'an iterator': async (sdk, client) => {
+    await (await sdk.stream(client))[Symbol.asyncIterator]().next();
+  },
+  'both branches of a stream': async (sdk, client) => {
+    const [left] = (await sdk.stream(client)).tee();
+    await left[Symbol.asyncIterator]().next();
+  },
+};
+
+describe.each(sdks)('a run of %s', (_, sdk) => {
+  const start = async () => {
+    const recorder = record();
+    const client = sdk.wrap(sdk.make(await localModel()));
+    return { recorder, client };
+  };
+
+  test.each(Object.entries(programs))('is interrupted after the application drops %s', async (_, program) => {
+    const { recorder, client } = await start();
+    await program(sdk, client);
+    await collectUntil(() => recorder.runs[0]?.end_time !== undefined, 500);
+    expect(recorder.runs).toMatchObject([
+      {
+        error: 'Interrupted: the result was collected before its end',
+        end_time: expect.any(String),
+        extra: { metadata: { end_reason: 'interrupted' } },
+      },
+    ]);
+  });
+
+  test('stays open while a helper, or an iterator without its stream, can still be read', async () => {
+    const { recorder, client } = await start();
+    const response = await sdk.create(client).asResponse();
+    const helper = sdk.helper(client);
+    const iterator = await (async () => (await sdk.stream(client))[Symbol.asyncIterator]())();
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise(setImmediate);
+      collectGarbage();
+    }
+    await helper.done();
+    await chunksOf({ [Symbol.asyncIterator]: () => iterator });
+    expect(response.status).toBe(200);
+    expect(recorder.runs.map(({ error, end_time }) => [error, typeof end_time])).toEqual(
+      Array(3).fill([undefined, 'string']),
+    );
+  });
+});
