@@ -108,7 +108,7 @@ class FollowedCall {
   readonly #run: Run;
   readonly #reader: AnswerReader;
   readonly #requestIdHeader: string;
-  #unread: UnreadResponse | undefined;
+  #unread: Watched | undefined;
   #status: unknown;
   #isBodyUsed = false;
   #isParsed = false;
@@ -125,7 +125,7 @@ class FollowedCall {
       this.#status = response?.status;
       this.#run.set({ metadata: { request_id: response?.headers?.get?.(this.#requestIdHeader) || undefined } });
       if (this.#isBodyUsed) return;
-      this.#unread = new UnreadResponse(this.#run, this.#status);
+      this.#unread = unreadResponse(this.#run, this.#status);
       abandonment.watch(this, this.#unread);
     });
   }
@@ -196,23 +196,14 @@ class FollowedCall {
   }
 }
 
-/** A response whose body has not been read. Does not reference the watched `FollowedCall`. */
-class UnreadResponse implements Watched {
-  wasTouched = true;
-  readonly #run: Run;
-  readonly #status: unknown;
-
-  constructor(run: Run, status: unknown) {
-    this.#run = run;
-    this.#status = status;
-  }
-
-  get idleMaxMs(): number {
-    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
-  }
-
-  abandon(reason: string): void {
-    this.#run.set({ outputs: { status: this.#status } });
-    this.#run.interrupt(reason);
-  }
+/** Ends the run if nobody can read the response any more. Must not reference the watched `FollowedCall`. */
+function unreadResponse(run: Run, status: unknown): Watched {
+  return {
+    wasTouched: true,
+    idleMaxMs: run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs,
+    abandon(reason) {
+      run.set({ outputs: { status } });
+      run.interrupt(reason);
+    },
+  };
 }

@@ -7,8 +7,8 @@ import { fileOf, toolCallOf } from './prompt.ts';
 
 /** The combined parts of a stream or result. */
 interface Parts {
-  text: string;
-  reasoning: string;
+  text: string | undefined;
+  reasoning: string | undefined;
   toolCalls: unknown[];
   files: unknown[];
   object?: unknown;
@@ -23,7 +23,7 @@ interface Parts {
 
 /** Reads the answer of a model. */
 export const modelReader: AnswerReader = {
-  fold: () => partsFold(),
+  fold: partsFold,
   read(given) {
     const parts = given as Parts;
     const message = defined({
@@ -41,21 +41,42 @@ export const modelReader: AnswerReader = {
 
 /** Reads the stream of an SDK function. The runs of the model calls contain the tokens. */
 export const operationReader: AnswerReader = {
-  fold: () => partsFold(),
-  read(given) {
-    const { text, reasoning, object, toolCalls, files, finishReason, steps, error } = given as Parts;
-    const outputs = defined({
-      text: object === undefined ? text : undefined,
-      reasoning: reasoning || undefined,
-      object,
-      toolCalls: nonEmpty(toolCalls.map(shortCall)),
-      files: nonEmpty(files),
-      finishReason,
-      steps: steps || undefined,
-    });
-    return { outputs: outputs ?? {}, error };
-  },
+  fold: partsFold,
+  read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
 };
+
+function operationOutputs({ text, reasoning, object, toolCalls, files, finishReason, steps }: Parts): Fields {
+  const outputs = defined({
+    text: object === undefined ? text : undefined,
+    reasoning: reasoning || undefined,
+    object,
+    toolCalls: nonEmpty(toolCalls.map(shortCall)),
+    files: nonEmpty(files),
+    finishReason,
+    steps: steps || undefined,
+  });
+  return outputs ?? {};
+}
+
+/** Returns the outputs of an SDK function that does not stream. The result of several steps is that of the last step. */
+export function outcomeOf(given: unknown): Fields {
+  const result = fieldsOf(given);
+  const { object, embeddings, embedding, ranking } = result;
+  const steps = listOf(result.steps);
+  const { text, reasoningText, reasoning, toolCalls, files, finishReason } =
+    steps.length === 0 ? result : fieldsOf(steps.at(-1));
+  const outputs = operationOutputs({
+    text: textOf(text),
+    reasoning: textOf(reasoningText ?? reasoning),
+    object,
+    toolCalls: [...listOf(toolCalls)],
+    files: listOf(files).map((file) => fileOf({ file })),
+    finishReason,
+    steps: steps.length,
+  });
+  const vectors = vectorsOf(embeddings ?? (embedding === undefined ? undefined : [embedding]));
+  return { ...outputs, ...vectors, ...(ranking === undefined ? {} : { ranking }) };
+}
 
 /** Returns the answer that `doGenerate` returned. */
 export function generatedAnswer(result: unknown): Answer {
@@ -84,93 +105,68 @@ function resultParts(result: Fields): unknown[] {
   ];
 }
 
-/**
- * Combines the parts of a stream, in the form of any major. A part without text counts as one character, because the
- * application may show it.
- */
+type AddPart = (parts: Parts, part: Fields) => void;
+
+const startStep: AddPart = (parts) => {
+  // The answer of several steps is the answer of the last step.
+  Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
+};
+const finishStep: AddPart = (parts) => {
+  parts.steps++;
+};
+
+/** The kinds of parts with content other than text. Each part counts as one character of the answer. */
+const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
+  // The tool receives the same object and may change it.
+  ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
+  ['file', ({ files }, part) => files.push(fileOf(part))],
+  ['object', (parts, { object }) => Object.assign(parts, { object })],
+]);
+
+/** The kinds of parts without content, in all majors. */
+const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
+  ['response-metadata', (parts, { modelId }) => Object.assign(parts, { model: modelId ?? parts.model })],
+  [
+    'finish',
+    (parts, { finishReason, usage, providerMetadata }) => {
+      // Since major 6, the reason is an object with a unified reason and the provider's own.
+      const unified = fieldsOf(finishReason).unified ?? finishReason;
+      Object.assign(parts, { finishReason: unified, usage, providerMetadata });
+    },
+  ],
+  ['start-step', startStep],
+  ['step-start', startStep],
+  ['finish-step', finishStep],
+  ['step-finish', finishStep],
+  ['error', (parts, { error }) => Object.assign(parts, { error: parts.error ?? error ?? 'the model failed' })],
+  [
+    'abort',
+    (parts, { reason }) => {
+      parts.error ??= new DOMException(textOf(reason) ?? 'This operation was aborted', 'AbortError');
+    },
+  ],
+]);
+
+/** Combines the parts of a stream, in the form of any major. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
-  const add = (part: Fields, isFull: boolean): number => {
-    const text = textOf(part.text ?? part.delta ?? part.textDelta) ?? '';
-    switch (part.type) {
-      case 'text':
-      case 'text-delta':
-        if (!isFull) parts.text += text;
-        return text.length;
-      case 'reasoning':
-      case 'reasoning-delta':
-        if (!isFull) parts.reasoning += text;
-        return text.length;
-      case 'tool-call':
-        // The tool receives the same object and may change it.
-        parts.toolCalls.push(copyOf(part));
-        return 1;
-      case 'file':
-        parts.files.push(fileOf(part));
-        return 1;
-      case 'object':
-        parts.object = part.object;
-        return 1;
-      default:
-        addMark(parts, part);
-        return 0;
-    }
-  };
   return {
-    // `streamText` wraps each part in an object. `streamObject` does not.
-    add: (chunk, isFull) => add(fieldsOf(fieldsOf(chunk).part ?? chunk), isFull),
+    add(chunk, isFull) {
+      // `streamText` wraps each part in an object. `streamObject` does not.
+      const part = fieldsOf(fieldsOf(chunk).part ?? chunk);
+      const type = textOf(part.type) ?? '';
+      const field = /^(text|reasoning)(-delta)?$/.exec(type)?.[1] as 'text' | 'reasoning' | undefined;
+      if (field !== undefined) {
+        const text = textOf(part.text ?? part.delta ?? part.textDelta) ?? '';
+        if (!isFull) parts[field] += text;
+        return text.length;
+      }
+      CONTENT.get(type)?.(parts, part);
+      MARKS.get(type)?.(parts, part);
+      return CONTENT.has(type) ? 1 : 0;
+    },
     result: () => parts,
   };
-}
-
-/** Adds a part that has no content. */
-function addMark(parts: Parts, part: Fields): void {
-  switch (part.type) {
-    case 'response-metadata':
-      parts.model = part.modelId ?? parts.model;
-      break;
-    case 'finish':
-      // Since major 6, the reason is an object with a unified reason and the provider's own.
-      parts.finishReason = fieldsOf(part.finishReason).unified ?? part.finishReason;
-      parts.usage = part.usage;
-      parts.providerMetadata = part.providerMetadata;
-      break;
-    case 'start-step':
-    case 'step-start':
-      // The answer of several steps is the answer of the last step.
-      Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
-      break;
-    case 'finish-step':
-    case 'step-finish':
-      parts.steps++;
-      break;
-    case 'error':
-      parts.error ??= part.error ?? 'the model failed';
-      break;
-    case 'abort':
-      parts.error ??= new DOMException(textOf(part.reason) ?? 'This operation was aborted', 'AbortError');
-      break;
-  }
-}
-
-/** Returns the outputs of an SDK function that does not stream. The result of several steps is that of the last step. */
-export function outcomeOf(given: unknown): Fields {
-  const result = fieldsOf(given);
-  const steps = listOf(result.steps);
-  const last = steps.length === 0 ? result : fieldsOf(steps.at(-1));
-  const { embeddings, embedding, ranking, object } = result;
-  const outcome = {
-    text: textOf(last.text),
-    reasoning: textOf(last.reasoningText ?? last.reasoning),
-    object,
-    toolCalls: nonEmpty(listOf(last.toolCalls).map(shortCall)),
-    files: nonEmpty(listOf(last.files).map((file) => fileOf({ file }))),
-    ...vectorsOf(embeddings ?? (embedding === undefined ? undefined : [embedding])),
-    ranking,
-    finishReason: last.finishReason,
-    steps: steps.length || undefined,
-  };
-  return defined(outcome) ?? {};
 }
 
 /** Returns the number and the dimensions of vectors. The vectors are not recorded. */
