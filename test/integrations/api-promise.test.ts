@@ -1,14 +1,15 @@
+// Promises of SDK versions that the suite does not install, and races that a real client does not show.
 import { describe, expect, test } from 'vitest';
 import { followApiPromise } from '../../src/integrations/api-promise.ts';
 import type { AnswerReader } from '../../src/integrations/call-reader.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
-import { collected, collectGarbage } from '../support/garbage.ts';
+import { collected, collectGarbage, collectUntil } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
 
-/** As little of the SDKs' promise as is relied on. */
+/** A promise with only the members that the integration requires. */
 function makePromise(parse: () => unknown, headers: Record<string, string> = {}) {
   return {
     responsePromise: Promise.resolve({ response: new Response(null, { headers }) }),
@@ -19,187 +20,138 @@ function makePromise(parse: () => unknown, headers: Record<string, string> = {})
   };
 }
 
+/** A request of an early version, in which nothing references the promise while the response is pending. */
+function makeRequest(response: Promise<Response>) {
+  const responsePromise = response.then((settled) => ({ response: settled }));
+  return {
+    responsePromise,
+    parseResponse: async (props: { response: Response }): Promise<unknown> => props.response.json(),
+    asResponse: () => responsePromise.then((props) => props.response),
+  };
+}
+
+/** A promise that derives promises as `openai` 7 does. */
+const derivable = (parse: () => unknown) => ({
+  ...makePromise(parse),
+  _thenUnwrap: (transform: (value: unknown) => unknown) => makePromise(() => transform(parse())),
+});
+
+function follow<Promised extends object>(promise: Promised, read = reader) {
+  const { run, record } = makeRun();
+  return { promise, run, record, isFollowed: followApiPromise(promise, run, read, 'request-id') };
+}
+
 describe('a followed promise', () => {
   test.each([
     ['at once', () => 1],
     ['later', async () => 1],
-  ])('ends its run with what its parser gives %s', async (_, parse) => {
-    const { run, record } = makeRun();
-    const promise = makePromise(parse, { 'request-id': 'req_a' });
-    expect(followApiPromise(promise, run, reader, 'request-id')).toBe(true);
+  ])('ends its run with the value that its parser returns %s', async (_, parse) => {
+    const { promise, record } = follow(makePromise(parse, { 'request-id': 'req_a' }));
     expect(await promise.parse()).toBe(1);
-    expect(record()).toMatchObject({ outputs: { value: 1 }, extra: { metadata: { request_id: 'req_a' } } });
-    expect(record()).toHaveProperty('end_time');
+    expect(record()).toMatchObject({
+      outputs: { value: 1 },
+      end_time: expect.any(String),
+      extra: { metadata: { request_id: 'req_a' } },
+    });
   });
 
-  test('is not read, and its run stays open, until somebody asks', async () => {
-    const { run, record } = makeRun();
+  test('stays lazy, and records the first of several parsed values', async () => {
     let parsed = 0;
-    const promise = makePromise(() => ++parsed);
-    followApiPromise(promise, run, reader, 'request-id');
+    const { promise, record } = follow(makePromise(() => ++parsed));
     await promise.responsePromise;
     await new Promise(setImmediate);
     expect(parsed).toBe(0);
     expect(record()).not.toHaveProperty('end_time');
-    await promise.parse();
-    expect(parsed).toBe(1);
-  });
-
-  test('that an instrumentation has asked already leaves no rejection of ours unhandled', async () => {
-    const { run, record } = makeRun();
-    const unhandled = unhandledRejections();
-    const failure = new RangeError('refused');
-    const responsePromise = Promise.reject(failure);
-    const promise = { responsePromise, parseResponse: () => 1, parsedPromise: responsePromise.then(() => 1) };
-    promise.parsedPromise.catch(() => {});
-    followApiPromise(promise, run, reader, 'request-id');
-    expect(await unhandled()).toEqual([]);
-    expect(record()?.error).toMatch(/^RangeError: refused/);
-  });
-
-  test('that is read twice has the first answer', async () => {
-    const { run, record } = makeRun();
-    let parsed = 0;
-    const promise = makePromise(() => ++parsed);
-    followApiPromise(promise, run, reader, 'request-id');
     await Promise.all([promise.parse(), promise.parse()]);
     expect(record()?.outputs).toEqual({ value: 1 });
   });
 
-  test('whose answer cannot be read ends its run all the same', async () => {
+  test('leaves no rejection unhandled if an instrumentation has requested the answer', async () => {
+    const unhandled = unhandledRejections();
+    const responsePromise = Promise.reject(new RangeError('refused'));
+    const parsedPromise = responsePromise.then(() => 1);
+    parsedPromise.catch(() => {});
+    const { record } = follow({ responsePromise, parseResponse: () => 1, parsedPromise });
+    expect(await unhandled()).toEqual([]);
+    expect(record()?.error).toMatch(/^RangeError: refused/);
+  });
+
+  test('ends its run if the answer cannot be read', async () => {
     const lines = told();
-    const { run, record } = makeRun();
-    const promise = makePromise(() => 1);
-    const broken: AnswerReader = {
-      read: () => {
-        throw new Error('unreadable');
-      },
+    const read = () => {
+      throw new Error('unreadable');
     };
-    followApiPromise(promise, run, broken, 'request-id');
+    const { promise, record } = follow(
+      makePromise(() => 1),
+      { read },
+    );
     expect(await promise.parse()).toBe(1);
     expect(record()).toMatchObject({ outputs: { error: 'the answer could not be read' }, end_time: expect.anything() });
     expect(lines).toEqual(['warn: reading the answer of a model failed, the application is not affected: unreadable']);
   });
-});
 
-describe('a promise that is derived from a followed one, and parses by itself,', () => {
-  /** As the seventh version of `openai` derives them. */
-  const derivable = (parse: () => unknown) => ({
-    ...makePromise(parse),
-    _thenUnwrap: (transform: (value: unknown) => unknown) => makePromise(() => transform(parse())),
-  });
-
-  test('ends the run with what is transformed', async () => {
-    const { run, record } = makeRun();
-    const promise = derivable(() => 1);
-    followApiPromise(promise, run, reader, 'request-id');
-    expect(await promise._thenUnwrap((value) => `${value}!`).parse()).toBe('1!');
-    expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });
-  });
-
-  test('may be read when the first one is gone', async () => {
-    const { run, record } = makeRun();
-    let promise: ReturnType<typeof derivable> | undefined = derivable(() => 1);
-    followApiPromise(promise, run, reader, 'request-id');
-    const derived = promise._thenUnwrap((value) => value);
-    promise = undefined;
+  test('may be collected before a derived promise is parsed', async () => {
+    const make = () => {
+      const { promise, record } = follow(derivable(() => 1));
+      return { record, derived: promise._thenUnwrap((value) => `${value}!`) };
+    };
+    const { record, derived } = make();
     for (let turn = 0; turn < 20; turn++) {
       await new Promise(setImmediate);
       collectGarbage();
     }
     expect(record()).not.toHaveProperty('end_time');
-    await derived.parse();
-    expect(record()?.outputs).toEqual({ value: 1 });
+    expect(await derived.parse()).toBe('1!');
+    expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });
   });
-});
 
-describe('a request', () => {
-  /** As the first versions have it: nothing that waits for the response holds the promise. */
-  function makeRequest(response: Promise<Response>) {
-    const responsePromise = response.then((settled) => ({ response: settled }));
-    return {
-      responsePromise,
-      parseResponse: async (props: { response: Response }): Promise<unknown> => props.response.json(),
-      asResponse: () => responsePromise.then((props) => props.response),
-    };
-  }
-
-  test('that fails ends its run with the error, and the id that the error has', async () => {
-    const { run, record } = makeRun();
+  test('ends its run with the error of the request or of the parser', async () => {
     const boom = Object.assign(new Error('boom'), { requestID: 'r2' });
-    const promise = makeRequest(Promise.reject(boom));
-    followApiPromise(promise, run, reader, 'request-id');
-    await expect(promise.responsePromise).rejects.toBe(boom);
-    expect(record()).toMatchObject({
+    const failed = follow(makeRequest(Promise.reject(boom)));
+    await expect(failed.promise.responsePromise).rejects.toBe(boom);
+    expect(failed.record()).toMatchObject({
       error: expect.stringMatching(/^Error: boom/),
       extra: { metadata: { request_id: 'r2' } },
     });
-  });
-
-  test('whose answer cannot be parsed ends its run with that error', async () => {
-    const { run, record } = makeRun();
-    const promise = makeRequest(Promise.resolve(new Response('{')));
-    followApiPromise(promise, run, reader, 'request-id');
+    const { promise, record } = follow(makeRequest(Promise.resolve(new Response('{'))));
     await expect(promise.parseResponse(await promise.responsePromise)).rejects.toThrow(SyntaxError);
     expect(record()?.error).toMatch(/^SyntaxError/);
   });
 
-  test('is not taken for dropped while its response is waited for', async () => {
-    const { run, record } = makeRun();
+  test('keeps its run open while the response is pending, and interrupts it if nobody can read the response', async () => {
     let respond = (_: Response): void => {};
-    const request = new Promise<Response>((resolve) => {
+    const pending = new Promise<Response>((resolve) => {
       respond = resolve;
     });
-    const response = (() => {
-      const promise = makeRequest(request);
-      followApiPromise(promise, run, reader, 'request-id');
-      return promise.asResponse();
-    })();
-    for (let turn = 0; turn < 20; turn++) {
-      collectGarbage();
-      await new Promise(setImmediate);
-    }
-    expect(run.isOpen).toBe(true);
-    respond(new Response('', { headers: { 'request-id': 'r1' } }));
-    expect((await response).status).toBe(200);
-    expect(record()).toMatchObject({ outputs: { status: 200 }, end_time: expect.any(String) });
-    expect(record()?.extra?.metadata).toEqual({ request_id: 'r1' });
-  });
-
-  test('is interrupted where nobody can read its response', async () => {
-    const { run, record } = makeRun();
-    let respond = (_: Response): void => {};
-    const dropped = (() => {
-      const promise = makeRequest(
-        new Promise((resolve) => {
-          respond = resolve;
-        }),
-      );
-      followApiPromise(promise, run, reader, 'request-id');
-      return new WeakRef(promise);
-    })();
-    respond(new Response('', { status: 201 }));
-    await collected(dropped);
-    for (let turn = 0; turn < 500 && run.isOpen; turn++) {
-      collectGarbage();
-      await new Promise(setImmediate);
-    }
-    expect(record()).toMatchObject({
+    const make = (use: (request: ReturnType<typeof makeRequest>) => unknown) => {
+      const { promise, run, record } = follow(makeRequest(pending));
+      return { used: use(promise), dropped: new WeakRef(promise), run, record };
+    };
+    const waiting = make((request) => request.asResponse());
+    const dropped = make(() => undefined);
+    await collected(dropped.dropped);
+    expect(waiting.run.isOpen).toBe(true);
+    respond(new Response('', { status: 201, headers: { 'request-id': 'r1' } }));
+    await waiting.used;
+    await collectUntil(() => !dropped.run.isOpen, 500);
+    expect(waiting.record()).toMatchObject({ outputs: { status: 201 }, extra: { metadata: { request_id: 'r1' } } });
+    expect(waiting.record()).not.toHaveProperty('error');
+    expect(dropped.record()).toMatchObject({
       outputs: { status: 201 },
       error: 'Interrupted: the result was collected before its end',
       extra: { metadata: { end_reason: 'interrupted' } },
     });
   });
-});
 
-test.each([
-  [Promise.resolve(1)],
-  [{}],
-  [{ responsePromise: 1, parseResponse: () => {} }],
-  [{ responsePromise: Promise.resolve(1) }],
-  [Object.freeze(makePromise(() => 1))],
-])('what is no such promise is left to others: %o', (value) => {
-  const { run, record } = makeRun();
-  expect(followApiPromise(value, run, reader, 'request-id')).toBe(false);
-  expect(record()).not.toHaveProperty('end_time');
+  test.each([
+    [Promise.resolve(1)],
+    [{}],
+    [{ responsePromise: 1, parseResponse: () => {} }],
+    [{ responsePromise: Promise.resolve(1) }],
+    [Object.freeze(makePromise(() => 1))],
+  ])('is not any other value: %o', (value) => {
+    const { isFollowed, record } = follow(value);
+    expect(isFollowed).toBe(false);
+    expect(record()).not.toHaveProperty('end_time');
+  });
 });
