@@ -1,7 +1,7 @@
-// The same program with the bare `ai` and with the wrapped one: whatever it can see is the same.
+// Programs that run with the bare `ai` and with the wrapped `ai`, and that must see the same.
 import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { unwrapModel, wrapModel } from '../../src/integrations/ai-sdk/model.ts';
 import { wrapAISDK } from '../../src/integrations/ai-sdk/sdk.ts';
@@ -34,7 +34,7 @@ const CALLS: StreamPart[] = [
   { type: 'finish', finishReason: { unified: 'tool-calls', raw: undefined }, usage },
 ];
 
-/** A model that first calls the tool, and then says its words; what it is asked for goes into the log. */
+/** A model that first calls the tool and then generates words. Requests for chunks are logged. */
 function singer(log: string[], answers: StreamPart[][] = [CALLS, WORDS]) {
   let steps = 0;
   return new MockLanguageModelV3({
@@ -67,10 +67,10 @@ const makeWeather = (log: string[]) =>
     },
   });
 
-/** As chunks from a network do, those of a model come in turns of the event loop of their own. */
+/** Chunks from a network arrive in separate turns of the event loop. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Until nothing moves any more: each of the few stages of a stream holds one chunk at most. */
+/** Waits until all stages of a stream are idle. Each stage buffers at most one chunk. */
 async function still(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await nextTurn();
 }
@@ -89,7 +89,7 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
       if (done) return;
     }
   },
-  'leaves the stream half way': async (sdk, log) => {
+  'leaves the stream': async (sdk, log) => {
     for await (const word of sdk.streamText({ model: singer(log, [WORDS]), prompt: 'Sing.' }).textStream) {
       log.push(word);
       if (word === 'is ') break;
@@ -110,7 +110,7 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
     const response = result.toUIMessageStreamResponse({ generateMessageId: () => 'id', sendSources: true });
     return [response.status, [...response.headers], await response.text()];
   },
-  'has callbacks for everything': async (sdk, log) => {
+  'has callbacks': async (sdk, log) => {
     await sdk
       .streamText({
         model: singer(log),
@@ -158,10 +158,11 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
     }
     return (await sdk.generateText(new Options())).text;
   },
-  'asks wrongly': async (sdk) => await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
-  'asks for nothing': async (sdk) => await sdk.generateText(undefined as never),
-  'gives no options to a stream': async (sdk) => sdk.streamText(undefined as never),
-  'gives a model of an unknown kind': async (sdk) =>
+  'passes invalid options': async (sdk) =>
+    await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
+  'passes no options': async (sdk) => await sdk.generateText(undefined as never),
+  'passes no options to a stream': async (sdk) => sdk.streamText(undefined as never),
+  'passes a model of an unknown kind': async (sdk) =>
     await sdk.generateText({ model: { a: 1 } as never, prompt: 'Sing.' }),
   'transforms its stream': async (sdk, log) => {
     const experimental_transform = ai.smoothStream({ delayInMs: null, chunking: 'line' });
@@ -193,7 +194,7 @@ async function text(stream: AsyncIterable<string>): Promise<string> {
   return all;
 }
 
-/** All that a program can see: its log, and what it came to. */
+/** Returns the log of a program, and its result or error. */
 async function observed(program: (sdk: Sdk, log: string[]) => Promise<unknown>, sdk: Sdk) {
   const log: string[] = [];
   const outcome = await program(sdk, log).then(
@@ -204,37 +205,27 @@ async function observed(program: (sdk: Sdk, log: string[]) => Promise<unknown>, 
   return { log, outcome };
 }
 
-describe('a program that', () => {
-  it.each(Object.entries(programs))('%s sees the same with tracing', async (_, program) => {
-    const bare = await observed(program, ai);
-    const recorder = record();
-    const wrapped = await observed(program, wrapAISDK(ai));
-
-    expect(wrapped).toEqual(bare);
-    expect(recorder.runs.length).toBeGreaterThan(0);
-  });
+test.each(Object.entries(programs))('a program that %s sees the same with tracing', async (_, program) => {
+  const bare = await observed(program, ai);
+  const recorder = record();
+  expect(await observed(program, wrapAISDK(ai))).toEqual(bare);
+  expect(recorder.runs.length).toBeGreaterThan(0);
 });
 
 const sdk = wrapAISDK(ai);
 
-describe('what is passed', () => {
-  it('is not changed, and may be frozen', async () => {
+describe('a wrapped function', () => {
+  test('does not change its options, which may be frozen', async () => {
     const recorder = record();
     const log: string[] = [];
-    const weather = Object.freeze(makeWeather(log));
-    const options = Object.freeze({
-      model: singer(log),
-      tools: Object.freeze({ weather }),
-      stopWhen: ai.stepCountIs(3),
-      prompt: 'Sing.',
-    });
-    await sdk.streamText(options).consumeStream();
-
+    const tools = Object.freeze({ weather: Object.freeze(makeWeather(log)) });
+    const options = { model: singer(log), tools, stopWhen: ai.stepCountIs(3), prompt: 'Sing.' };
+    await sdk.streamText(Object.freeze(options)).consumeStream();
     expect(log.filter((line) => line.startsWith('executes'))).toEqual(['executes 1']);
     expect(recorder.runs.map(({ name }) => name)).toEqual(['streamText', 'mock-model-id', 'weather', 'mock-model-id']);
   });
 
-  it('has the tool of the application as `this`', async () => {
+  test('calls a tool with the tool of the application as `this`', async () => {
     record();
     const weather = {
       inputSchema: z.object({ city: z.string() }),
@@ -244,119 +235,96 @@ describe('what is passed', () => {
         return 'rain';
       },
     };
-    await sdk
-      .streamText({ model: singer([]), tools: { weather }, stopWhen: ai.stepCountIs(2), prompt: 'x' })
-      .consumeStream();
-
+    const options = { model: singer([]), tools: { weather }, stopWhen: ai.stepCountIs(2), prompt: 'x' };
+    await sdk.streamText(options).consumeStream();
     expect(weather.seen).toBe(weather);
   });
 
-  it('is handed on untouched while tracing is off', async () => {
+  test('passes the same options and changes no model while tracing is off', async () => {
     installSink(undefined);
     onTestFinished(() => installSink(undefined));
     const given: unknown[] = [];
     const off = wrapAISDK({ generateText: async (...args: unknown[]) => void given.push(...args) });
     const model = singer([]);
+    const { doStream } = model;
     const options = { model, tools: { weather: makeWeather([]) } };
     await off.generateText(options, 2);
-
     expect(given[0]).toBe(options);
     expect(given[1]).toBe(2);
-    expect(Object.hasOwn(model, 'doStream')).toBe(true);
-    expect(model.doStream).toBe(options.model.doStream);
+    expect(model.doStream).toBe(doStream);
   });
-});
 
-describe('what is returned', () => {
-  it('is a plain promise, and the result of the SDK', async () => {
+  test('returns a plain promise or stream with the members of the SDK', async () => {
     record();
-    const promise = sdk.generateText({ model: singer([]), prompt: 'Sing.' });
-    const bare = await ai.generateText({ model: singer([]), prompt: 'Sing.' });
-
+    const call = ({ generateText, streamText }: Sdk) =>
+      [
+        generateText({ model: singer([]), prompt: 'Sing.' }),
+        streamText({ model: singer([]), prompt: 'Sing.' }),
+      ] as const;
+    const [[promise, stream], [barePromise, bareStream]] = [call(sdk), call(ai)];
     expect(Object.getPrototypeOf(promise)).toBe(Promise.prototype);
-    expect(Object.getPrototypeOf(await promise)).toBe(Object.getPrototypeOf(bare));
-    expect(Reflect.ownKeys(await promise)).toEqual(Reflect.ownKeys(bare));
+    for (const [wrapped, bare] of [
+      [await promise, await barePromise],
+      [stream, bareStream],
+    ] as [object, object][]) {
+      expect(Object.getPrototypeOf(wrapped)).toBe(Object.getPrototypeOf(bare));
+      expect(Reflect.ownKeys(wrapped)).toEqual(Reflect.ownKeys(bare));
+    }
   });
 
-  it('is the error that the model threw, the same object', async () => {
+  test('throws the same error object as the model', async () => {
     record();
     const error = new RangeError('out of tune');
-    const fail = async (): Promise<never> => {
-      throw error;
-    };
+    const fail = () => Promise.reject(error);
     const model = new MockLanguageModelV3({ doGenerate: fail, doStream: fail });
     const errors: unknown[] = [];
     await sdk.streamText({ model, prompt: 'x', onError: (event) => void errors.push(event.error) }).consumeStream();
-
     await expect(sdk.generateText({ model, prompt: 'Sing.' })).rejects.toBe(error);
-    expect(errors).toEqual([error]);
+    expect(errors).toHaveLength(1);
     expect(errors[0]).toBe(error);
   });
 
-  it('is a stream with the members that it has without tracing', async () => {
-    record();
-    const wrapped = sdk.streamText({ model: singer([]), prompt: 'Sing.' });
-    const bare = ai.streamText({ model: singer([]), prompt: 'Sing.' });
-
-    expect(Object.getPrototypeOf(wrapped)).toBe(Object.getPrototypeOf(bare));
-    expect(Reflect.ownKeys(wrapped)).toEqual(Reflect.ownKeys(bare));
-  });
-});
-
-describe('a result of a shape that is not known', () => {
-  it('is not read where that would begin its stream', () => {
+  test('does not read a result of an unknown form, because that would start its stream', () => {
     const recorder = record();
-    const read: string[] = [];
-    const result = {
-      get text() {
-        read.push('text');
-        return Promise.resolve('');
-      },
-      get steps() {
-        read.push('steps');
-        return Promise.resolve([]);
-      },
-      textStream: new ReadableStream(),
-    };
+    const result = { textStream: new ReadableStream() };
+    for (const key of ['text', 'steps']) Object.defineProperty(result, key, { get: () => expect.unreachable(key) });
     const { streamText } = wrapAISDK({ streamText: (_: object) => result });
-
     expect(streamText({})).toBe(result);
-    expect(read).toEqual([]);
-    expect(recorder.runs[0]).toMatchObject({ name: 'streamText', outputs: {}, end_time: expect.any(String) });
+    expect(recorder.runs).toMatchObject([{ name: 'streamText', outputs: {}, end_time: expect.any(String) }]);
   });
 });
 
-describe('a model', () => {
-  it('is changed in place, once, and put back', () => {
+describe('a wrapped model', () => {
+  test('is changed in place, only once, until it is unwrapped', () => {
     const model = singer([]);
-    const before = { own: Object.getOwnPropertyDescriptors(model), doStream: model.doStream };
-
+    const before = Object.getOwnPropertyDescriptors(model);
     expect(wrapModel(model)).toBe(model);
     const { doStream } = model;
-    expect(doStream).not.toBe(before.doStream);
+    expect(doStream).not.toBe(before.doStream?.value);
     expect(wrapModel(model).doStream).toBe(doStream);
     expect(unwrapModel(model)).toBe(model);
-    expect(Object.getOwnPropertyDescriptors(model)).toEqual(before.own);
-    expect(model.doStream).toBe(before.doStream);
+    expect(Object.getOwnPropertyDescriptors(model)).toEqual(before);
   });
 
-  it('is traced alone, whoever calls it', async () => {
+  test('is traced if a bare function calls it', async () => {
     const recorder = record();
     await ai.generateText({ model: wrapModel(singer([])), prompt: 'Sing.' });
-
-    expect(recorder.runs.map(({ name, run_type }) => [name, run_type])).toEqual([['mock-model-id', 'llm']]);
-    expect(recorder.runs[0]?.outputs).toEqual({
-      messages: [{ role: 'assistant', content: 'La.', finish_reason: 'stop' }],
-      usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
-    });
+    expect(recorder.runs).toMatchObject([
+      {
+        name: 'mock-model-id',
+        run_type: 'llm',
+        outputs: {
+          messages: [{ role: 'assistant', content: 'La.', finish_reason: 'stop' }],
+          usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
+        },
+      },
+    ]);
   });
 
-  it('that cannot be changed is called as it is, with one line that says so', async () => {
+  test('that is frozen is called untraced, and one line per method is logged', async () => {
     const lines = told();
     const recorder = record();
-    const { text: said } = await sdk.generateText({ model: Object.freeze(singer([])), prompt: 'Sing.' });
-
-    expect(said).toBe('La.');
+    expect((await sdk.generateText({ model: Object.freeze(singer([])), prompt: 'Sing.' })).text).toBe('La.');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
     expect(lines).toEqual(
       ['doGenerate', 'doStream'].map(
@@ -365,15 +333,14 @@ describe('a model', () => {
     );
   });
 
-  it.each([
-    ['nothing', undefined, 'undefined'],
-    ['a name', 'gpt', 'string'],
+  test.each([
+    ['undefined', undefined, 'undefined'],
+    ['text', 'gpt', 'string'],
     ['an object', { a: 1 }, 'another object'],
-    ['one of images', { maxImagesPerCall: 1, doGenerate: () => {} }, 'another object'],
+    ['an image model', { maxImagesPerCall: 1, doGenerate: () => {} }, 'another object'],
     ['a function', () => {}, 'function'],
-  ])('that is %s is given back with one line', (_, given, got) => {
+  ])('must be a model: %s is returned unchanged, and one line is logged', (_, given, got) => {
     const lines = told();
-
     expect(wrapModel(given)).toBe(given);
     expect(unwrapModel(given)).toBe(given);
     const expected = 'a language, embedding or reranking model of the AI SDK';

@@ -2,7 +2,7 @@ import Anthropic, { type ClientOptions } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll } from 'vitest';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
 
-/** A model for the tests of one file. */
+/** Starts the local model server for the tests of one file. */
 export function localModel(): () => LocalModel {
   let model: LocalModel;
   beforeAll(async () => {
@@ -12,12 +12,12 @@ export function localModel(): () => LocalModel {
   return () => model;
 }
 
-/** A client that asks it once, and says nothing on the console. */
+/** Returns a client that does not retry and does not log. */
 export function makeClient({ url }: LocalModel, options: ClientOptions = {}): Anthropic {
   return new Anthropic({ apiKey: 'a-key', baseURL: url, maxRetries: 0, logLevel: 'off', ...options });
 }
 
-/** The parameters of a question. */
+/** Returns the body of a request. */
 export function ask(content: string, more: Partial<Anthropic.MessageCreateParamsNonStreaming> = {}) {
   return { model: 'small', max_tokens: 100, messages: [{ role: 'user' as const, content }], ...more };
 }
@@ -27,7 +27,7 @@ export const WEATHER_TOOL: Anthropic.Tool = {
   input_schema: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } },
 };
 
-/** Everything that a stream gives. */
+/** Returns all items of a stream. */
 export async function allOf<Item>(stream: AsyncIterable<Item>): Promise<Item[]> {
   const items: Item[] = [];
   for await (const item of stream) items.push(item);

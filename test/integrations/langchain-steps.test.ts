@@ -22,7 +22,7 @@ const lambda = (name: string, fn: (input: string) => unknown) =>
   RunnableLambda.from<string, unknown>(async (input) => fn(input)).withConfig({ runName: name });
 
 describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (background) => {
-  /** A handler of somebody else, which LangChain calls in its own way and which takes its time. */
+  /** A slow handler of another library. */
   class Slow extends BaseCallbackHandler {
     name = 'slow';
     override handleChainStart = () => new Promise(setImmediate);
@@ -35,7 +35,7 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
     return [new Slow(), new RunspanCallbackHandler() as unknown as BaseCallbackHandler, new Slow()];
   };
 
-  it('chains are below the traced functions that call them, also when many do at once', async () => {
+  it('chains are below the traced functions that call them, also if the calls are concurrent', async () => {
     const recorder = record();
     const handlers = all();
     const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', (x) => x)]);
@@ -54,7 +54,7 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
     await awaitAllCallbacks();
   });
 
-  it('a step has ended when its call has', async () => {
+  it('a step ends with its call', async () => {
     const recorder = record();
     await lambda('one', (x) => x).invoke('x', { callbacks: all() });
     expect(recorder.runs.map(({ end_time }) => typeof end_time)).toEqual(['string']);
@@ -62,7 +62,7 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
   });
 });
 
-it('records outputs that the application sets in a step instead of its result', async () => {
+it('records outputs set by the application instead of the result of a step', async () => {
   const recorder = record();
   const set = (name: string): string => {
     currentRun()?.set({ outputs: { own: name } });
@@ -95,7 +95,7 @@ describe('a traced function', () => {
     });
   });
 
-  it('and a chain inside of it are each below the other', async () => {
+  it('may contain a chain that contains a traced function', async () => {
     const recorder = record();
     const inner = lambda('inner', () => leaf('leaf')());
     const middle = traceable(() => inner.invoke('x'), { name: 'middle' });
@@ -106,7 +106,7 @@ describe('a traced function', () => {
     expect(new Set(recorder.runs.map(({ trace_id }) => trace_id)).size).toBe(1);
   });
 
-  it('stays inside of a run that was entered in the step, whatever LangChain calls or keeps there', async () => {
+  it('stays below the innermost run, also after LangChain stores values in its context', async () => {
     const recorder = record();
     const work = traceable(
       async () => {
@@ -124,7 +124,7 @@ describe('a traced function', () => {
     });
   });
 
-  it('is where `withRun` and `root` put it', async () => {
+  it('follows `withRun` and `root`', async () => {
     const recorder = record();
     const job = startRun({ name: 'job' });
     const alone = traceable(() => leaf('below alone')(), { name: 'alone', root: true });
@@ -141,13 +141,13 @@ describe('a traced function', () => {
     });
   });
 
-  it('finds the run of its step as the current one', async () => {
+  it('has the run of its step as the current run', async () => {
     const recorder = record();
     await lambda('step', () => currentRun()?.set({ metadata: { seen: 1 } })).invoke('x', { callbacks });
     expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ seen: 1 });
   });
 
-  it('goes where its step goes', async () => {
+  it('uses the exporter and the project of its step', async () => {
     const recorder = record();
     const sink = makeSink();
     const own = new RunspanCallbackHandler({ exporter: sink, project: 'cards' });
@@ -159,7 +159,7 @@ describe('a traced function', () => {
     ]);
   });
 
-  it('is below nothing in a step that is not recorded', async () => {
+  it('is a root in a step that is not recorded', async () => {
     const recorder = record();
     await lambda('step', () => leaf('leaf')()).invoke('x');
     expect(treeOf(recorder.runs)).toEqual({ leaf: {} });
@@ -167,14 +167,14 @@ describe('a traced function', () => {
 });
 
 describe('a step', () => {
-  it('whose own handler alone is ours is below the current run', async () => {
+  it('with a handler that only its component has is below the current run', async () => {
     const recorder = record();
     const model = new FakeListChatModel({ responses: ['a'], callbacks });
     await traceable(() => lambda('unseen', () => model.invoke('x')).invoke('x'), { name: 'outer' })();
     expect(treeOf(recorder.runs)).toEqual({ outer: { FakeListChatModel: {} } });
   });
 
-  it('of a refused trace is refused, and nothing below it is recorded', async () => {
+  it('of a trace that is not sampled is not recorded, and nothing below it is', async () => {
     const sink = makeSink({}, ({ name }) => name === 'outer');
     const own = new RunspanCallbackHandler({ exporter: sink });
     await lambda('outer', () => lambda('inner', () => leaf('leaf')()).invoke('x')).invoke('x', { callbacks: [own] });
@@ -183,7 +183,7 @@ describe('a step', () => {
 });
 
 describe('a stream that is left before its end', () => {
-  it('ends its runs as interrupted when it is collected, and no others', async () => {
+  it('interrupts its runs, and no others, after it is collected', async () => {
     const recorder = record();
     const model = new FakeListChatModel({ responses: ['abc'] });
     const chain = RunnableSequence.from([lambda('ask', () => 'x'), model]);
@@ -213,14 +213,14 @@ describe('a stream that is left before its end', () => {
     expect(recorder.runs.find(({ name }) => name === 'open')?.end_time).toBeDefined();
   });
 
-  it('by its signal while a chunk waits for its reader ends likewise: LangChain tells the reader alone', async () => {
+  it('by its signal while a chunk is buffered is interrupted too: LangChain reports the abort only to the reader', async () => {
     const recorder = record();
     await lambda('seen to end', (x) => x).invoke('x', { callbacks });
     const model = new FakeListChatModel({ responses: ['abc'] });
     const read = async () => {
       const stopped = new AbortController();
       for await (const _ of await model.stream('x', { callbacks, signal: stopped.signal })) {
-        // By the next turn the stream has read ahead, and the model rests. Within this one it depends on the version of Node.
+        // By the next turn, the stream has read ahead. Within this turn, that depends on the version of Node.
         await new Promise(setImmediate);
         stopped.abort();
       }
@@ -237,7 +237,7 @@ describe('a stream that is left before its end', () => {
     });
   });
 
-  it('by its signal while the model works ends at once as cancelled: LangChain tells of it', async () => {
+  it('by its signal while the model generates is cancelled at once: LangChain reports the abort', async () => {
     const recorder = record();
     const stopped = new AbortController();
     class Stopped extends FakeListChatModel {
@@ -265,7 +265,7 @@ describe('a stream that is left before its end', () => {
 });
 
 describe('a list of tags that is collected', () => {
-  /** A handler of a process in which no step has ended yet; `ends` of them do, with the list they began with or not. */
+  /** Returns a run whose list of tags is collected, in a process in which only the steps of `ends` have ended. */
   async function openRunAfter(ends: (handler: RunspanCallbackHandler) => void) {
     vi.resetModules();
     const fresh = await import('../../src/langchain.ts');
@@ -281,12 +281,12 @@ describe('a list of tags that is collected', () => {
       collectGarbage();
       expect(list.deref() === undefined).toBe(true);
     });
-    // What is told of a collection comes with the next turns of the event loop.
+    // Finalizers run in the next turns of the event loop.
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
     return sink.started.at(-1);
   }
 
-  it('ends its step where steps were seen to end with the list they began with', async () => {
+  it('ends its step if other steps have ended with the list that they started with', async () => {
     const tags: string[] = [];
     const run = await openRunAfter((own) => {
       own.handleChainStart({}, {}, 'seen', undefined, tags);
@@ -295,7 +295,7 @@ describe('a list of tags that is collected', () => {
     expect(run?.endTime).toBeDefined();
   });
 
-  it('says nothing where none was, or one has ended with another list', async () => {
+  it('ends no step if no step has ended, or a step has ended with another list', async () => {
     expect((await openRunAfter(() => {}))?.endTime).toBeUndefined();
     const lists: string[][] = [[], [], []];
     const run = await openRunAfter((own) => {
@@ -313,7 +313,7 @@ describe('open steps', () => {
     for (let n = from; n < from + count; n++) own.handleChainStart({}, {}, `step-${n}`);
   };
 
-  it('are 10 000 at most; beyond it the first ends as interrupted', () => {
+  it('are limited to 10 000: another step interrupts the oldest step', () => {
     const sink = makeSink();
     const own = new RunspanCallbackHandler({ exporter: sink });
     starts(own, 0, 9_999);
@@ -328,7 +328,7 @@ describe('open steps', () => {
     expect(sink.ended).toHaveLength(10_001);
   });
 
-  it('are all there is: nothing is kept of a step that has ended', async () => {
+  it('are the only steps that are kept in memory', async () => {
     const kept: WeakRef<object>[] = [];
     const sink = { ...makeSink(), start: (run: object) => kept.push(new WeakRef(run)) > 0, end: () => {} };
     const own = new RunspanCallbackHandler({ exporter: sink });

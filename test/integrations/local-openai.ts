@@ -5,20 +5,19 @@ import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 
-/** The local model server, for one test. */
+/** Starts the local model server for one test. */
 export async function localModel(): Promise<LocalModel> {
   const model = await startLocalModel();
   onTestFinished(() => model.close());
   return model;
 }
 
-/** A client of it that is not wrapped. */
+/** Returns a client that is not wrapped. */
 export function bareClient({ url }: LocalModel, options: ClientOptions = {}): OpenAI {
-  // What is logged of a malformed event goes to nobody.
   return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...options });
 }
 
-/** A wrapped client, and the runs that its calls become. */
+/** Returns a wrapped client and the recorder of its runs. */
 export async function tracedClient(options?: ClientOptions) {
   const recorder = record();
   const model = await localModel();
@@ -26,7 +25,7 @@ export async function tracedClient(options?: ClientOptions) {
   return { client, model, recorder, only: () => onlyRun(recorder.runs) };
 }
 
-/** The one run that there is. */
+/** Returns the only run. */
 export function onlyRun<Recorded extends RunRecord>(runs: readonly Recorded[]): Recorded {
   const [run] = runs;
   if (run === undefined || runs.length > 1) throw new Error(`expected one run, got ${runs.length}`);

@@ -1,4 +1,4 @@
-// One program with and without tracing: `bare` or `wrapped`, and what it does. Its runs are printed as it ends.
+// Programs with the bare or the wrapped SDK: `node ai.mjs bare|wrapped <deed>`.
 import * as ai from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { wrapAISDK } from 'runspan/ai';
@@ -18,7 +18,7 @@ const failing = () =>
     },
   });
 
-/** Streams two words, and then nothing, without an end. */
+/** Streams two words and then never ends. */
 const stalling = () =>
   new MockLanguageModelV3({
     doStream: async () => {

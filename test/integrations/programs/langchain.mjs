@@ -1,4 +1,4 @@
-// One program, with the handler or without: what it prints and how it ends has to be the same.
+// A program that must print and end the same with and without the handler.
 import '@langchain/core/context';
 import { BaseCallbackHandler } from '@langchain/core/callbacks/base';
 import { AIMessage } from '@langchain/core/messages';
@@ -14,7 +14,7 @@ import { recordRuns } from 'runspan/testing';
 const recorder = recordRuns();
 const isTraced = process.argv[2] === 'traced';
 
-/** A handler of the program itself, which sees every step. */
+/** A handler of the program, which prints every step. */
 class Own extends BaseCallbackHandler {
   name = 'own';
   awaitHandlers = true;
@@ -23,7 +23,7 @@ class Own extends BaseCallbackHandler {
   handleChainError = (error) => console.log('error', error.message);
 }
 
-/** What cannot be recorded must not be noticed either. */
+/** A value that cannot be recorded. */
 const hostile = {
   get trap() {
     throw new Error('trap');
@@ -72,7 +72,7 @@ for (const failing of [refuse, new Broken(), RunnableLambda.from(() => Promise.r
 }
 
 if (isTraced && recorder.runs.length < 30) console.log(`only ${recorder.runs.length} runs`);
-// Nobody handles this rejection, with or without us.
+// This rejection is unhandled.
 RunnableLambda.from(() => {
   throw new Error('unhandled');
 }).invoke('x', { callbacks });
