@@ -115,6 +115,14 @@ const finishStep: AddPart = (parts) => {
   parts.steps++;
 };
 
+/** The kinds of parts with text, and the property that the text extends. */
+const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
+  ['text', 'text'],
+  ['text-delta', 'text'],
+  ['reasoning', 'reasoning'],
+  ['reasoning-delta', 'reasoning'],
+]);
+
 /** The kinds of parts with content other than text. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   // The tool receives the same object and may change it.
@@ -154,16 +162,15 @@ function partsFold(): Fold {
     add(chunk, isFull) {
       // `streamText` wraps each part in an object. `streamObject` does not.
       const part = fieldsOf(fieldsOf(chunk).part ?? chunk);
-      const type = textOf(part.type) ?? '';
-      const field = /^(text|reasoning)(-delta)?$/.exec(type)?.[1] as 'text' | 'reasoning' | undefined;
+      const field = TEXTS.get(part.type);
       if (field !== undefined) {
         const text = textOf(part.text ?? part.delta ?? part.textDelta) ?? '';
         if (!isFull) parts[field] += text;
         return text.length;
       }
-      CONTENT.get(type)?.(parts, part);
-      MARKS.get(type)?.(parts, part);
-      return CONTENT.has(type) ? 1 : 0;
+      CONTENT.get(part.type)?.(parts, part);
+      MARKS.get(part.type)?.(parts, part);
+      return CONTENT.has(part.type) ? 1 : 0;
     },
     result: () => parts,
   };

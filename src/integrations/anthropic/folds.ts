@@ -19,7 +19,11 @@ export function messageFold(): Fold {
     const block = blocks.get(index);
     if (block === undefined) return 0;
     const field = APPENDED.get(delta.type);
-    if (field !== undefined) return addDelta(isFull ? {} : block, { [field]: textOf(delta[field]) ?? '' });
+    if (field !== undefined) {
+      const text = textOf(delta[field]) ?? '';
+      if (!isFull) block[field] = (textOf(block[field]) ?? '') + text;
+      return text.length;
+    }
     if (delta.type === 'citations_delta') return addDelta(isFull ? {} : block, { citations: [delta.citation] });
     if (delta.type === 'input_json_delta') {
       const json = textOf(delta.partial_json) ?? '';
@@ -40,19 +44,20 @@ export function messageFold(): Fold {
 
   return {
     add(event, isFull) {
-      const { type, index, content_block, delta, usage, ...others } = fieldsOf(event);
+      const fields = fieldsOf(event);
+      const { type, index } = fields;
+      if (type === 'content_block_delta') return addToBlock(index, fieldsOf(fields.delta), isFull);
       if (type === 'message_start') {
-        message = copyOf(fieldsOf(others.message));
+        message = copyOf(fieldsOf(fields.message));
       } else if (type === 'content_block_start') {
-        const block = copyOf(fieldsOf(content_block));
+        const block = copyOf(fieldsOf(fields.content_block));
         blocks.set(index, block);
         // If the service falls back to another model, the rest of the message belongs to that model.
         if (block.type === 'fallback' && message !== undefined) message.model = fieldsOf(block.to).model;
-      } else if (type === 'content_block_delta') {
-        return addToBlock(index, fieldsOf(delta), isFull);
       } else if (type === 'content_block_stop') {
         endInput(index);
       } else if (type === 'message_delta' && message !== undefined) {
+        const { type: _, delta, usage, ...others } = fields;
         Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
         // The counts are totals of the message, so a later count replaces an earlier count.
         message.usage = { ...fieldsOf(message.usage), ...withoutNulls(fieldsOf(usage)) };

@@ -2,25 +2,35 @@ import type { Fold } from '../call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
+/** Fields of a choice, beside its message, that a chunk extends. Azure repeats its whole verdict on the content. */
+const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
+
 /** Combines the chunks of a chat completion or text completion. */
 export function choicesFold(): Fold {
   const answer = emptyFields();
   const choices = new Map<unknown, Fields>();
   const addChoice = (choice: Fields, isFull: boolean): number => {
-    const { index = 0, delta, text, logprobs, ...others } = choice;
+    const { index = 0 } = choice;
     const known = choices.get(index) ?? Object.assign(emptyFields(), { index });
     choices.set(index, known);
-    // Azure repeats the whole verdict on the content in each chunk.
-    for (const [key, value] of Object.entries(others)) replace(known, key, value);
-    const message = isFields(delta) ? delta : undefined;
-    return addDelta(isFull ? emptyFields() : known, { message, text, logprobs });
+    const target = isFull ? emptyFields() : known;
+    let characters = 0;
+    for (const [key, value] of Object.entries(choice)) {
+      if (key === 'delta') characters += isFields(value) ? addDelta(target, { message: value }) : 0;
+      else if (EXTENDED.has(key)) characters += addDelta(target, { [key]: value });
+      else if (key !== 'index') replace(known, key, value);
+    }
+    return characters;
   };
   return {
     add(chunk, isFull) {
-      // `obfuscation` is random padding that hides the size of a chunk.
-      const { choices: added, obfuscation: _, ...others } = fieldsOf(chunk);
-      for (const [key, value] of Object.entries(others)) replace(answer, key, value);
-      return listOf(added).reduce<number>((sum, choice) => sum + addChoice(fieldsOf(choice), isFull), 0);
+      let characters = 0;
+      for (const [key, value] of Object.entries(fieldsOf(chunk))) {
+        if (key === 'choices') for (const choice of listOf(value)) characters += addChoice(fieldsOf(choice), isFull);
+        // `obfuscation` is random padding that hides the size of a chunk.
+        else if (key !== 'obfuscation') replace(answer, key, value);
+      }
+      return characters;
     },
     result() {
       const object = answer.object === 'chat.completion.chunk' ? 'chat.completion' : answer.object;
