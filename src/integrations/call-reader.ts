@@ -1,6 +1,6 @@
 import type { CallDescription } from '../instrument/plan.ts';
 import type { RunType, UsageMetadata } from '../run/record.ts';
-import { defined, type Fields, fieldsOf, isFields, numberOf, textOf, without } from './fields.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
 
 /** The recorded part of a model's response. */
 export interface Answer {
@@ -48,17 +48,21 @@ export interface RequestFields {
   readonly inputs?: (body: Fields) => Fields;
 }
 
-/** Lists of remote tool servers in a request body. The entries may contain credentials. */
+/** Lists of tools and tool servers in a request body, and the keys of their credentials. */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
+
+function withoutCredentials(server: unknown): unknown {
+  const hasCredentials = isFields(server) && Object.keys(server).some((key) => CREDENTIALS.has(key));
+  return hasCredentials ? without(server, CREDENTIALS) : server;
+}
 
 export function describeRequest(given: unknown, provider: string, fields: RequestFields): CallDescription {
   const body = fieldsOf(given);
   const { inputKeys, modelType, inputs } = fields;
   const parameters = without(body, new Set(inputKeys));
   for (const key of SERVER_LISTS) {
-    const list = parameters[key];
-    if (Array.isArray(list)) parameters[key] = list.map((item) => (isFields(item) ? without(item, CREDENTIALS) : item));
+    if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
   }
   const { max_completion_tokens, max_output_tokens, max_tokens, max_tokens_to_sample } = body;
   const stop = body.stop ?? body.stop_sequences ?? undefined;

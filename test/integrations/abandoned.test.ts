@@ -42,7 +42,7 @@ describe.each(sdks)('a run of %s', (_, sdk) => {
     const response = await sdk.create(client).asResponse();
     const helper = sdk.helper(client);
     const iterator = await (async () => (await sdk.stream(client))[Symbol.asyncIterator]())();
-    for (let turn = 0; turn < 20; turn++) {
+    for (let turn = 0; turn < 10; turn++) {
       await new Promise(setImmediate);
       collectGarbage();
     }

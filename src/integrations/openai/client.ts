@@ -77,16 +77,12 @@ const OWN_PORTS: ReadonlyMap<string, string> = new Map([
 ]);
 const OLLAMA_PORT = '11434';
 
-/** Determines the provider from the client's class, or else from its base URL. */
+/** Determines the provider from the client's class, or else from its base URL. Returns `openai` for an unknown URL. */
 function providerOf(client: object): string {
   if (client.constructor?.name === 'AzureOpenAI') return 'azure';
-  return providerAt((client as { baseURL?: unknown }).baseURL);
-}
-
-/** Returns the provider of a base URL, or `openai` for an unknown URL. */
-export function providerAt(baseUrl: unknown): string {
-  if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) return 'openai';
-  const { hostname, port } = new URL(baseUrl);
+  const { baseURL } = client as { baseURL?: unknown };
+  if (typeof baseURL !== 'string' || !URL.canParse(baseURL)) return 'openai';
+  const { hostname, port } = new URL(baseURL);
   const known = PROVIDERS.find(([host]) => hostname === host || hostname.endsWith(`.${host}`))?.[1];
   if (known !== undefined) return known;
   if (port === OLLAMA_PORT) return 'ollama';
