@@ -1,5 +1,5 @@
 import { parseDataUri } from '../payload/attachment.ts';
-import { type Fields, textOf } from './fields.ts';
+import { type Fields, fieldsOf, isFields, mapped, textOf } from './fields.ts';
 
 /** Returns a marker that replaces base64 in an answer, for example `[Image: 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', base64: string): string {
@@ -20,6 +20,44 @@ export function dataUriOf(mimeType: unknown, base64: unknown): string | undefine
   if (textOf(base64) === undefined) return undefined;
   const uri = `data:${mimeType};base64,${base64}`;
   return parseDataUri(uri) === undefined ? undefined : uri;
+}
+
+/** Audio formats whose MIME type has a different name. */
+const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
+
+/**
+ * Returns messages with the base64 of images, documents and audio as data URIs. Returns the same list if nothing
+ * changes.
+ */
+export function withDataUris(messages: unknown): unknown {
+  return mapped(messages, withContent);
+}
+
+/** Supports the blocks of OpenAI, Anthropic and LangChain. */
+export function blockWithDataUri(block: unknown): unknown {
+  const { type, input_audio, source, data, mime_type, mimeType } = fieldsOf(block);
+  if (type === 'tool_result') return withContent(block);
+  if (type === 'input_audio') {
+    const { format } = fieldsOf(input_audio);
+    return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${format}`));
+  }
+  if (!isFields(source)) return data === undefined ? block : withUri(block, mime_type ?? mimeType);
+  // The source of a document may be a list of blocks.
+  if (source.type === 'content') return withField(block, 'source', withContent(source));
+  return source.type === 'base64' ? withField(block, 'source', withUri(source, source.media_type)) : block;
+}
+
+function withContent(owner: unknown): unknown {
+  return withField(owner, 'content', mapped(fieldsOf(owner).content, blockWithDataUri));
+}
+
+function withUri(owner: unknown, mimeType: unknown): unknown {
+  return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
+}
+
+/** Returns the same object if the field does not change. */
+function withField(owner: unknown, key: string, value: unknown): unknown {
+  return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }
 
 /** Returns a tool call in OpenAI's form, in which the arguments are JSON text. */

@@ -90,6 +90,22 @@ describe('a followed promise', () => {
     expect(lines).toEqual(['warn: reading the answer of a model failed, the application is not affected: unreadable']);
   });
 
+  test('ends its run with the streamed body that a client reads itself', async () => {
+    const fold = () => {
+      const events: unknown[] = [];
+      return { add: (event: unknown) => events.push(event), result: () => events };
+    };
+    const response = new Response('data: 1\n\ndata: 2\n\n');
+    const props = { response, options: { stream: true }, controller: new AbortController() };
+    const { promise, record } = follow(
+      { ...makePromise(() => 1), _responseProps: async () => props },
+      { ...reader, fold },
+    );
+    const { body } = (await promise._responseProps()).response;
+    for await (const _ of body as AsyncIterable<unknown> & typeof body);
+    expect(record()).toMatchObject({ outputs: { value: [1, 2] }, end_time: expect.any(String) });
+  });
+
   test('may be collected before a derived promise is parsed', async () => {
     const make = () => {
       const { promise, record } = follow(derivable(() => 1));

@@ -1,8 +1,8 @@
 import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
 import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../fields.ts';
+import { withDataUris } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { completionFold, messageFold } from './folds.ts';
-import { withDataUris } from './media.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 const completion: RequestFields = { modelType: 'llm', inputKeys: ['prompt'] };

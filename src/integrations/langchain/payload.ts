@@ -1,7 +1,5 @@
-import { blockWithDataUris } from '../anthropic/media.ts';
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../fields.ts';
-import { dataUriOf, toolCall } from '../media.ts';
-import { partWithDataUri } from '../openai/media.ts';
+import { blockWithDataUri, toolCall } from '../media.ts';
 
 /** Maximum depth and number of values that are searched for messages and documents. LangGraph nests its state. */
 const DEPTH_MAX = 16;
@@ -127,7 +125,7 @@ export function plainMessage(message: Fields): Fields {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return {
     role: roleOf(message, kwargs),
-    content: mapped(message.content, plainBlock),
+    content: mapped(message.content, blockWithDataUri),
     ...Object.fromEntries(given),
   };
 }
@@ -137,13 +135,6 @@ function roleOf(message: Fields, kwargs: Fields): unknown {
   const type = (message._getType as () => unknown)();
   if (type === 'generic') return message.role ?? type;
   return kwargs.__openai_role__ ?? ROLES.get(type) ?? type;
-}
-
-/** Converts the base64 of a block to a data URI. Supports blocks of LangChain, Anthropic and OpenAI. */
-function plainBlock(block: unknown): unknown {
-  const { data, mime_type, mimeType } = fieldsOf(block);
-  const uri = dataUriOf(mime_type ?? mimeType, data);
-  return uri === undefined ? partWithDataUri(blockWithDataUris(block)) : { ...fieldsOf(block), data: uri };
 }
 
 function plainToolCall(call: unknown): unknown {

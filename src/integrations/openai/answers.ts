@@ -1,9 +1,8 @@
 import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
-import { type Fields, fieldsOf, mapped, textOf, without } from '../fields.ts';
-import { base64Bytes } from '../media.ts';
+import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../fields.ts';
+import { base64Bytes, mediaMarker } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { choicesFold, imagesFold, responseFold } from './folds.ts';
-import { markedAudio, markedImage, markedOutput } from './media.ts';
 
 /** Reads chat completions and text completions. */
 export const choicesReader: AnswerReader = objectReader(
@@ -34,6 +33,26 @@ export const embeddingsReader: AnswerReader = objectReader((answer) => {
   const dimensions = dimensionsOf(fieldsOf(data[0]).embedding);
   return { outputs: { object, model, count: data.length, dimensions, usage }, ...facts(answer) };
 });
+
+/** Replaces the generated image of an item by a marker. Input items may repeat an earlier output. */
+export function markedOutput(item: unknown): unknown {
+  return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
+}
+
+function markedImage(image: unknown): unknown {
+  return marked(image, 'b64_json', 'Image');
+}
+
+function markedAudio(choice: unknown): unknown {
+  const { message } = fieldsOf(choice);
+  if (!isFields(choice) || !isFields(message) || !isFields(message.audio)) return choice;
+  return { ...choice, message: { ...message, audio: marked(message.audio, 'data', 'Audio') } };
+}
+
+function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
+  const base64 = textOf(fieldsOf(object)[key]);
+  return base64 === undefined ? object : { ...fieldsOf(object), [key]: mediaMarker(kind, base64) };
+}
 
 /** A vector is a list of numbers, or base64 of 4-byte floats. */
 function dimensionsOf(vector: unknown): number | undefined {

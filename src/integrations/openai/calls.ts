@@ -1,13 +1,13 @@
 import type { RunType } from '../../run/record.ts';
 import { type AnswerReader, type CallReader, describeRequest, type RequestFields } from '../call-reader.ts';
-import { type Fields, isFields, listOf } from '../fields.ts';
-import { choicesReader, embeddingsReader, imagesReader, responseReader } from './answers.ts';
-import { recordedMessages } from './media.ts';
+import { type Fields, isFields, listOf, mapped } from '../fields.ts';
+import { withDataUris } from '../media.ts';
+import { choicesReader, embeddingsReader, imagesReader, markedOutput, responseReader } from './answers.ts';
 
 const chat: RequestFields = {
   modelType: 'chat',
   inputKeys: ['messages', 'prediction'],
-  inputs: ({ messages, prediction }) => ({ messages: recordedMessages(messages), prediction }),
+  inputs: ({ messages, prediction }) => ({ messages: withDataUris(messages), prediction }),
 };
 const response: RequestFields = {
   modelType: 'chat',
@@ -60,7 +60,8 @@ function call(name: string, runType: RunType, fields: RequestFields, reader: Ans
 /** Returns `instructions` and `input` as messages. */
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
   const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
-  const asked = typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(recordedMessages(input));
+  const asked =
+    typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(mapped(withDataUris(input), markedOutput));
   return { messages: [...system, ...asked], prompt };
 }
 
