@@ -1,14 +1,14 @@
 import type { ComponentType, JSX } from 'preact';
-import { isLocked } from './api.ts';
-import { Help, isHelpOpen } from './help.tsx';
-import { notice } from './import-file.ts';
-import { useKeys } from './keys.ts';
-import { ListView } from './list-view.tsx';
-import { Login } from './login.tsx';
-import { address, go } from './navigation.ts';
-import { TopBar } from './top-bar.tsx';
-import { TraceView } from './trace-view.tsx';
-import { useLoaded } from './use-loaded.ts';
+import { isLocked } from './data/api.ts';
+import { useLoaded } from './data/live-value.ts';
+import { address, go } from './data/navigation.ts';
+import { useKeys } from './elements/keys.ts';
+import { ListView } from './list/list-view.tsx';
+import { Help, isHelpOpen } from './top/help.tsx';
+import { notice } from './top/import-file.ts';
+import { Login } from './top/login.tsx';
+import { TopBar } from './top/top-bar.tsx';
+import { TraceView } from './trace/trace-view.tsx';
 
 /** The page. */
 export function App(): JSX.Element {
@@ -40,8 +40,9 @@ export function App(): JSX.Element {
 function Content(): JSX.Element {
   const { view, trace } = address.value;
   if (trace !== undefined) return <TraceView key={trace} id={trace} />;
-  if (view === 'statistics') return <Late key={view} name={view} load={() => import('./statistics-view.tsx')} />;
-  if (view === 'compare') return <Late key={view} name={view} load={() => import('./compare-view.tsx')} />;
+  if (view === 'statistics')
+    return <Late key={view} name={view} load={() => import('./statistics/statistics-view.tsx')} />;
+  if (view === 'compare') return <Late key={view} name={view} load={() => import('./compare/compare-view.tsx')} />;
   return <ListView key={view} view={view} />;
 }
 

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { listen } from './changes.ts';
-import { logInFromAddress } from './login.tsx';
+import { listen } from './data/changes.ts';
+import { logInFromAddress } from './top/login.tsx';
 
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAddress, writeAddress } from '../../src/viewer/address.ts';
+import { readAddress, writeAddress } from '../../src/viewer/data/address.ts';
 
 test('an address that says nothing is the list of traces, the latest first', () => {
   expect(readAddress('')).toMatchObject({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { binaryOf, pictureOf } from '../../src/viewer/binary-text.ts';
+import { binaryOf, pictureOf } from '../../src/viewer/payload/binary-text.ts';
 
 const png = btoa(`\x89PNG\r\n\x1a\n${'\x07'.repeat(300)}`);
 

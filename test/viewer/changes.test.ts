@@ -1,6 +1,6 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { isLocked } from '../../src/viewer/api.ts';
-import { listen, live, onChanges, toggleLive } from '../../src/viewer/changes.ts';
+import { isLocked } from '../../src/viewer/data/api.ts';
+import { listen, live, onChanges, toggleLive } from '../../src/viewer/data/changes.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 /** What has been told: the traces, or `anything`. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { linePath, roundAbove } from '../../src/viewer/chart.ts';
+import { linePath, roundAbove } from '../../src/viewer/statistics/chart-path.ts';
 
 test('an axis ends at 1, 2 or 5 with zeros', () => {
   expect(

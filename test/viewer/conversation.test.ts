@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { messagesOfInputs, messagesOfOutputs } from '../../src/viewer/conversation.ts';
-import type { Message, Part } from '../../src/viewer/message.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../src/viewer/payload/conversation.ts';
+import type { Message, Part } from '../../src/viewer/payload/message.ts';
 
 /** One line for each message: who says it, and what. */
 const said = (messages: Message[] | undefined): string[] | undefined =>

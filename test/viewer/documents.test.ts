@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { documentsOf } from '../../src/viewer/documents.ts';
+import { documentsOf } from '../../src/viewer/payload/documents.ts';
 
 test('documents of LangChain, of vector stores and of lists of text are the same', () => {
   expect(documentsOf({ documents: [{ page_content: 'a', metadata: { source: 'x.md', score: 0.5 } }] })).toEqual([

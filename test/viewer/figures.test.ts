@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ago, bytes, cost, count, duration, exact, millisecondsAt, plural } from '../../src/viewer/figures.ts';
+import { ago, bytes, cost, count, duration, exact, millisecondsAt, plural } from '../../src/viewer/elements/figures.ts';
 
 test('durations have the digits that a reader compares', () => {
   const told = [

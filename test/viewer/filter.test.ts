@@ -7,7 +7,7 @@ import {
   printFilter,
   queryOf,
   withTerm,
-} from '../../src/viewer/filter.ts';
+} from '../../src/viewer/data/filter.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
 const query = (text: string): [string, string][] => [...queryOf(parseFilter(text), NOW_MS)];

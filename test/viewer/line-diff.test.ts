@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type DiffLine, diffLines } from '../../src/viewer/line-diff.ts';
+import { type DiffLine, diffLines } from '../../src/viewer/compare/line-diff.ts';
 
 const print = (lines: readonly DiffLine[]): string =>
   lines.map(({ kind, text }) => `${{ same: ' ', removed: '-', added: '+' }[kind]}${text}`).join('\n');

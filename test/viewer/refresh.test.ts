@@ -1,5 +1,5 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { Refresh } from '../../src/viewer/refresh.ts';
+import { Refresh } from '../../src/viewer/data/refresh.ts';
 
 /** A refresh whose work ends when it is told to, with how often it has begun. */
 function held() {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rowWindow, scrollTopFor } from '../../src/viewer/row-window.ts';
+import { rowWindow, scrollTopFor } from '../../src/viewer/elements/rows.tsx';
 
 test('the rows in sight are there, with six on either side', () => {
   expect(rowWindow(0, 100, 20, 1_000)).toEqual({ first: 0, end: 12 });

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { RunOutline } from '../../src/receiver/store/run-view.ts';
-import { countedUsages, matchingBranches, openBranches, type RunTree, treeOf } from '../../src/viewer/run-tree.ts';
+import {
+  countedUsages,
+  matchingBranches,
+  openBranches,
+  type RunTree,
+  treeOf,
+} from '../../src/viewer/trace/run-tree.ts';
 
 const run = (id: string, parent?: string, startMs = 0, ms?: number): RunOutline => ({
   id,

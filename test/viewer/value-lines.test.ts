@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LINES_MAX, linesOf } from '../../src/viewer/value-lines.ts';
+import { LINES_MAX, linesOf } from '../../src/viewer/compare/value-lines.ts';
 
 test('a value has a line for each item', () => {
   expect(linesOf({ a: 1, b: [true, null], c: {}, d: [] })).toEqual([

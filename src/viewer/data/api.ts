@@ -1,0 +1,91 @@
+import { type Signal, signal } from '@preact/signals';
+import type { Feedback } from '../../receiver/feedback/feedback.ts';
+import type { Page, Statistics } from '../../receiver/query/query.ts';
+import type {
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunOutline,
+  RunSummary,
+  TraceSummary,
+} from '../../receiver/store/run-view.ts';
+
+/** Whether the receiver has a key that it has not been given. */
+export const isLocked: Signal<boolean> = signal(false);
+
+/** What an answer other than 2xx said. */
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface TraceContent {
+  readonly items: RunOutline[];
+  readonly feedback: Feedback[];
+}
+
+export const api = {
+  projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => get('/query/projects', signal),
+  traces: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<TraceSummary>> =>
+    get(`/query/traces?${query}`, signal),
+  runs: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<RunSummary>> =>
+    get(`/query/runs?${query}`, signal),
+  trace: (id: string, signal?: AbortSignal): Promise<TraceContent> =>
+    get(`/query/traces/${encodeURIComponent(id)}`, signal),
+  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),
+  payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>
+    get(payloadUrl(id, field), signal),
+  statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
+    get(`/query/statistics?${query}`, signal),
+  giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
+  importTraces: (text: string): Promise<{ traces: number; runs: number }> => send('/query/import', text),
+  login: (key: string): Promise<unknown> => send('/login', { key }),
+};
+
+export function payloadUrl(id: string, field: PayloadField): string {
+  return `/query/runs/${encodeURIComponent(id)}/${field}`;
+}
+
+export function attachmentUrl(id: string, name: string): string {
+  return `/query/runs/${encodeURIComponent(id)}/attachments/${encodeURIComponent(name)}`;
+}
+
+export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): string {
+  return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
+}
+
+/** What went wrong, for a reader; nothing for what was given up because nobody waits for it any more. */
+export function problemOf(error: unknown): string | undefined {
+  if (error instanceof DOMException && error.name === 'AbortError') return undefined;
+  if (error instanceof ApiError) return error.message;
+  return 'The receiver does not answer. Is it still running?';
+}
+
+async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
+  return answered(await fetch(path, signal === undefined ? {} : { signal }));
+}
+
+async function send<Result>(path: string, body: unknown): Promise<Result> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return answered(await fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text }));
+}
+
+async function answered<Result>(response: Response): Promise<Result> {
+  if (response.ok) return response.status === 204 ? (undefined as Result) : response.json();
+  if (response.status === 401) isLocked.value = true;
+  throw new ApiError(response.status, detailOf(await response.text()) ?? `The receiver answered ${response.status}`);
+}
+
+/** `{ detail: string | [{ loc, msg }] }` */
+function detailOf(text: string): string | undefined {
+  try {
+    const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] };
+    return Array.isArray(detail) ? detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') : detail;
+  } catch {
+    return undefined;
+  }
+}
