@@ -1,10 +1,59 @@
-import { render } from 'preact';
-import { App } from './app.tsx';
+import { type ComponentType, type JSX, render } from 'preact';
+import { isLocked } from './data/api.ts';
 import { listen } from './data/changes.ts';
-import { logInFromAddress } from './top/login.tsx';
+import { useLive } from './data/live-value.ts';
+import { address, go } from './data/navigation.ts';
+import { Pending } from './elements/controls.tsx';
+import { useKeys } from './elements/keys.ts';
+import { ListView } from './list/list-view.tsx';
+import { Help, isHelpOpen } from './top/help.tsx';
+import { notice } from './top/import-file.ts';
+import { Login, logInFromAddress } from './top/login.tsx';
+import { TopBar } from './top/top-bar.tsx';
+import { TraceView } from './trace/trace-view.tsx';
 
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());
 void logInFromAddress()
   .then(listen)
   .then(() => render(<App />, document.body));
+
+function App(): JSX.Element {
+  const home = { trace: undefined, run: undefined, base: undefined };
+  useKeys({
+    'g t': () => go({ view: 'traces', ...home }),
+    'g l': () => go({ view: 'traces', ...home }),
+    'g r': () => go({ view: 'runs', ...home }),
+    'g s': () => go({ view: 'statistics', ...home }),
+    '?': () => {
+      isHelpOpen.value = true;
+    },
+  });
+  if (isLocked.value) return <Login />;
+  return (
+    <>
+      <TopBar />
+      <main>
+        <Content />
+      </main>
+      <Help />
+      <p class="notice" role="status">
+        {notice.value}
+      </p>
+    </>
+  );
+}
+
+function Content(): JSX.Element {
+  const { view, trace } = address.value;
+  if (trace !== undefined) return <TraceView key={trace} id={trace} />;
+  if (view === 'statistics') return <Lazy key={view} load={() => import('./statistics/statistics-view.tsx')} />;
+  if (view === 'compare') return <Lazy key={view} load={() => import('./compare/compare-view.tsx')} />;
+  return <ListView key={view} view={view} />;
+}
+
+/** A view in a chunk of its own. */
+function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }): JSX.Element {
+  const { value: module, problem } = useLive('view', load);
+  return module === undefined ? <Pending problem={problem} note="Loading…" /> : <module.default />;
+}

@@ -4,12 +4,12 @@ import { chromiumOptions } from '../../scripts/chromium.mjs';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the browser of all tests listens. */
+    /** WebSocket endpoint of the browser. */
     browser: string;
   }
 }
 
-/** Starts the browser that all tests share. */
+/** Starts one browser for all tests. */
 export default async function setUp({ provide }: TestProject): Promise<() => Promise<void>> {
   const server = await chromium.launchServer(chromiumOptions());
   provide('browser', server.wsEndpoint());

@@ -4,19 +4,19 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 
-/** What would show that it ran. */
+/** Script that counts its executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 
-/** Where a payload would tell that it has been looked at. */
+/** A server that records requests. */
 async function beacon() {
-  const asked: string[] = [];
+  const received: string[] = [];
   const server = createServer((request, response) => {
-    asked.push(request.url ?? '');
+    received.push(request.url ?? '');
     response.end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
 const hostileTexts = (beaconUrl: string): string[] => [
@@ -39,8 +39,8 @@ const hostileTexts = (beaconUrl: string): string[] => [
   '__proto__',
 ];
 
-test('hostile text in every field of a run runs nothing, and nobody else hears of it [security 11]', async () => {
-  const { asked, url } = await beacon();
+test('hostile text in any field of a run executes nothing and sends no request [security 11]', async () => {
+  const { received, url } = await beacon();
   const texts = hostileTexts(url);
   const svg = Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" onload="${HIT}"><script>${HIT}</script></svg>`);
   const html = Buffer.from(`<script>${HIT}</script>`);
@@ -93,12 +93,9 @@ test('hostile text in every field of a run runs nothing, and nobody else hears o
       comment: text,
       correction: { [text]: text },
     };
-    const given = await fetch(`${receiver.url}/query/feedback`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    expect(given.status).toBe(200);
+    const headers = { 'content-type': 'application/json' };
+    const url = `${receiver.url}/query/feedback`;
+    expect((await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status).toBe(200);
   }
   page.on('dialog', (dialog) => void dialog.dismiss());
   const hits = () => page.evaluate('globalThis.hits ?? 0');
@@ -133,7 +130,7 @@ test('hostile text in every field of a run runs nothing, and nobody else hears o
       expect(await hits()).toBe(0);
     }
   }
-  expect(asked).toEqual([]);
+  expect(received).toEqual([]);
   expect(new Set(navigations)).toEqual(new Set([new URL(receiver.url).origin]));
   const links = await page
     .locator('a[href]')
@@ -141,7 +138,7 @@ test('hostile text in every field of a run runs nothing, and nobody else hears o
   expect(links.filter((link) => !/^https?:/.test(link))).toEqual([]);
 }, 120_000);
 
-test('an attachment is never a page: what is in it does not run when it is opened', async () => {
+test('an HTML attachment does not run when it is opened', async () => {
   const html = Buffer.from(`<script>document.title = 'ran'</script>`);
   const { page, receiver } = await openPage([
     run(1, { ms: 5, attachments: [{ name: 'page.html', mimeType: 'text/html', bytes: html }] }),
@@ -150,7 +147,7 @@ test('an attachment is never a page: what is in it does not run when it is opene
   expect(await page.title()).not.toBe('ran');
 });
 
-test('hidden characters are written out, in lists as in payloads', async () => {
+test('hidden characters are escaped in lists and payloads', async () => {
   const { page, go } = await openPage([run(1, { ms: 5, name: 'a\u202eb', inputs: { text: 'x\u200by\u001bz' } })]);
   await page.getByText('a\\u202eb').first().waitFor();
   await go(`/?trace=${idOf(1)}`);
@@ -158,7 +155,7 @@ test('hidden characters are written out, in lists as in payloads', async () => {
   await page.locator('.hidden-character', { hasText: '\\x1b' }).waitFor();
 });
 
-test('a link in Markdown leads to the web alone, and tells it nothing', async () => {
+test('a link in Markdown opens only http and https addresses, without a referrer', async () => {
   const text = '[good](https://example.com/a) [bad](javascript:alert(1)) [file](file:///etc/passwd)';
   const { page } = await openPage([run(1, { ms: 5, run_type: 'llm', inputs: { input: text } })], {
     path: `/?trace=${idOf(1)}`,

@@ -14,132 +14,133 @@ const traces = [
   run(3, { parent: 2, ms: 2_000, name: 'model', run_type: 'llm', extra: { metadata: { ls_model_name: 'gpt-x' } } }),
   run(4, { name: 'checkout', inputs: { question: 'A lamp' } }),
 ];
+const many = (count: number) => Array.from({ length: count }, (_, index) => run(index + 1, { ms: 5 }));
 
-test('traces are listed, the latest first, with status, previews and latency', async () => {
-  const { page } = await openPage(traces);
-  const rows = page.locator('.list-rows [role=rowgroup] [role=row]');
-  await rows.nth(2).waitFor();
-  expect(await rows.count()).toBe(3);
-  expect(await rows.nth(0).textContent()).toMatch(/pending[\s\S]*checkout[\s\S]*A lamp/);
-  expect(await rows.nth(1).textContent()).toMatch(/error[\s\S]*refund[\s\S]*PaymentError: no card[\s\S]*3 s[\s\S]*2/);
-  expect(await rows.nth(2).textContent()).toMatch(
-    /success[\s\S]*checkout[\s\S]*Where is my parcel\?[\s\S]*Near[\s\S]*100 ms[\s\S]*prod/,
-  );
+test('the list shows the latest trace first, with status, previews and latency', async () => {
+  const { rows } = await openPage(traces);
+  await expect
+    .poll(() => rows.allTextContents())
+    .toEqual([
+      expect.stringMatching(/pending[\s\S]*checkout[\s\S]*A lamp/),
+      expect.stringMatching(/error[\s\S]*refund[\s\S]*PaymentError: no card[\s\S]*3 s[\s\S]*2/),
+      expect.stringMatching(/success[\s\S]*checkout[\s\S]*Where is my parcel\?[\s\S]*Near[\s\S]*100 ms[\s\S]*prod/),
+    ]);
 });
 
-test('a trace that arrives appears within a second, and nothing is asked for before it does', async () => {
-  const { page, store, requests } = await openPage(traces);
-  await page.getByText('live', { exact: true }).waitFor();
-  await page.locator('.list-rows [role=rowgroup] [role=row]').nth(2).waitFor();
+test('a new trace appears within a second, without polling', async () => {
+  const { page, store, requests, rows, see } = await openPage(traces);
+  await see('live');
+  await rows.nth(2).waitFor();
   await page.waitForLoadState('load');
-  const before = requests.filter((request) => request.url().includes('/query/traces')).length;
-  expect(before).toBe(1);
+  expect(requests.filter((request) => request.url().includes('/query/traces'))).toHaveLength(1);
   const startMs = performance.now();
   await store.apply([run(9, { at: 9_000, name: 'newcomer' })]);
-  await page.getByText('newcomer').waitFor({ timeout: 1_000 });
+  await see('newcomer');
   expect(performance.now() - startMs).toBeLessThan(1_000);
   await store.apply([run(9, { at: 9_000, name: 'newcomer', ms: 20 })]);
-  await page
-    .locator('.list-rows [role=rowgroup] [role=row]')
-    .first()
-    .getByText('success')
-    .waitFor({ state: 'attached' });
+  await rows.first().getByText('success').waitFor({ state: 'attached' });
 });
 
-test('what is being read stays where it is while traces arrive above it', async () => {
-  const { page, store } = await openPage(Array.from({ length: 300 }, (_, index) => run(index + 1, { ms: 5 })));
-  const rows = page.locator('.list-rows');
-  await page.getByText('run 300').waitFor();
-  await rows.evaluate((element) => element.scrollTo({ top: 1_700 }));
-  const read = page.getByText('run 245', { exact: true });
-  await read.waitFor();
-  const before = await read.boundingBox();
+test('visible rows do not move when traces arrive above them', async () => {
+  const { page, store, see } = await openPage(many(300));
+  await see('run 300');
+  await page.locator('.list-rows').evaluate((element) => element.scrollTo({ top: 1_700 }));
+  await see('run 245');
+  const position = async () => (await page.getByText('run 245', { exact: true }).boundingBox())?.y;
+  const before = await position();
   await store.apply([run(400), run(401)]);
   await page.getByText('2 new lines').waitFor();
-  expect((await read.boundingBox())?.y).toBe(before?.y);
+  expect(await position()).toBe(before);
   await page.getByText('2 new lines').click();
-  await page.getByText('run 401').waitFor();
+  await see('run 401');
 });
 
-test('a long list grows as it is scrolled, with a screen of it in the document', async () => {
-  const { page } = await openPage(Array.from({ length: 1_000 }, (_, index) => run(index + 1, { ms: 5 })));
-  await page.getByText('run 1000', { exact: true }).waitFor();
-  const isAtEnd = async (): Promise<boolean> => {
-    await page.locator('.list-rows').evaluate((element) => element.scrollTo({ top: 1e6 }));
-    expect(await rowCount(page)).toBeLessThan(100);
-    return page.getByText('run 1', { exact: true }).isVisible();
-  };
-  await expect.poll(isAtEnd, { timeout: 10_000 }).toBe(true);
+test('a long list loads as it is scrolled, and is restored after a visit to a trace', async () => {
+  const { page, see } = await openPage(many(1_000));
+  await see('run 1000');
+  const scrollTo = (top: number, text: string) =>
+    expect
+      .poll(async () => {
+        await page.locator('.list-rows').evaluate((element, to) => element.scrollTo({ top: to }), top);
+        expect(await rowCount(page)).toBeLessThan(100);
+        return page.getByText(text, { exact: true }).isVisible();
+      })
+      .toBe(true);
+  await scrollTo(1e6, 'run 1');
+  await scrollTo(8_500, 'run 745');
+  const row = page.getByText('run 745', { exact: true });
+  const before = await row.boundingBox();
+  await row.click();
+  await page.getByRole('treegrid').waitFor();
+  await page.goBack();
+  await row.waitFor();
+  expect((await row.boundingBox())?.y).toBe(before?.y);
 });
 
-test('conditions become chips, stand in the address, and are taken back with the back button', async () => {
-  const { page } = await openPage(traces);
+test('a filter becomes chips, is part of the URL, and is undone with the back button', async () => {
+  const { page, rows, see } = await openPage(traces);
   const box = page.getByRole('combobox', { name: /Filter/ });
-  await page.getByText('refund', { exact: true }).waitFor();
+  await see('refund');
   await page.keyboard.press('/');
   await page.keyboard.type('status:error ');
   await page.keyboard.press('Enter');
-  await expect.poll(() => page.locator('.list-rows [role=rowgroup] [role=row]').count()).toBe(1);
+  await expect.poll(() => rows.count()).toBe(1);
   expect(new URL(page.url()).searchParams.get('q')).toBe('status:error');
   await box.fill('nothing-like-this');
   await box.press('Enter');
-  await page.getByText('Nothing matches').waitFor();
+  await see('No matches');
   await page.goBack();
-  await page.getByText('refund').waitFor();
+  await see('refund');
   await page.goBack();
-  await expect.poll(() => page.locator('.list-rows [role=rowgroup] [role=row]').count()).toBe(3);
+  await expect.poll(() => rows.count()).toBe(3);
 });
 
-test('suggestions are taken with the keyboard', async () => {
-  const { page } = await openPage(traces);
-  await page.getByText('refund', { exact: true }).waitFor();
+test('suggestions are selected with the keyboard', async () => {
+  const { page, see } = await openPage(traces);
+  await see('refund');
   await page.keyboard.press('/');
+  const accept = async (name: RegExp): Promise<void> => {
+    await page.getByRole('option', { name }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+  };
   await page.keyboard.type('mod');
-  await page.getByRole('option', { name: /^model:/ }).waitFor();
-  await page.keyboard.press('ArrowDown');
-  await page.keyboard.press('Enter');
-  await page.getByRole('option', { name: /^model:gpt-x/ }).waitFor();
-  await page.keyboard.press('ArrowDown');
-  await page.keyboard.press('Enter');
+  await accept(/^model:/);
+  await accept(/^model:gpt-x/);
   await expect.poll(() => new URL(page.url()).searchParams.get('q')).toBe('model:gpt-x');
-  // What was asked for is to be seen; more can be typed at once.
+  // The suggestions close so that they do not cover the list.
   await expect.poll(() => page.getByRole('listbox', { name: 'Suggestions' }).isVisible()).toBe(false);
   await page.keyboard.type('sta');
   await page.getByRole('option', { name: /^status:/ }).waitFor();
 });
 
-test('an address leads to the same list: view, words, metadata, order', async () => {
-  const { page, go } = await openPage(traces, { path: '/?view=runs&q=type%3Allm' });
-  await expect.poll(() => page.locator('.list-rows [role=rowgroup] [role=row]').count()).toBe(1);
-  await page.getByText('model', { exact: true }).waitFor();
-  await go('/?q=parcel');
-  await page.getByText('Where is my parcel?').waitFor();
-  expect(await page.locator('.list-rows [role=rowgroup] [role=row]').count()).toBe(1);
-  await go('/?q=meta.user%3D42+latency>2s');
-  await page.getByText('refund', { exact: true }).waitFor();
-  await go('/?sort=latency');
-  await expect.poll(() => page.locator('.line-name').first().textContent()).toBe('refund');
+test.each([
+  ['/?view=runs&q=type%3Allm', 'model'],
+  ['/?q=parcel', 'checkout'],
+  ['/?q=meta.user%3D42+latency>2s', 'refund'],
+  ['/?sort=latency', 'refundcheckoutcheckout'],
+])('%s opens the list of %s', async (path, names) => {
+  const { page } = await openPage(traces, { path });
+  await expect.poll(async () => (await page.locator('.line-name').allTextContents()).join('')).toBe(names);
 });
 
-test('a condition that cannot be used says why, and is left out', async () => {
-  const { page } = await openPage(traces, { path: '/?q=latency>soon' });
-  await expect.poll(() => page.locator('.list-rows [role=rowgroup] [role=row]').count()).toBe(3);
-  expect(await page.locator('.term.bad').getAttribute('title')).toBe('latency> wants a duration: 500ms, 2s, 1m');
+test('an invalid condition is ignored with an explanation', async () => {
+  const { page, rows } = await openPage(traces, { path: '/?q=latency>soon' });
+  await expect.poll(() => rows.count()).toBe(3);
+  expect(await page.locator('.term.bad').getAttribute('title')).toBe('latency> expects a duration: 500ms, 2s, 1m');
 });
 
-test('lines are chosen and opened by keys, and Escape leads back', async () => {
-  const { page } = await openPage(traces);
-  await page.getByText('refund', { exact: true }).waitFor();
+test('keys select and open rows, and Escape goes back', async () => {
+  const { page, see } = await openPage(traces);
+  await see('refund');
   await page.keyboard.press('j');
   await page.keyboard.press('j');
   expect(await page.getByRole('grid').getAttribute('aria-activedescendant')).toBe(`line-${idOf(2)}`);
   await page.keyboard.press('Enter');
-  await page.getByRole('treegrid').waitFor();
-  expect(new URL(page.url()).searchParams.get('trace')).toBe(idOf(2));
   const focused = () => page.evaluate('document.activeElement.getAttribute("role")');
   await expect.poll(focused).toBe('treegrid');
+  expect(new URL(page.url()).searchParams.get('trace')).toBe(idOf(2));
   await page.keyboard.press('Escape');
-  await page.getByRole('grid', { name: 'Traces' }).waitFor();
   await expect.poll(focused).toBe('grid');
   await page.keyboard.press('g');
   await page.keyboard.press('r');
@@ -148,29 +149,11 @@ test('lines are chosen and opened by keys, and Escape leads back', async () => {
   await page.getByRole('dialog', { name: 'Help' }).waitFor();
 });
 
-test('a receiver without runs says what to type next', async () => {
-  const { page, receiver, store } = await openPage([]);
-  await page.getByText(`RUNSPAN_ENDPOINT=${receiver.url}`).waitFor();
-  await page.getByText('npx runspan dev -- node app.js').waitFor();
-  await store.apply(Array.from({ length: 40 }, (_, index) => run(index + 1, { ms: 5 })));
-  // A whole screen of them.
-  await page.getByText('run 25', { exact: true }).waitFor();
-});
-
-test('whoever comes back from a trace finds the list where it was left', async () => {
-  const { page } = await openPage(Array.from({ length: 500 }, (_, index) => run(index + 1, { ms: 5 })));
-  const rows = page.locator('.list-rows');
-  await page.getByText('run 500', { exact: true }).waitFor();
-  await expect
-    .poll(async () => {
-      await rows.evaluate((element) => element.scrollTo({ top: 8_500 }));
-      return page.getByText('run 245', { exact: true }).isVisible();
-    })
-    .toBe(true);
-  const before = await page.getByText('run 245', { exact: true }).boundingBox();
-  await page.getByText('run 245', { exact: true }).click();
-  await page.getByRole('treegrid').waitFor();
-  await page.goBack();
-  await page.getByText('run 245', { exact: true }).waitFor();
-  expect((await page.getByText('run 245', { exact: true }).boundingBox())?.y).toBe(before?.y);
+test('an empty receiver shows how to send the first run', async () => {
+  const { receiver, store, see } = await openPage([]);
+  await see(`RUNSPAN_ENDPOINT=${receiver.url} RUNSPAN_TRACING=true node app.js`);
+  await see('npx runspan dev -- node app.js');
+  await store.apply(many(40));
+  // A full screen of rows.
+  await see('run 25');
 });

@@ -1,4 +1,11 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page, type Request } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+  type Request,
+} from 'playwright-core';
 import { afterAll, expect, inject, onTestFinished } from 'vitest';
 import {
   createReceiver,
@@ -11,19 +18,23 @@ import {
 let browser: Promise<Browser> | undefined;
 afterAll(async () => (await browser)?.close());
 
-/** A page on a receiver of its own, with what it has asked for and what has gone wrong in it. */
+/** A page and its receiver. */
 export interface Opened {
   readonly page: Page;
   readonly receiver: Receiver;
   readonly store: MemoryStore;
   readonly requests: readonly Request[];
-  /** What is wrong with the page: anything in it at the end fails the test. */
+  /** Errors on the page. The test fails if any are left at its end. */
   readonly complaints: string[];
-  /** Opens a path of the receiver, or it anew. */
+  /** Rows of the list, without the header. */
+  readonly rows: Locator;
+  /** Loads a path of the receiver. */
   go(path: string): Promise<void>;
+  /** Waits for an element with exactly this text. */
+  see(text: string): Promise<void>;
 }
 
-/** Opens the page with these runs; the test fails if anything on it threw, or was refused by its policy. */
+/** Opens the page of a receiver with these runs. The test fails if the page throws or violates its security policy. */
 export async function openPage(
   operations: readonly RunOperation[],
   {
@@ -41,7 +52,7 @@ export async function openPage(
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(`${error}`));
   page.on('console', (message) => {
-    // What the receiver refuses the page has to tell its reader; here it is no fault of it.
+    // The browser also logs responses with a 4xx status, which the page expects.
     if (message.type() === 'error' && !/the server responded with a status of 4/.test(message.text()))
       complaints.push(message.text());
   });
@@ -56,10 +67,12 @@ export async function openPage(
     await page.goto(receiver.url + to);
   };
   await go(path);
-  return { page, receiver, store, requests, complaints, go };
+  const rows = page.locator('.list-rows [role=rowgroup] [role=row]');
+  const see = (text: string): Promise<void> => page.getByText(text, { exact: true }).first().waitFor();
+  return { page, receiver, store, requests, complaints, rows, go, see };
 }
 
-/** Elements with the role of a row, anywhere in the document. */
+/** Counts the rows and list items in the document. */
 export async function rowCount(page: Page): Promise<number> {
   return page.locator('[role=row], li, tr').count();
 }

@@ -1,16 +1,16 @@
 import type { RunFields, RunOperation } from '../../src/receiver.ts';
 
-/** The id of run number `index`, which sorts as it counts. */
+/** Returns the id of a run by its number. Ids sort by number. */
 export function idOf(index: number): string {
   return `01900000-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 }
 
 export interface RunIdea extends RunFields {
-  /** Number of the parent; a run without one is a trace. */
+  /** Number of the parent, which must exist. */
   readonly parent?: number;
-  /** Milliseconds after the first moment. @default the number of the run */
+  /** Start in milliseconds after `FIRST_MS`. @default the number of the run */
   readonly at?: number;
-  /** Milliseconds until its end; absent while it is open. */
+  /** Latency in milliseconds; absent while the run is open. */
   readonly ms?: number;
   readonly attachments?: RunOperation['attachments'];
 }
@@ -18,7 +18,7 @@ export interface RunIdea extends RunFields {
 const FIRST_MS = Date.parse('2026-11-20T07:00:00.000Z');
 const orders = new Map<string, string>();
 
-/** Run number `index`. A parent comes before its children. */
+/** Returns the operation that posts a run. */
 export function run(
   index: number,
   { parent, at = index, ms, attachments = [], ...fields }: RunIdea = {},

@@ -2,49 +2,17 @@ import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
 import { idOf, run } from './runs.ts';
 
-/** One trace: a root with hundreds of steps, each with calls below it. */
+/** A trace with 50 calls below each step of the root. */
 function largeTrace(count: number) {
   const operations = [run(1, { name: 'root', ms: count })];
   for (let index = 2; index <= count; index++) {
-    const isStep = index % 50 === 2;
-    operations.push(run(index, { parent: isStep ? 1 : index - ((index - 2) % 50), ms: 3 }));
+    const step = index - ((index - 2) % 50);
+    operations.push(run(index, { parent: step === index ? 1 : step, ms: 3 }));
   }
   return operations;
 }
 
-test('10 000 runs are a tree with under 100 rows in the document, and no payload is fetched but that of the run that is read', async () => {
-  const { page, requests } = await openPage(largeTrace(10_000), { path: `/?trace=${idOf(1)}` });
-  await page.getByText('10,000 runs').waitFor();
-  await page.getByText('{}').waitFor();
-  expect(await rowCount(page)).toBeLessThan(100);
-  await page.locator('.tree-rows').evaluate((element) => element.scrollTo({ top: 1e7 }));
-  await page.getByText('run 10000', { exact: true }).waitFor();
-  expect(await rowCount(page)).toBeLessThan(100);
-  const payloads = requests.filter((request) => /\/(inputs|outputs|events)$/.test(new URL(request.url()).pathname));
-  expect(payloads.map((request) => new URL(request.url()).pathname)).toEqual([`/query/runs/${idOf(1)}/inputs`]);
-});
-
-test('a payload of 20 MB is fetched when its run is chosen, and shown in part', async () => {
-  const items = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'x'.repeat(1_000) }));
-  const { page, requests } = await openPage(
-    [run(1, { ms: 9 }), run(2, { parent: 1, ms: 3, inputs: { items }, outputs: { text: 'y'.repeat(5_000_000) } })],
-    { path: `/?trace=${idOf(1)}` },
-  );
-  await page.getByText('run 2', { exact: true }).waitFor();
-  await page.getByRole('heading', { name: 'Inputs' }).waitFor();
-  const fetched = () =>
-    requests
-      .filter((request) => request.url().includes(`${idOf(2)}/`))
-      .map((request) => request.url().split('/').at(-1));
-  expect(fetched()).toEqual([]);
-  await page.keyboard.press('j');
-  await page.getByText('items:').waitFor();
-  expect(await rowCount(page)).toBeLessThan(100);
-  await page.getByText('show more').first().waitFor();
-  expect(await page.locator('main').evaluate((element) => (element.textContent ?? '').length)).toBeLessThan(100_000);
-  expect(new Set(fetched())).toEqual(new Set(['inputs', 'outputs']));
-});
-
+const ended = (reason: string) => ({ extra: { metadata: { end_reason: reason } } });
 const small = [
   run(1, { name: 'agent', ms: 1_000 }),
   run(2, { parent: 1, name: 'plan', ms: 100 }),
@@ -54,67 +22,81 @@ const small = [
     run_type: 'llm',
     ms: 50,
     inputs: { messages: [{ role: 'user', content: 'Find the needle' }] },
-    outputs: { content: 'Found **it**' },
+    outputs: { content: 'Found **it**\n\n```js\nconst n = 1;\n```\n\n```unknown\nplain\n```' },
   }),
   run(4, { parent: 1, name: 'act', run_type: 'tool', ms: 200, error: 'ToolError: broken\n    at act (app.js:1:1)' }),
   run(5, { parent: 1, name: 'wait' }),
-  run(6, {
-    parent: 1,
-    name: 'lost',
-    ms: 5,
-    extra: { metadata: { end_reason: 'interrupted' } },
-    error: 'Interrupted: SIGTERM',
-  }),
-  run(7, {
-    parent: 1,
-    name: 'left',
-    ms: 5,
-    extra: { metadata: { end_reason: 'cancelled' } },
-    error: 'AbortError: stop',
-  }),
+  run(6, { parent: 1, name: 'lost', ms: 5, ...ended('interrupted'), error: 'Interrupted: SIGTERM' }),
+  run(7, { parent: 1, name: 'left', ms: 5, ...ended('cancelled'), error: 'AbortError: stop' }),
   run(8, { parent: 1, name: 'half', ms: 5, error: 'Incomplete: its program went on' }),
 ];
+const TRACE = `/?trace=${idOf(1)}`;
 
-test('how a run stands is told by words', async () => {
-  const { page } = await openPage(small, { path: `/?trace=${idOf(1)}` });
-  const row = (name: string) => page.getByRole('row').filter({ hasText: new RegExp(`^\\W*${name}`) });
-  for (const [name, status] of [
-    ['act', 'error'],
-    ['wait', 'pending'],
-    ['lost', 'interrupted'],
-    ['left', 'cancelled'],
-    ['half', 'incomplete'],
-  ] as const) {
-    await row(name).getByText(status, { exact: true }).waitFor();
+test('a trace of 10,000 runs has fewer than 100 rows in the document, and fetches one payload', async () => {
+  const { page, requests, see } = await openPage(largeTrace(10_000), { path: TRACE });
+  await see('10,000 runs');
+  await see('{}');
+  expect(await rowCount(page)).toBeLessThan(100);
+  await page.locator('.tree-rows').evaluate((element) => element.scrollTo({ top: 1e7 }));
+  await see('run 10000');
+  expect(await rowCount(page)).toBeLessThan(100);
+  const paths = requests.map((request) => new URL(request.url()).pathname);
+  expect(paths.filter((path) => /\/(inputs|outputs|events)$/.test(path))).toEqual([`/query/runs/${idOf(1)}/inputs`]);
+});
+
+test('a payload of 20 MB is fetched when its run is selected, and shown in part', async () => {
+  const items = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'x'.repeat(1_000) }));
+  const { page, requests, see } = await openPage(
+    [run(1, { ms: 9 }), run(2, { parent: 1, ms: 3, inputs: { items }, outputs: { text: 'y'.repeat(5_000_000) } })],
+    { path: TRACE },
+  );
+  await see('run 2');
+  await see('Inputs');
+  const fetched = () =>
+    new Set(requests.filter((one) => one.url().includes(`${idOf(2)}/`)).map((one) => one.url().slice(-7)));
+  expect(fetched()).toEqual(new Set());
+  await page.keyboard.press('j');
+  await page.getByText('items:').waitFor();
+  expect(await rowCount(page)).toBeLessThan(100);
+  await page.getByText('Show more').first().waitFor();
+  expect(await page.locator('main').evaluate((element) => (element.textContent ?? '').length)).toBeLessThan(100_000);
+  expect(fetched()).toEqual(new Set(['/inputs', 'outputs']));
+});
+
+test('the status of a run is a word', async () => {
+  const { page } = await openPage(small, { path: TRACE });
+  const statuses = { act: 'error', wait: 'pending', lost: 'interrupted', left: 'cancelled', half: 'incomplete' };
+  for (const [name, status] of Object.entries(statuses)) {
+    await page.getByRole('row', { name }).getByText(status, { exact: true }).waitFor();
   }
 });
 
-test('keys walk through the tree, close and open it', async () => {
-  const { page } = await openPage(small, { path: `/?trace=${idOf(1)}` });
-  const tree = page.getByRole('treegrid');
-  await page.getByText('think', { exact: true }).waitFor();
-  const active = () => tree.getAttribute('aria-activedescendant');
-  await page.keyboard.press('j');
-  await expect.poll(active).toBe(`run-${idOf(2)}`);
-  await page.keyboard.press('h');
+test('keys move through the tree, and collapse and expand it', async () => {
+  const { page, see } = await openPage(small, { path: TRACE });
+  await see('think');
+  const press = async (key: string, selected: number): Promise<void> => {
+    await page.keyboard.press(key);
+    await expect
+      .poll(() => page.getByRole('treegrid').getAttribute('aria-activedescendant'))
+      .toBe(`run-${idOf(selected)}`);
+  };
+  await press('j', 2);
+  await press('h', 2);
   await expect.poll(() => page.getByText('think', { exact: true }).count()).toBe(0);
   expect(await page.locator(`#run-${idOf(2)}`).getAttribute('aria-expanded')).toBe('false');
-  await page.keyboard.press('l');
-  await page.keyboard.press('l');
-  await expect.poll(active).toBe(`run-${idOf(3)}`);
+  await press('l', 2);
+  await press('l', 3);
   expect(await page.locator(`#run-${idOf(3)}`).getAttribute('aria-level')).toBe('3');
-  await page.keyboard.press('h');
-  await expect.poll(active).toBe(`run-${idOf(2)}`);
-  await page.keyboard.press('n');
-  await expect.poll(active).toBe(`run-${idOf(4)}`);
-  await page.getByText('ToolError: broken').waitFor();
-  await page.getByText('at act (app.js:1:1)').waitFor();
+  await press('h', 2);
+  await press('n', 4);
+  await see('ToolError: broken');
+  await see('at act (app.js:1:1)');
 });
 
-test('errors alone, and what words are in, payloads among them', async () => {
-  const { page } = await openPage(small, { path: `/?trace=${idOf(1)}` });
+test('the tree can be narrowed to errors, and to names and payloads that contain a text', async () => {
+  const { page, see } = await openPage(small, { path: TRACE });
   const names = () => page.locator('.run-name').allTextContents();
-  await page.getByText('think', { exact: true }).waitFor();
+  await see('think');
   await page.keyboard.press('e');
   await expect.poll(names).toEqual(['agent', 'act', 'lost', 'half']);
   await page.keyboard.press('e');
@@ -123,42 +105,35 @@ test('errors alone, and what words are in, payloads among them', async () => {
   await expect.poll(names).toEqual(['agent', 'plan', 'think']);
 });
 
-test('a call of a model is read as a conversation, its text as Markdown or as it is', async () => {
-  const { page } = await openPage(small, { path: `/?trace=${idOf(1)}&run=${idOf(3)}` });
-  await page.getByText('Find the needle').waitFor();
+test('a model call is a conversation, as Markdown with highlighted code or as plain text', async () => {
+  const { page, store, see } = await openPage(small, { path: `${TRACE}&run=${idOf(3)}` });
+  await see('Find the needle');
   await page.locator('strong', { hasText: 'it' }).waitFor();
+  await page.locator('pre .code-keyword', { hasText: 'const' }).waitFor();
+  expect(await page.locator('pre', { hasText: 'plain' }).locator('span').count()).toBe(0);
+  await store.apply([run(20, { parent: 1, name: 'newcomer', ms: 1 })]);
+  await see('newcomer');
   await page.keyboard.press('m');
   await page.getByText('Found **it**').waitFor();
   await page.getByRole('button', { name: 'JSON' }).first().click();
   await page.getByText('messages:').waitFor();
 });
 
-test('a trace grows while it is looked at, and what is read stays', async () => {
-  const { page, store } = await openPage(small, { path: `/?trace=${idOf(1)}&run=${idOf(3)}` });
-  await page.getByText('Find the needle').waitFor();
-  await store.apply([run(20, { parent: 1, name: 'newcomer', ms: 1 })]);
-  await page.getByText('newcomer', { exact: true }).waitFor({ timeout: 1_000 });
-  await page.getByText('Find the needle').waitFor();
-});
-
-test('no payload is fetched for a run that is out of sight', async () => {
-  const { page, requests } = await openPage(small, {
-    path: `/?trace=${idOf(1)}`,
-    viewport: { width: 390, height: 800 },
-  });
+test('a payload that is not visible is not fetched', async () => {
+  const { page, requests, see } = await openPage(small, { path: TRACE, viewport: { width: 390, height: 800 } });
   const payloads = () => requests.filter((request) => request.url().endsWith('puts')).length;
-  await page.getByText('think', { exact: true }).waitFor();
+  await see('think');
   await page.locator('.panel .facts').waitFor({ state: 'attached' });
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
   expect(payloads()).toBe(0);
   await page.getByText('think', { exact: true }).click();
-  await page.getByText('Find the needle').waitFor();
+  await see('Find the needle');
   expect(payloads()).toBe(2);
 });
 
 test('two runs are compared line by line', async () => {
-  const { page } = await openPage(small, { path: `/?trace=${idOf(1)}&run=${idOf(3)}` });
-  await page.getByText('Find the needle').waitFor();
+  const { page, see } = await openPage(small, { path: `${TRACE}&run=${idOf(3)}` });
+  await see('Find the needle');
   await page.keyboard.press('c');
   await page.getByText('Compare think with').waitFor();
   await page.keyboard.press('k');
@@ -172,10 +147,31 @@ test('two runs are compared line by line', async () => {
   await page.getByRole('grid', { name: 'Runs' }).waitFor();
 });
 
-test('statistics obey the filter, and lead to the runs of a group', async () => {
+test('statistics apply the filter, and link to the runs of a group', async () => {
   const { page } = await openPage(small, { path: '/?view=statistics&q=type%3Atool' });
   await page.getByRole('img', { name: /^Runs\. errors: at most 1/ }).waitFor();
   await page.getByRole('link', { name: 'act' }).click();
   await page.getByRole('grid', { name: 'Runs' }).waitFor();
   expect(new URL(page.url()).searchParams.get('q')).toBe('type:tool name:act');
+});
+
+test('a drag on a chart selects its time range, a double click removes it, and the table selects one bucket', async () => {
+  const runs = Array.from({ length: 100 }, (_, index) => run(index + 1, { ms: 5, at: index * 60_000 }));
+  const { page } = await openPage(runs, { path: '/?view=statistics' });
+  const plot = page.locator('.chart .u-over').first();
+  const total = () => page.locator('.totals dd').first().textContent();
+  await expect.poll(total).toBe('100');
+  const { x = 0, y = 0, width = 0 } = (await plot.boundingBox()) ?? {};
+  await page.mouse.move(x + width / 2, y + 20);
+  await page.locator('.chart figcaption').first().getByText('others 2').waitFor();
+  await page.mouse.down();
+  await page.mouse.move(x + (width * 3) / 4, y + 30, { steps: 5 });
+  await page.mouse.up();
+  await expect.poll(total).toMatch(/^2[4-6]$/);
+  expect(new URL(page.url()).searchParams.get('q')).toMatch(/^since:2026-11-20T07:49:\S+ before:2026-11-20T08:14:\S+$/);
+  await plot.dblclick();
+  await expect.poll(total).toBe('100');
+  await page.getByText('As a table').first().click();
+  await page.locator('.chart tbody button').first().click();
+  await expect.poll(total).toBe('3');
 });

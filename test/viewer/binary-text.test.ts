@@ -1,30 +1,28 @@
 import { expect, test } from 'vitest';
-import { binaryOf, pictureOf } from '../../src/viewer/payload/binary-text.ts';
+import { binaryOf, imageOf } from '../../src/viewer/payload/binary-text.ts';
 
 const png = btoa(`\x89PNG\r\n\x1a\n${'\x07'.repeat(300)}`);
 
-test('a data URI is told by its type, and by what it begins with', () => {
-  expect(binaryOf('data:text/plain;base64,aGk=')).toEqual({ base64: 'aGk=', type: 'text/plain', size: 2 });
-  expect(binaryOf(`data:image/svg+xml;base64,${png}`)).toMatchObject({ type: 'image/png', size: 308 });
+test('the type of a data URI comes from its first bytes, else from its declaration', () => {
+  expect(binaryOf('data:text/plain;base64,aGk=')).toEqual({ base64: 'aGk=', type: 'text/plain', sizeBytes: 2 });
+  expect(binaryOf(`data:image/svg+xml;base64,${png}`)).toMatchObject({ type: 'image/png', sizeBytes: 308 });
   expect(binaryOf('data:;base64,aGk=')).toMatchObject({ type: 'application/octet-stream' });
 });
 
-test('base64 by itself is told from 256 characters on', () => {
+test('base64 without a data URI is recognized from 256 characters on', () => {
   const text = `${'aB3'.repeat(85)}Z`;
-  expect(binaryOf(text)).toMatchObject({ size: 192 });
+  expect(binaryOf(text)).toMatchObject({ sizeBytes: 192 });
   expect(binaryOf(text.slice(1))).toBeUndefined();
   expect(binaryOf(png)).toMatchObject({ type: 'image/png' });
 });
 
-test.each([['word '.repeat(100)], ['f00d'.repeat(100)], ['A'.repeat(300)], ['data:text/plain,hello'], ['']])(
-  '%s is text',
-  (text) => {
-    expect(binaryOf(text)).toBeUndefined();
-  },
-);
+test('words, hexadecimal numbers and plain data URIs are text', () => {
+  const texts = ['word '.repeat(100), 'f00d'.repeat(100), 'A'.repeat(300), 'data:text/plain,hello', ''];
+  expect(texts.map(binaryOf)).toEqual(texts.map(() => undefined));
+});
 
-test('pictures are those that hold nothing but pixels', () => {
-  expect(pictureOf(png)).toBe(`data:image/png;base64,${png}`);
-  expect(pictureOf(`data:image/svg+xml;base64,${btoa('<svg onload=alert(1)>')}`)).toBeUndefined();
-  expect(pictureOf('data:text/html;base64,aGk=')).toBeUndefined();
+test('only images that consist of pixels are shown', () => {
+  expect(imageOf(png)).toBe(`data:image/png;base64,${png}`);
+  expect(imageOf(`data:image/svg+xml;base64,${btoa('<svg onload=alert(1)>')}`)).toBeUndefined();
+  expect(imageOf('data:text/html;base64,aGk=')).toBeUndefined();
 });

@@ -2,7 +2,7 @@ import { vi } from 'vitest';
 
 type Listener = (event: { data: string }) => void;
 
-/** A stream of events that says what it is told to. */
+/** An event stream that the test controls. */
 export class FakeStream {
   static readonly CLOSED = 2;
   static last: FakeStream;
@@ -21,7 +21,7 @@ export class FakeStream {
     for (const [one, listener] of this.#listeners) if (one === name) listener({ data: JSON.stringify(data) });
   }
 
-  /** As a browser does with an answer other than 200: it does not try again. */
+  /** Closes the stream as a browser does after a status other than 200. */
   refuse(): void {
     this.close();
     this.emit('error');
@@ -32,7 +32,7 @@ export class FakeStream {
   }
 }
 
-/** What the page needs of a browser to read and to follow; `answers` is how the receiver answers. */
+/** Stubs the browser's globals; `answers` is the receiver's response. */
 export function fakeBrowser(): {
   document: { hidden: boolean };
   answers: { status: number; body: (url: URL) => unknown };

@@ -1,28 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type DiffLine, diffLines } from '../../src/viewer/compare/line-diff.ts';
+import { diffLines, LINES_MAX, linesOf } from '../../src/viewer/compare/line-diff.ts';
 
-const print = (lines: readonly DiffLine[]): string =>
-  lines.map(({ kind, text }) => `${{ same: ' ', removed: '-', added: '+' }[kind]}${text}`).join('\n');
-const diff = (before: string, after: string): string => print(diffLines([...before], [...after]));
+const SIGNS = { same: ' ', removed: '-', added: '+' };
+const diff = (before: string, after: string): string =>
+  diffLines([...before], [...after])
+    .map(({ kind, text }) => SIGNS[kind] + text)
+    .join('');
 
-test('equal lines are the same, none are none', () => {
-  expect(diff('ab', 'ab')).toBe(' a\n b');
-  expect(diff('', '')).toBe('');
+test('only changed lines differ', () => {
+  expect([diff('ab', 'ab'), diff('', ''), diff('ac', 'abc'), diff('abc', 'ac'), diff('abc', 'axc')]).toEqual([
+    ' a b',
+    '',
+    ' a+b c',
+    ' a-b c',
+    ' a-b+x c',
+  ]);
 });
 
-test('a line that is new, gone or changed is the only one that differs', () => {
-  expect(diff('ac', 'abc')).toBe(' a\n+b\n c');
-  expect(diff('abc', 'ac')).toBe(' a\n-b\n c');
-  expect(diff('abc', 'axc')).toBe(' a\n-b\n+x\n c');
-});
-
-test('the way is the shortest: the example of the paper takes five edits', () => {
-  const lines = diffLines([...'abcabba'], [...'cbabac']);
-  expect(lines.filter(({ kind }) => kind !== 'same')).toHaveLength(5);
-});
-
-test('both sides can be read back from any diff', () => {
+test('both values can be read from a diff', () => {
   const text = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 30 });
   fc.assert(
     fc.property(text, text, (before, after) => {
@@ -33,10 +29,28 @@ test('both sides can be read back from any diff', () => {
   );
 });
 
-test('texts that have nothing in common cost no more than a bound, and count as replaced', () => {
-  const before = Array.from({ length: 20_000 }, (_, index) => `a${index}`);
-  const after = Array.from({ length: 20_000 }, (_, index) => `b${index}`);
-  const lines = diffLines(before, after);
-  expect(lines).toHaveLength(40_000);
-  expect(lines[0]).toEqual({ kind: 'removed', text: 'a0' });
+test('values with too many changes count as completely different', () => {
+  const lines = (prefix: string): string[] => Array.from({ length: 20_000 }, (_, index) => `${prefix}${index}`);
+  const kinds = diffLines(lines('a'), lines('b')).map(({ kind }) => kind);
+  expect([kinds.indexOf('added'), kinds.lastIndexOf('removed'), kinds.length]).toEqual([20_000, 19_999, 40_000]);
+});
+
+test('JSON has a line per item', () => {
+  expect(linesOf({ a: 1, b: [true, null], c: {}, d: [] }).join('\n')).toBe(
+    '{\n  "a": 1,\n  "b": [\n    true,\n    null\n  ],\n  "c": {},\n  "d": []\n}',
+  );
+});
+
+test('text keeps its lines, and long lines wrap after a space', () => {
+  expect(linesOf('one\ntwo')).toEqual(['"', '  one', '  two', '"']);
+  const words = `${'word '.repeat(23)}wordy tail`;
+  expect(linesOf(words)).toEqual(['"', `  ${'word '.repeat(23)}`, '  wordy tail', '"']);
+  expect(linesOf('x'.repeat(241))).toEqual(['"', `  ${'x'.repeat(120)}`, `  ${'x'.repeat(120)}`, '  x', '"']);
+});
+
+test('lines beyond the limit are replaced by a note', () => {
+  const zeros = (length: number): string[] => linesOf(new Array<number>(length).fill(0));
+  expect(zeros(LINES_MAX - 2).at(-1)).toBe(']');
+  expect(zeros(LINES_MAX - 1).slice(LINES_MAX)).toEqual(['… the rest of more than 20000 lines is left out']);
+  expect(linesOf('x'.repeat(120 * 3 * LINES_MAX))).toHaveLength(LINES_MAX + 1);
 });

@@ -6,14 +6,14 @@ import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 const PAGE = 100;
 
-/** A receiver with traces, the latest first, and a list of them. */
-function opened(count: number, view: 'traces' | 'runs' = 'traces') {
+/** A list of the traces of a receiver, the latest first. */
+function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   const traces = Array.from({ length: count }, (_, index) => lineOf(count - index));
-  const asked: URL[] = [];
+  const requests: URL[] = [];
   const held = new Map<string, Promise<void>>();
   const { answers } = fakeBrowser();
   answers.body = async (url) => {
-    asked.push(url);
+    requests.push(url);
     const given = url.searchParams;
     const cursor = given.get('cursor') ?? undefined;
     const id = given.get('trace_id');
@@ -27,13 +27,13 @@ function opened(count: number, view: 'traces' | 'runs' = 'traces') {
   void listen();
   FakeStream.last.emit('open');
   const list = new RunList(view, new URLSearchParams());
-  onTestFinished(() => list.end());
+  onTestFinished(() => list.close());
   const arrive = (added: number): void => {
     const last = Number(traces[0]?.id ?? 0);
     for (let index = 1; index <= added; index++) traces.unshift(lineOf(last + index));
-    tell('new');
+    announce('new');
   };
-  return { list, traces, asked, held, arrive };
+  return { list, traces, requests, held, arrive };
 }
 
 function lineOf(number: number) {
@@ -41,7 +41,7 @@ function lineOf(number: number) {
   return { id, trace_id: id, name: 'a', run_type: 'chain', status: 'success', start_time: '2026-11-20T07:00:00Z' };
 }
 
-function tell(...traceIds: string[]): void {
+function announce(...traceIds: string[]): void {
   FakeStream.last.emit('change', traceIds.length === 0 ? {} : { trace_ids: traceIds });
 }
 
@@ -59,56 +59,56 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
-test('a line that has changed out of sight is read again when it is seen, once', async () => {
-  const { list, traces, asked } = opened(250);
+test('a changed row out of sight is read again once, when it becomes visible', async () => {
+  const { list, traces, requests } = openList(250);
   await settled();
   await grow(list);
   const changed = traces[150] as (typeof traces)[number];
   changed.status = 'error';
-  tell(changed.id);
+  announce(changed.id);
   await settled();
-  const shown = () => list.lines.value.find(({ id }) => id === changed.id);
-  expect(shown()?.status).toBe('success');
+  const current = () => list.lines.value.find(({ id }) => id === changed.id);
+  expect(current()?.status).toBe('success');
   list.see(list.lines.value.slice(140, 160), false);
   await settled();
-  expect(shown()?.status).toBe('error');
-  const before = asked.length;
+  expect(current()?.status).toBe('error');
+  const before = requests.length;
   list.see(list.lines.value.slice(140, 160), false);
   await settled();
-  expect(asked).toHaveLength(before);
+  expect(requests).toHaveLength(before);
 });
 
-test('when it is not known what has changed, all that is seen is read again', async () => {
-  const { list, traces } = opened(250);
+test('after an unknown change all visible rows are read again', async () => {
+  const { list, traces } = openList(250);
   await settled();
   await grow(list);
   for (const one of traces) one.status = 'error';
   list.see(list.lines.value.slice(100, 160), false);
-  tell();
+  announce();
   await settled();
   expect(list.lines.value.slice(0, 160).every(({ status }) => status === 'error')).toBe(true);
 });
 
-test('what could not be read again is, with the next change', async () => {
-  const { list, traces, held } = opened(250);
+test('a failed read is repeated with the next change', async () => {
+  const { list, traces, held } = openList(250);
   await settled();
   await grow(list);
   list.see(list.lines.value.slice(140, 160), false);
   const changed = traces[150] as (typeof traces)[number];
   changed.status = 'error';
   held.set(changed.id, Promise.reject(new TypeError('fetch failed')));
-  tell(changed.id);
+  announce(changed.id);
   await settled();
-  expect(list.problem.value).toBe('The receiver does not answer. Is it still running?');
+  expect(list.problem.value).toBe('The receiver does not respond. Check that it is running.');
   held.clear();
-  tell('another');
+  announce('another');
   await settled();
   expect(list.lines.value[150]?.status).toBe('error');
   expect(list.problem.value).toBeUndefined();
 });
 
-test('a page that was asked for before the list was cut is not joined on', async () => {
-  const { list, held, traces, arrive } = opened(500);
+test('a page that was requested before the list was cut is dropped', async () => {
+  const { list, held, traces, arrive } = openList(500);
   await settled();
   let release = (): void => {};
   held.set(
@@ -128,10 +128,10 @@ test('a page that was asked for before the list was cut is not joined on', async
 });
 
 test.each([
-  ['one less than a page', PAGE - 1, false],
-  ['a page', PAGE, true],
-])('of what is read nothing goes when %s arrives at once; the top shows it', async (_, count, isBehind) => {
-  const { list, traces, arrive } = opened(300);
+  [PAGE - 1, false],
+  [PAGE, true],
+])('%i new rows at once remove no rows that were read, and are shown at the top', async (count, isBehind) => {
+  const { list, traces, arrive } = openList(300);
   await settled();
   await grow(list);
   list.see(list.lines.value.slice(50, 80), false);
@@ -146,8 +146,8 @@ test.each([
   expect(idsOf(list).slice(0, PAGE)).toEqual(traces.slice(0, PAGE).map(({ id }) => id));
 });
 
-test('a list that is followed at its beginning does not grow for ever', async () => {
-  const { list, arrive } = opened(10);
+test('a list that stays at its top is cut', async () => {
+  const { list, arrive } = openList(10);
   await settled();
   for (let time = 0; time < 60; time++) {
     arrive(50);
@@ -157,13 +157,13 @@ test('a list that is followed at its beginning does not grow for ever', async ()
   expect(list.hasMore).toBe(true);
 });
 
-test('runs of a trace that has more than are read at once stay', async () => {
-  const { list, traces } = opened(1_300, 'runs');
+test('rows of a trace with more runs than one read returns stay', async () => {
+  const { list, traces } = openList(1_300, 'runs');
   for (const one of traces) one.trace_id = 'large';
   await settled();
   for (let page = 1; page < 13; page++) await grow(list);
   list.see(list.lines.value.slice(1_200, 1_230), false);
-  tell('large');
+  announce('large');
   await settled();
   expect(list.lines.value).toHaveLength(1_300);
 });

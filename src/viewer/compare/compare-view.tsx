@@ -1,135 +1,134 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts';
+import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { api } from '../data/api.ts';
-import { useLoaded } from '../data/live-value.ts';
+import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
-import { duration, millisecondsAt, plural } from '../elements/figures.ts';
-import { StatusMark } from '../elements/status-mark.tsx';
-import { useRowWindow } from '../elements/use-row-window.ts';
+import { Link, Pending, Toggle } from '../elements/controls.tsx';
+import { latencyOf, plural } from '../elements/figures.ts';
+import { StatusMark } from '../elements/icon.tsx';
+import { Rows, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { RunLink } from '../run/run-panel.tsx';
-import { type DiffLine, diffLines } from './line-diff.ts';
-import { linesOf } from './value-lines.ts';
+import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
 
 const ROW_HEIGHT = 18;
-/** Equal lines that stay around what differs. */
+/** Equal lines that are shown around a difference. */
 const CONTEXT = 3;
 
-/** Two runs, and where their payloads differ. */
+interface ShownLine {
+  readonly kind: DiffLine['kind'] | 'gap';
+  readonly text: string;
+}
+
+/** The differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
   const { base = '', run = '' } = address.value;
-  const { value, problem } = useLoaded(`${base} ${run}`, (signal) =>
+  const [field, setField] = useState<'inputs' | 'outputs'>('inputs');
+  const [isComplete, setComplete] = useState(false);
+  const { value, problem } = useLive(`${base} ${run}`, (signal) =>
     Promise.all([api.run(base, signal), api.run(run, signal)]),
   );
-  const [field, setField] = useState<PayloadField>('inputs');
-  const [isWhole, setWhole] = useState(false);
-  if (value === undefined)
-    return <p class={problem === undefined ? 'loading' : 'problem'}>{problem ?? 'Loading two runs…'}</p>;
+  if (value === undefined) return <Pending problem={problem} note="Loading two runs…" />;
   const [before, after] = value;
   return (
     <section class="compare" aria-label="Comparison of two runs">
-      <header class="compare-head">
+      <header class="line compare-head">
         <Side run={before} sign="−" />
         <button type="button" class="button quiet" onClick={() => go({ base: run, run: base }, { replace: true })}>
           Swap
         </button>
         <Side run={after} sign="+" />
         <span class="space" />
-        {(['inputs', 'outputs'] as const).map((one) => (
-          <button type="button" key={one} class="tab" aria-pressed={one === field} onClick={() => setField(one)}>
-            {one === 'inputs' ? 'Inputs' : 'Outputs'}
-          </button>
-        ))}
-        <button type="button" class="tab" aria-pressed={isWhole} onClick={() => setWhole(!isWhole)}>
+        <Toggle isOn={field === 'inputs'} toggle={() => setField('inputs')}>
+          Inputs
+        </Toggle>
+        <Toggle isOn={field === 'outputs'} toggle={() => setField('outputs')}>
+          Outputs
+        </Toggle>
+        <Toggle isOn={isComplete} toggle={() => setComplete(!isComplete)}>
           All lines
-        </button>
+        </Toggle>
       </header>
-      <PayloadDiff key={field} before={before} after={after} field={field} isWhole={isWhole} />
+      <PayloadDiff runs={value} field={field} isComplete={isComplete} />
     </section>
   );
 }
 
 function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {
-  const { start_time, end_time, usage } = run;
+  const tokens = run.usage?.total_tokens;
   return (
-    <span class="compare-side">
-      <strong aria-hidden="true">{sign}</strong> <RunLink run={run}>{visible(run.name)}</RunLink>{' '}
+    <span class="line">
+      <strong aria-hidden="true">{sign}</strong>
+      <Link to={{ view: 'runs', trace: run.trace_id, run: run.id, base: undefined }}>{visible(run.name)}</Link>
       <StatusMark status={run.status} />
       <span class="note">
-        {end_time !== undefined && ` ${duration(millisecondsAt(end_time) - millisecondsAt(start_time))}`}
-        {usage?.total_tokens !== undefined && ` · ${usage.total_tokens.toLocaleString('en')} tokens`}
+        {latencyOf(run)}
+        {tokens !== undefined && ` · ${tokens.toLocaleString('en')} tokens`}
       </span>
     </span>
   );
 }
 
 function PayloadDiff({
-  before,
-  after,
+  runs,
   field,
-  isWhole,
+  isComplete,
 }: {
-  before: RunDetails;
-  after: RunDetails;
-  field: PayloadField;
-  isWhole: boolean;
+  runs: readonly RunDetails[];
+  field: 'inputs' | 'outputs';
+  isComplete: boolean;
 }): JSX.Element {
-  const { value, problem } = useLoaded(`${before.id} ${after.id} ${field}`, (signal) =>
-    Promise.all([before, after].map((run) => payload(run, field, signal))),
-  );
+  const key = `${runs.map(({ id }) => id).join(' ')} ${field}`;
+  const { value, problem } = useLive(key, (signal) => Promise.all(runs.map((run) => payload(run, field, signal))));
   const lines = useMemo(() => (value === undefined ? [] : diffLines(linesOf(value[0]), linesOf(value[1]))), [value]);
-  const shown = useMemo(() => (isWhole ? lines : withContext(lines)), [lines, isWhole]);
+  const shown = useMemo(() => (isComplete ? lines : withContext(lines)), [lines, isComplete]);
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
-  const removed = lines.filter(({ kind }) => kind === 'removed').length;
-  const added = lines.filter(({ kind }) => kind === 'added').length;
-  const isEqual = value !== undefined && removed + added === 0;
+  const linesOfKind = (kind: string): number => lines.filter((line) => line.kind === kind).length;
+  const removed = linesOfKind('removed');
+  const added = linesOfKind('added');
+  const summary =
+    removed + added === 0
+      ? `The ${field} are equal.`
+      : `${plural(removed, 'line')} only in the first run, ${plural(added, 'line')} only in the second`;
   return (
     <>
       <p class="note" role="status">
-        {problem}
-        {value === undefined && problem === undefined && 'Loading…'}
-        {isEqual && `The ${field} are equal.`}
-        {value !== undefined &&
-          !isEqual &&
-          `${plural(removed, 'line')} only before, ${plural(added, 'line')} only after`}
+        {value === undefined ? (problem ?? 'Loading…') : summary}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus. */}
       <section ref={element} class="diff" tabIndex={0} data-own-arrows aria-label={`Differences of the ${field}`}>
-        <div class="rows-space" style={{ height: `${shown.length * ROW_HEIGHT}px` }}>
-          <div class="rows-in-sight" style={{ transform: `translateY(${first * ROW_HEIGHT}px)` }}>
-            {shown.slice(first, end).map(({ kind, text }, offset) => (
-              <div key={first + offset} class={`diff-line diff-${kind}`}>
-                <span class="diff-sign">{SIGNS[kind]}</span>
-                {kind !== 'same' && kind !== 'gap' && <span class="unseen">{kind}</span>}
-                {visible(text)}
-              </div>
-            ))}
-          </div>
-        </div>
+        <Rows count={shown.length} rowHeight={ROW_HEIGHT} first={first}>
+          {shown.slice(first, end).map(({ kind, text }, offset) => (
+            <div key={first + offset} class={`diff-line diff-${kind}`}>
+              <span class="diff-sign">{SIGNS[kind]}</span>
+              {(kind === 'added' || kind === 'removed') && <span class="unseen">{kind}</span>}
+              {visible(text)}
+            </div>
+          ))}
+        </Rows>
       </section>
     </>
   );
 }
 
-const SIGNS: Readonly<Record<string, string>> = { same: ' ', removed: '−', added: '+', gap: '⋯' };
+const SIGNS = { same: ' ', removed: '−', added: '+', gap: '⋯' } as const;
 
-/** Without the equal lines that are far from any other. */
-function withContext(lines: readonly DiffLine[]): { kind: DiffLine['kind'] | 'gap'; text: string }[] {
+/** Replaces equal lines far from any difference with a line that counts them. */
+function withContext(lines: readonly DiffLine[]): ShownLine[] {
   const isNear = new Uint8Array(lines.length);
   for (const [index, { kind }] of lines.entries()) {
     if (kind !== 'same') isNear.fill(1, Math.max(0, index - CONTEXT), index + CONTEXT + 1);
   }
-  const shown: { kind: DiffLine['kind'] | 'gap'; text: string }[] = [];
+  const shown: ShownLine[] = [];
   for (let index = 0; index < lines.length; index++) {
     if (isNear[index] === 1) shown.push(lines[index] as DiffLine);
     else {
       const next = isNear.indexOf(1, index);
-      const left = (next === -1 ? lines.length : next) - index;
-      shown.push({ kind: 'gap', text: plural(left, 'equal line') });
-      index += left - 1;
+      const count = (next === -1 ? lines.length : next) - index;
+      shown.push({ kind: 'gap', text: plural(count, 'equal line') });
+      index += count - 1;
     }
   }
   return shown;

@@ -1,97 +1,72 @@
-/** A line of both sides, or of one. */
+import { diffArrays } from 'diff';
+
+/** A line of both values, or of one. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
 }
 
-/** Lines that may differ before the rest counts as replaced: the work grows with its square. */
+/** Longer lines are wrapped, so that a changed word is not a changed prompt. */
+const LINE_LENGTH = 120;
+/** Further lines of a value are dropped. */
+export const LINES_MAX = 20_000;
+/** Values with more changed lines count as completely different: the time grows with the square of the changes. */
 const EDITS_MAX = 1_500;
 
-/** The shortest way from one list of lines to another (Myers), what both begin and end with aside. */
 export function diffLines(before: readonly string[], after: readonly string[]): DiffLine[] {
-  let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start++;
-  let endBefore = before.length;
-  let endAfter = after.length;
-  while (endBefore > start && endAfter > start && before[endBefore - 1] === after[endAfter - 1]) {
-    endBefore--;
-    endAfter--;
-  }
-  return [
-    ...lines('same', before.slice(0, start)),
-    ...middle(before.slice(start, endBefore), after.slice(start, endAfter)),
-    ...lines('same', before.slice(endBefore)),
+  const changes = diffArrays([...before], [...after], { maxEditLength: EDITS_MAX }) ?? [
+    { removed: true, added: false, value: before },
+    { removed: false, added: true, value: after },
   ];
+  return changes.flatMap(({ removed, added, value }) => {
+    const kind = removed ? 'removed' : added ? 'added' : 'same';
+    return value.map((text) => ({ kind, text }) as const);
+  });
 }
 
-function lines(kind: DiffLine['kind'], texts: readonly string[]): DiffLine[] {
-  return texts.map((text) => ({ kind, text }));
+/** Splits a value into lines: JSON with an item per line, and text with its own lines. */
+export function linesOf(value: unknown): string[] {
+  const lines: string[] = [];
+  append(lines, value, '', '', '');
+  if (lines.length <= LINES_MAX) return lines;
+  return [...lines.slice(0, LINES_MAX), `… the rest of more than ${LINES_MAX} lines is left out`];
 }
 
-/**
- * `furthest[d]` holds for each diagonal k = x − y, at index k + d, how far along `before` a path of d edits gets. The path is
- * read back from the last of them.
- */
-function middle(before: readonly string[], after: readonly string[]): DiffLine[] {
-  const furthest: Int32Array[] = [];
-  const bound = Math.min(EDITS_MAX, before.length + after.length);
-  for (let edits = 0; edits <= bound; edits++) {
-    const reached = new Int32Array(2 * edits + 1);
-    furthest.push(reached);
-    for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
-      let x = startOf(furthest, edits, diagonal);
-      let y = x - diagonal;
-      while (x < before.length && y < after.length && before[x] === after[y]) {
-        x++;
-        y++;
-      }
-      reached[diagonal + edits] = x;
-      if (x >= before.length && y >= after.length) return traced(furthest, before, after);
-    }
+function append(lines: string[], value: unknown, indent: string, before: string, after: string): void {
+  if (lines.length > LINES_MAX) return;
+  if (typeof value === 'object' && value !== null) appendItems(lines, value, indent, before, after);
+  else if (typeof value === 'string' && (value.includes('\n') || value.length > LINE_LENGTH)) {
+    lines.push(`${indent}${before}"`);
+    for (const line of value.split('\n')) appendText(lines, line, `${indent}  `);
+    lines.push(`${indent}"${after}`);
+  } else lines.push(`${indent}${before}${JSON.stringify(value) ?? 'undefined'}${after}`);
+}
+
+function appendItems(lines: string[], value: object, indent: string, before: string, after: string): void {
+  const isList = Array.isArray(value);
+  const [open, close] = isList ? '[]' : '{}';
+  const items = Object.entries(value);
+  if (items.length === 0) {
+    lines.push(`${indent}${before}${open}${close}${after}`);
+    return;
   }
-  return [...lines('removed', before), ...lines('added', after)];
-}
-
-/** Where a path of so many edits arrives on a diagonal, from the better of its neighbours. */
-function startOf(furthest: readonly Int32Array[], edits: number, diagonal: number): number {
-  if (edits === 0) return 0;
-  const last = furthest[edits - 1] as Int32Array;
-  const fromAdded = reachedOn(last, edits - 1, diagonal + 1);
-  const fromRemoved = reachedOn(last, edits - 1, diagonal - 1) + 1;
-  return isAdded(diagonal, edits, fromAdded, fromRemoved - 1) ? fromAdded : fromRemoved;
-}
-
-function isAdded(diagonal: number, edits: number, above: number, left: number): boolean {
-  return diagonal === -edits || (diagonal !== edits && left < above);
-}
-
-function reachedOn(reached: Int32Array, edits: number, diagonal: number): number {
-  return reached[diagonal + edits] ?? -1;
-}
-
-function traced(furthest: readonly Int32Array[], before: readonly string[], after: readonly string[]): DiffLine[] {
-  const found: DiffLine[] = [];
-  let x = before.length;
-  let y = after.length;
-  for (let edits = furthest.length - 1; edits >= 0; edits--) {
-    const diagonal = x - y;
-    const last = edits === 0 ? undefined : (furthest[edits - 1] as Int32Array);
-    const above = last === undefined ? 0 : reachedOn(last, edits - 1, diagonal + 1);
-    const left = last === undefined ? 0 : reachedOn(last, edits - 1, diagonal - 1);
-    const added = last !== undefined && isAdded(diagonal, edits, above, left);
-    const fromX = last === undefined ? 0 : added ? above : left;
-    const fromY = last === undefined ? 0 : fromX - (added ? diagonal + 1 : diagonal - 1);
-    const firstX = last === undefined ? 0 : added ? fromX : fromX + 1;
-    while (x > firstX) {
-      x--;
-      y--;
-      found.push({ kind: 'same', text: before[x] as string });
-    }
-    if (last === undefined) break;
-    if (added) found.push({ kind: 'added', text: after[fromY] as string });
-    else found.push({ kind: 'removed', text: before[fromX] as string });
-    x = fromX;
-    y = fromY;
+  lines.push(`${indent}${before}${open}`);
+  for (const [position, [key, item]] of items.entries()) {
+    if (lines.length > LINES_MAX) return;
+    const name = isList ? '' : `${JSON.stringify(key)}: `;
+    append(lines, item, `${indent}  `, name, position === items.length - 1 ? '' : ',');
   }
-  return found.reverse();
+  lines.push(`${indent}${close}${after}`);
+}
+
+/** Wraps after a space if one is in the second half of the line. */
+function appendText(lines: string[], line: string, indent: string): void {
+  let rest = line;
+  while (rest.length > LINE_LENGTH && lines.length <= LINES_MAX) {
+    const space = rest.lastIndexOf(' ', LINE_LENGTH - 1) + 1;
+    const length = space > LINE_LENGTH / 2 ? space : LINE_LENGTH;
+    lines.push(indent + rest.slice(0, length));
+    rest = rest.slice(length);
+  }
+  lines.push(indent + rest);
 }

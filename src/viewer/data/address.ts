@@ -2,20 +2,20 @@ import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 
-/** What the page shows, as its URL says it. */
+/** State of the page that its URL holds. */
 export interface Address {
   readonly view: View;
   readonly project?: string | undefined;
-  /** In the language of `filter.ts`. */
+  /** Text in the language of `filter.ts`. */
   readonly filter: string;
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** An open trace stands before the view. */
+  /** An open trace covers the view. */
   readonly trace?: string | undefined;
-  /** The run that is read; of a comparison the second. */
+  /** The selected run; in a comparison the second one. */
   readonly run?: string | undefined;
-  /** Of a comparison the first. */
+  /** The first run of a comparison. */
   readonly base?: string | undefined;
 }
 
@@ -23,23 +23,23 @@ const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
 const SORTS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 const GROUPS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
-/** What it cannot read is as if it were not there: an old link still leads somewhere. */
+/** Parses the query of the URL. Unknown values get their default, so that old links still work. */
 export function readAddress(search: string): Address {
-  const given = new URLSearchParams(search);
+  const query = new URLSearchParams(search);
   return {
-    view: oneOf(VIEWS, given.get('view')),
-    project: given.get('project') ?? undefined,
-    filter: given.get('q') ?? '',
-    sort: oneOf(SORTS, given.get('sort')),
-    order: given.get('order') === 'ascending' ? 'ascending' : 'descending',
-    groupBy: oneOf(GROUPS, given.get('by')),
-    trace: given.get('trace') ?? undefined,
-    run: given.get('run') ?? undefined,
-    base: given.get('base') ?? undefined,
+    view: oneOf(VIEWS, query.get('view')),
+    project: query.get('project') ?? undefined,
+    filter: query.get('q') ?? '',
+    sort: oneOf(SORTS, query.get('sort')),
+    order: query.get('order') === 'ascending' ? 'ascending' : 'descending',
+    groupBy: oneOf(GROUPS, query.get('by')),
+    trace: query.get('trace') ?? undefined,
+    run: query.get('run') ?? undefined,
+    base: query.get('base') ?? undefined,
   };
 }
 
-/** The query of the URL; what is as ever is left out. */
+/** Returns the path and query of the URL, without defaults. */
 export function writeAddress(address: Address): string {
   const { view, project, filter, sort, order, groupBy, trace, run, base } = address;
   const pairs: [string, string | undefined][] = [
@@ -53,10 +53,10 @@ export function writeAddress(address: Address): string {
     ['base', base],
     ['run', run],
   ];
-  const said = pairs.filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return said.length === 0 ? '/' : `/?${new URLSearchParams(said)}`;
+  const set = pairs.filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return set.length === 0 ? '/' : `/?${new URLSearchParams(set)}`;
 }
 
-function oneOf<Name extends string>(names: readonly Name[], given: string | null): Name {
-  return names.find((name) => name === given) ?? (names[0] as Name);
+function oneOf<Name extends string>(names: readonly Name[], value: string | null): Name {
+  return names.find((name) => name === value) ?? (names[0] as Name);
 }

@@ -10,10 +10,10 @@ import type {
   TraceSummary,
 } from '../../receiver/store/run-view.ts';
 
-/** Whether the receiver has a key that it has not been given. */
+/** True while the receiver requires a key that the browser has not sent. */
 export const isLocked: Signal<boolean> = signal(false);
 
-/** What an answer other than 2xx said. */
+/** Response with a status other than 2xx. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -58,30 +58,32 @@ export function exportUrl(traceId: string, format: 'runspan' | 'perfetto'): stri
   return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
 }
 
-/** What went wrong, for a reader; nothing for what was given up because nobody waits for it any more. */
+/** Returns the message to show for a failed request, or undefined if the page aborted it. */
 export function problemOf(error: unknown): string | undefined {
   if (error instanceof DOMException && error.name === 'AbortError') return undefined;
   if (error instanceof ApiError) return error.message;
-  return 'The receiver does not answer. Is it still running?';
+  return 'The receiver does not respond. Check that it is running.';
 }
 
 async function get<Result>(path: string, signal?: AbortSignal): Promise<Result> {
-  return answered(await fetch(path, signal === undefined ? {} : { signal }));
+  return parseResponse(await fetch(path, signal === undefined ? {} : { signal }));
 }
 
 async function send<Result>(path: string, body: unknown): Promise<Result> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return answered(await fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text }));
+  const headers = { 'content-type': 'application/json' };
+  return parseResponse(await fetch(path, { method: 'POST', headers, body: text }));
 }
 
-async function answered<Result>(response: Response): Promise<Result> {
+async function parseResponse<Result>(response: Response): Promise<Result> {
   if (response.ok) return response.status === 204 ? (undefined as Result) : response.json();
   if (response.status === 401) isLocked.value = true;
-  throw new ApiError(response.status, detailOf(await response.text()) ?? `The receiver answered ${response.status}`);
+  const detail = parseDetail(await response.text());
+  throw new ApiError(response.status, detail ?? `The receiver responded with status ${response.status}`);
 }
 
-/** `{ detail: string | [{ loc, msg }] }` */
-function detailOf(text: string): string | undefined {
+/** Reads `{ detail: string | [{ loc, msg }] }`. */
+function parseDetail(text: string): string | undefined {
   try {
     const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] };
     return Array.isArray(detail) ? detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') : detail;

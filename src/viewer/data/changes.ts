@@ -1,43 +1,43 @@
 import { type Signal, signal } from '@preact/signals';
 import { api, isLocked } from './api.ts';
 
-/** How the page stands to what the receiver tells: `off` by the reader's wish. */
+/** State of the event stream. `off` means that the user paused it. */
 export const live: Signal<'connecting' | 'on' | 'lost' | 'off'> = signal('connecting');
 
-/** Called with the traces that have changed, or without when it is not known which. */
+/** Receives the ids of the traces that changed, or undefined if they are unknown. */
 type Listener = (traceIds: ReadonlySet<string> | undefined) => void;
 
-/** After a refusal a browser does not try again by itself. */
+/** Delay before a refused stream is opened again. Browsers do not retry those. */
 const RETRY_MS = 3_000;
-/** What is shown does not wait longer for the stream of changes. */
+/** Maximum time that the first view waits for the stream. */
 const OPENING_MS_MAX = 1_000;
 
 const listeners = new Set<Listener>();
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-/** Whether something may have happened that nobody told. */
+/** True if changes may have been missed. */
 let isBehind = false;
 
-/** Until the function given back has been called. */
+/** Returns a function that removes the listener. */
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
 /**
- * Follows what happens, unless the reader does not wish it, or does not see it: browsers hold six connections to an origin
- * for all tabs together, so that a tab in the background lets go of its own. To be called again when that has changed.
- * Resolves when nothing that happens from then on is missed, or is known to be missed.
+ * Opens the event stream unless it is paused. A hidden page closes its stream, because browsers allow six connections per
+ * origin for all tabs together; call this again when the visibility changes. Resolves once no later change is missed
+ * unnoticed.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;
-  leave();
+  close();
   live.value = 'connecting';
   if (document.hidden) isBehind = true;
   else await opened(new EventSource('/query/changes'));
 }
 
-/** Stops following what happens, or follows it again from here on. */
+/** Pauses or resumes live updates. */
 export function toggleLive(): void {
   if (live.value === 'off') {
     isBehind = true;
@@ -45,11 +45,11 @@ export function toggleLive(): void {
     void listen();
     return;
   }
-  leave();
+  close();
   live.value = 'off';
 }
 
-function leave(): void {
+function close(): void {
   clearTimeout(retry);
   source?.close();
 }
@@ -58,36 +58,35 @@ function opened(stream: EventSource): Promise<void> {
   source = stream;
   return new Promise((resolve) => {
     const timer = setTimeout(() => settle(true), OPENING_MS_MAX);
-    const settle = (isMissed: boolean): void => {
+    const settle = (mayHaveMissed: boolean): void => {
       clearTimeout(timer);
-      isBehind ||= isMissed;
+      isBehind ||= mayHaveMissed;
       resolve();
     };
     stream.addEventListener('open', () => {
       live.value = 'on';
       settle(false);
-      // What happened meanwhile has been missed when the receiver is another one than before.
-      if (isBehind) tell(undefined);
+      if (isBehind) notify(undefined);
       isBehind = false;
     });
     stream.addEventListener('change', ({ data }: MessageEvent<string>) => {
       const { trace_ids } = JSON.parse(data) as { trace_ids?: string[] };
-      tell(trace_ids === undefined ? undefined : new Set(trace_ids));
+      notify(trace_ids === undefined ? undefined : new Set(trace_ids));
     });
     stream.addEventListener('error', () => {
       live.value = 'lost';
       settle(true);
-      if (stream.readyState === EventSource.CLOSED) void tryAgain();
+      if (stream.readyState === EventSource.CLOSED) void retryLater();
     });
   });
 }
 
-/** A stream does not tell why it was refused. Where the key is asked for, whoever logs in listens again. */
-async function tryAgain(): Promise<void> {
+/** Schedules a retry unless a key is required: logging in opens the stream. A stream does not report its status, so this asks the API. */
+async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);
   if (live.value === 'lost' && !isLocked.value) retry = setTimeout(() => void listen(), RETRY_MS);
 }
 
-function tell(traceIds: ReadonlySet<string> | undefined): void {
+function notify(traceIds: ReadonlySet<string> | undefined): void {
   for (const listener of listeners) listener(traceIds);
 }

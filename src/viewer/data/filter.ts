@@ -1,4 +1,4 @@
-/** One condition of a filter. `text` is how it is written; `problem` says why it cannot be used. */
+/** One condition of a filter. `text` is its source; `problem` explains why it is ignored. */
 export interface Term {
   readonly kind: 'words' | 'field' | 'metadata' | 'bound' | 'time';
   readonly text: string;
@@ -8,7 +8,7 @@ export interface Term {
   readonly problem?: string;
 }
 
-/** What a key is called in a query. Those that may be said more than once add up; of others the last one counts. */
+/** Query parameter of each key. `REPEATABLE` keys accumulate; for others the last value wins. */
 const FIELDS: Readonly<Record<string, string>> = {
   status: 'status',
   type: 'run_type',
@@ -20,20 +20,19 @@ const FIELDS: Readonly<Record<string, string>> = {
 };
 const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag']);
 
-/** What a run may be said to be. */
 export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
 
-/** What can be typed, for help and suggestions. */
+/** Keys for help and suggestions. */
 export const KEYS: readonly { readonly key: string; readonly about: string }[] = [
   { key: 'status:', about: STATUSES.join(', ') },
   { key: 'type:', about: 'chain, llm, tool, retriever, embedding, prompt, parser' },
-  { key: 'name:', about: 'the whole name; in quotes if it has spaces' },
-  { key: 'model:', about: 'the model that was called' },
-  { key: 'tag:', about: 'a tag; several mean all of them' },
-  { key: 'meta.', about: 'a key of the metadata: meta.user=42, or meta.user alone' },
-  { key: 'latency>', about: 'longer than 500ms, 2s, 1m (or < for shorter)' },
-  { key: 'tokens>', about: 'more tokens than 1000 (or < for fewer)' },
-  { key: 'since:', about: 'started within 15m, 1h, 7d, or after 2026-01-31T09:00' },
+  { key: 'name:', about: 'the full name, in quotes if it has spaces' },
+  { key: 'model:', about: 'the model' },
+  { key: 'tag:', about: 'a tag; several tags must all match' },
+  { key: 'meta.', about: 'metadata: meta.user=42, or meta.user for any value' },
+  { key: 'latency>', about: 'longer than 500ms, 2s or 1m (< for shorter)' },
+  { key: 'tokens>', about: 'more tokens than 1000 (< for fewer)' },
+  { key: 'since:', about: 'started in the last 15m, 1h or 7d, or after 2026-01-31T09:00' },
   { key: 'before:', about: 'started more than 1h ago, or before 2026-01-31' },
   { key: 'project:', about: 'the project' },
   { key: 'trace:', about: 'the id of a trace' },
@@ -48,7 +47,7 @@ const TOKEN = new RegExp(
   'g',
 );
 
-/** What a filter says, in the order in which it is written. Whatever has no meaning of its own is a word to search for. */
+/** Parses a filter. Text that is not a condition is a search term. */
 export function parseFilter(text: string): Term[] {
   return [...text.matchAll(TOKEN)].map(({ 0: source, groups = {} }) => termOf(source, groups));
 }
@@ -57,7 +56,7 @@ export function printFilter(terms: readonly Term[]): string {
   return terms.map(({ text }) => text).join(' ');
 }
 
-/** The filter with one more condition, in the place of one that it cannot stand beside. */
+/** Adds a condition, and removes the ones that it replaces. */
 export function withTerm(terms: readonly Term[], added: Term): Term[] {
   const stays = (term: Term): boolean => {
     if (term.text === added.text) return false;
@@ -68,16 +67,20 @@ export function withTerm(terms: readonly Term[], added: Term): Term[] {
   return [...terms.filter(stays), added];
 }
 
-/** A condition as it would be typed. */
 export function fieldTerm(key: string, value: string): Term {
   return parseFilter(`${key}:${quoted(value)}`)[0] as Term;
+}
+
+/** Conditions for runs that started in a time range. */
+export function rangeTerms(fromMs: number, beforeMs: number): Term[] {
+  return parseFilter(`since:${new Date(fromMs).toISOString()} before:${new Date(beforeMs).toISOString()}`);
 }
 
 export function metadataTerm(key: string, value: string): Term {
   return parseFilter(`meta.${quoted(key)}=${quoted(value)}`)[0] as Term;
 }
 
-/** The parameters of a query. Times that count from now are fixed by `nowMs`: the pages of a list ask alike. */
+/** Converts conditions to query parameters. `nowMs` resolves relative times, so that all pages of a list use the same time. */
 export function queryOf(terms: readonly Term[], nowMs: number): URLSearchParams {
   const query = new URLSearchParams();
   const words: string[] = [];
@@ -88,7 +91,7 @@ export function queryOf(terms: readonly Term[], nowMs: number): URLSearchParams 
     if (kind === 'words') words.push(value);
     else if (kind === 'metadata') query.append('metadata', value === '' ? key : `${key}=${value}`);
     else if (kind === 'time')
-      query.set(key === 'since' ? 'started_from' : 'started_before', momentOf(value, nowMs) ?? '');
+      query.set(key === 'since' ? 'started_from' : 'started_before', toIsoTime(value, nowMs) ?? '');
     else if (kind === 'bound') setBound(query, key, operator, value);
     else if (field !== undefined && REPEATABLE.has(key)) query.append(field, value);
     else if (field !== undefined) query.set(field, value);
@@ -101,31 +104,31 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
   const { metadata, equal, field, value = '', bound, operator = '', limit = '', words = text } = groups;
   if (metadata !== undefined) return { kind: 'metadata', text, key: unquoted(metadata), value: unquoted(equal ?? '') };
   if (bound !== undefined) {
-    const amount = bound === 'latency' ? millisecondsOf(limit) : numberOf(limit);
+    const amount = bound === 'latency' ? parseDuration(limit) : parseCount(limit);
     const wanted = bound === 'latency' ? 'a duration: 500ms, 2s, 1m' : 'a number: 1000';
     const term: Term = { kind: 'bound', text, key: bound, operator, value: `${amount}` };
-    return amount === undefined ? { ...term, problem: `${bound}${operator} wants ${wanted}` } : term;
+    return amount === undefined ? { ...term, problem: `${bound}${operator} expects ${wanted}` } : term;
   }
   if (field === 'since' || field === 'before') {
     const term: Term = { kind: 'time', text, key: field, value: unquoted(value) };
-    if (momentOf(term.value, 0) !== undefined) return term;
-    return { ...term, problem: `${field}: wants a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00` };
+    if (toIsoTime(term.value, 0) !== undefined) return term;
+    return { ...term, problem: `${field}: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00` };
   }
   if (field !== undefined && Object.hasOwn(FIELDS, field)) {
     const term: Term = { kind: 'field', text, key: field, value: unquoted(value) };
-    const problem = problemOf(field, term.value);
-    return problem === undefined ? term : { ...term, problem: `${field}: wants ${problem}` };
+    const problem = expectedValue(field, term.value);
+    return problem === undefined ? term : { ...term, problem: `${field}: expects ${problem}` };
   }
-  const isOpen = words.startsWith('"') && !/[^\\]"$/.test(words);
-  const closed = isOpen && field === undefined ? `${words}"` : text;
+  const isUnclosed = words.startsWith('"') && !/[^\\]"$/.test(words);
+  const closed = isUnclosed && field === undefined ? `${words}"` : text;
   return { kind: 'words', text: closed, key: '', value: closed };
 }
 
-/** What the receiver would refuse the whole query for. */
-function problemOf(field: string, value: string): string | undefined {
+/** Describes the expected value if the receiver would reject the query. */
+function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;
-  if (field === 'trace' && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return 'a whole id';
+  if (field === 'trace' && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value)) return 'a full id';
   return undefined;
 }
 
@@ -133,12 +136,12 @@ function unquoted(text: string): string {
   return text.startsWith('"') ? text.replace(/^"|(?<!\\)"$/g, '').replace(/\\(.)/g, '$1') : text;
 }
 
-/** As a value is written: in quotes when it would end early otherwise. */
+/** Quotes a value if the filter's syntax requires it. */
 export function quoted(text: string): string {
   return /^[^\s"\\=:]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-/** `>` leaves out the bound itself: tokens are counted in ones, latency in microseconds. */
+/** The API's bounds are inclusive, so `>` and `<` add or subtract one token or one microsecond. */
 function setBound(query: URLSearchParams, key: string, operator: string, value: string): void {
   const step = operator.endsWith('=') ? 0 : key === 'tokens' ? 1 : 0.001;
   const isMin = operator.startsWith('>');
@@ -156,23 +159,23 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   w: 7 * 86_400_000,
 };
 
-/** `2s`, `1.5m`; a bare number is seconds. */
-export function millisecondsOf(text: string): number | undefined {
+/** Parses `2s` or `1.5m`. A number without a unit is in seconds. */
+export function parseDuration(text: string): number | undefined {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?$/.exec(text) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS_MS[unit] ?? 1);
 }
 
-function numberOf(text: string): number | undefined {
+function parseCount(text: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** ISO 8601 of a time that is so long ago, or of one that is written out. */
-function momentOf(text: string, nowMs: number): string | undefined {
+/** Converts a duration before now, or a date, to ISO 8601. */
+function toIsoTime(text: string, nowMs: number): string | undefined {
   if (/^\d+(\.\d+)?(ms|s|min|m|h|d|w)$/.test(text)) {
-    return new Date(Math.max(0, nowMs - (millisecondsOf(text) ?? 0))).toISOString();
+    return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();
   }
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // A date alone would be read as one of UTC; what is typed is of the place where it is typed.
-  const written = new Date(text.length === 10 ? `${text}T00:00` : text);
-  return Number.isNaN(written.getTime()) ? undefined : written.toISOString();
+  // `Date` reads a date without a time as UTC; here it is local.
+  const date = new Date(text.length === 10 ? `${text}T00:00` : text);
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }

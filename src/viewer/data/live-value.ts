@@ -1,44 +1,121 @@
-import { useEffect, useState } from 'preact/hooks';
+import { type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
-/** What has been asked for: nothing yet, the value, or why there is none. */
-export interface Loaded<Value> {
-  readonly value?: Value;
-  readonly problem?: string;
+/** Pause after a read, as a multiple of its duration, so that large values are read less often. */
+const PAUSE_FACTOR = 3;
+const PAUSE_MS_MIN = 100;
+
+/** Runs one task at a time. Requests during a run and the pause after it cause one more run. */
+export class Refresh {
+  readonly #task: (signal: AbortSignal) => Promise<void>;
+  readonly #abort = new AbortController();
+  #isRunning = false;
+  #isRequested = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(task: (signal: AbortSignal) => Promise<void>) {
+    this.#task = task;
+  }
+
+  request(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#isRequested = true;
+    if (!this.#isRunning && this.#timer === undefined) void this.#run();
+  }
+
+  close(): void {
+    this.#abort.abort();
+    clearTimeout(this.#timer);
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    this.#isRequested = false;
+    const startMs = performance.now();
+    try {
+      await this.#task(this.#abort.signal);
+    } finally {
+      this.#isRunning = false;
+      const pauseMs = Math.max(PAUSE_MS_MIN, (performance.now() - startMs) * PAUSE_FACTOR);
+      if (!this.#abort.signal.aborted) this.#timer = setTimeout(() => this.#resume(), pauseMs);
+    }
+  }
+
+  #resume(): void {
+    this.#timer = undefined;
+    if (this.#isRequested) void this.#run();
+  }
 }
 
-/** Loads again when `key` changes, and what was asked for before is given up. Undefined loads nothing. */
-export function useLoaded<Value>(
-  key: string | undefined,
-  load: (signal: AbortSignal) => Promise<Value>,
-): Loaded<Value> {
-  const [loaded, setLoaded] = useState<Loaded<Value> & { key?: string }>({});
-  useEffect(() => {
-    if (key === undefined) return;
-    const asking = new AbortController();
-    let hasFailed = false;
-    const ask = (): void => {
-      hasFailed = false;
-      load(asking.signal).then(
-        (value) => asking.signal.aborted || setLoaded({ key, value }),
-        (error: unknown) => {
-          const problem = problemOf(error);
-          if (problem === undefined || asking.signal.aborted) return;
-          hasFailed = true;
-          setLoaded({ key, problem });
-        },
-      );
-    };
-    ask();
-    // The receiver may be back.
-    const unsubscribe = onChanges((traceIds) => {
-      if (traceIds === undefined && hasFailed) ask();
+export interface LiveOptions {
+  /** Returns true if a change of these traces makes the value stale. By default the value is read once. */
+  readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
+  /** Delay before the first read, for keys that change quickly. */
+  readonly delayMs?: number;
+}
+
+/** Returns an `isStale` for a value that depends on one trace. */
+export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
+  return (traceIds) => traceIds === undefined || traceIds.has(traceId);
+}
+
+/** A value of the API that follows changes. After a failed read it keeps the last value, and reads again on reconnect. */
+export class LiveValue<Value> {
+  readonly value: Signal<Value | undefined>;
+  readonly problem: Signal<string | undefined> = signal(undefined);
+  readonly #refresh: Refresh;
+  readonly #unsubscribe: () => void;
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    read: (signal: AbortSignal) => Promise<Value>,
+    { isStale = () => false, delayMs }: LiveOptions = {},
+    initial?: Value,
+  ) {
+    this.value = signal(initial);
+    this.#refresh = new Refresh(async (signal) => {
+      try {
+        const value = await read(signal);
+        if (signal.aborted) return;
+        this.value.value = value;
+        this.problem.value = undefined;
+      } catch (error) {
+        if (!signal.aborted) this.problem.value = problemOf(error) ?? this.problem.value;
+      }
     });
-    return () => {
-      unsubscribe();
-      asking.abort();
-    };
-  }, [key]);
-  return loaded.key === key ? loaded : {};
+    this.#unsubscribe = onChanges((traceIds) => {
+      const isReconnected = traceIds === undefined && this.problem.value !== undefined;
+      if (isReconnected || isStale(traceIds)) this.reload();
+    });
+    if (delayMs === undefined) this.reload();
+    else this.#timer = setTimeout(() => this.reload(), delayMs);
+  }
+
+  reload(): void {
+    this.#refresh.request();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#unsubscribe();
+    this.#refresh.close();
+  }
+}
+
+/** Reads a value while the component is mounted. The last value stays until that of a new `key` arrives; undefined reads nothing. */
+export function useLive<Value>(
+  key: string | undefined,
+  read: (signal: AbortSignal) => Promise<Value>,
+  options?: LiveOptions,
+): { value?: Value | undefined; problem?: string | undefined; reload: () => void } {
+  const last = useRef<LiveValue<Value> | undefined>(undefined);
+  const live = useMemo(
+    () => (key === undefined ? undefined : new LiveValue(read, options, last.current?.value.peek())),
+    [key],
+  );
+  last.current = live;
+  useEffect(() => () => live?.close(), [live]);
+  return { value: live?.value.value, problem: live?.problem.value, reload: () => live?.reload() };
 }

@@ -1,16 +1,19 @@
 import { type Signal, signal } from '@preact/signals';
 import { type Address, readAddress, writeAddress } from './address.ts';
 
-const opened = readAddress(location.search);
+const initial = readAddress(location.search);
 
-/** Where the page is. */
-export const address: Signal<Address> = signal(opened);
+/** Current address of the page. */
+export const address: Signal<Address> = signal(initial);
+
+/** Run that the next comparison starts from. */
+export const compared: Signal<{ readonly id: string; readonly name: string } | undefined> = signal(undefined);
 
 addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Goes on from here. What only refines what is seen takes the place of the entry in the history. */
+/** Changes the address. `replace` overwrites the current history entry instead of adding one. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = { ...address.peek(), ...change };
   const url = writeAddress(next);
@@ -20,19 +23,19 @@ export function go(change: Partial<Address>, { replace = false }: { replace?: bo
   address.value = next;
 }
 
-/** Whether anything but the view that the page was opened with has been seen. */
+/** Returns true once the address has changed since the page was opened. */
 export function hasMoved(): boolean {
-  return address.peek() !== opened;
+  return address.peek() !== initial;
 }
 
-/** The URL of what `go` would show, for links that may be opened in another tab. */
+/** Returns the URL that `go(change)` would set. */
 export function linkTo(change: Partial<Address>): string {
   return writeAddress({ ...address.value, ...change });
 }
 
-/** Follows a link in the page, unless the reader wants it elsewhere. */
-export function follow(event: MouseEvent, change: Partial<Address>): void {
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
-  event.preventDefault();
-  go(change);
+/** The first call remembers a run, the second opens the comparison. A second call with the same run cancels. */
+export function compare(id: string, name: string): void {
+  const base = compared.value;
+  compared.value = base === undefined ? { id, name } : undefined;
+  if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id, trace: undefined });
 }

@@ -1,33 +1,34 @@
 import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts';
 import { api } from './api.ts';
 
-/** Payloads that are kept for a reader who comes back: the last ones, so many and so many bytes, and the very last in any case. */
-const KEPT_MAX = 12;
-const KEPT_BYTES_MAX = 32_000_000;
+/** Limits of the cache. The last payload stays whatever its size. */
+const CACHE_ITEMS_MAX = 12;
+const CACHE_BYTES_MAX = 32_000_000;
 
-const kept = new Map<string, { readonly value: unknown; readonly size: number }>();
+const cache = new Map<string, { readonly value: unknown; readonly size: number }>();
 
-/** What a payload is known by; another one whenever the run may have another payload. Undefined where it has none. */
+/** Returns a key that changes whenever the payload may have changed, or undefined if the run has no such payload. */
 export function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
   const size = run.payload_sizes[field];
-  // What is asked stands from the start on; what is answered may grow until the end.
+  // Inputs are complete at the start; outputs may grow until the end.
   return size === undefined ? undefined : [run.id, field, size, field === 'inputs' ? '' : run.end_time].join(' ');
 }
 
-/** A payload, fetched when it is first wanted; `{}` where the run has none. */
+/** Returns a payload from the cache or the API; `{}` if the run has none. */
 export async function payload(run: RunDetails, field: PayloadField, signal: AbortSignal): Promise<unknown> {
   const key = payloadKey(run, field);
   if (key === undefined) return {};
-  const found = kept.get(key) ?? {
+  const found = cache.get(key) ?? {
     value: await api.payload(run.id, field, signal),
     size: run.payload_sizes[field] ?? 0,
   };
-  kept.delete(key);
-  kept.set(key, found);
-  let size = [...kept.values()].reduce((sum, one) => sum + one.size, 0);
-  for (const [oldest, one] of kept) {
-    if (oldest === key || (kept.size <= KEPT_MAX && size <= KEPT_BYTES_MAX)) break;
-    kept.delete(oldest);
+  // Delete first: the map's order is the order of use.
+  cache.delete(key);
+  cache.set(key, found);
+  let size = [...cache.values()].reduce((sum, one) => sum + one.size, 0);
+  for (const [oldest, one] of cache) {
+    if (oldest === key || (cache.size <= CACHE_ITEMS_MAX && size <= CACHE_BYTES_MAX)) break;
+    cache.delete(oldest);
     size -= one.size;
   }
   return found.value;

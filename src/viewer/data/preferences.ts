@@ -1,37 +1,46 @@
 import { type Signal, signal } from '@preact/signals';
 
-export type Theme = 'system' | 'light' | 'dark';
+type Theme = 'system' | 'light' | 'dark';
 
-const KEY = 'runspan.theme';
 const NEXT: Readonly<Record<Theme, Theme>> = { system: 'dark', dark: 'light', light: 'system' };
 
-export const theme: Signal<Theme> = signal(
-  kept(KEY) === 'dark' || kept(KEY) === 'light' ? (kept(KEY) as Theme) : 'system',
+export const theme: Signal<Theme> = preference('theme', (text) =>
+  text === 'dark' || text === 'light' ? text : 'system',
 );
-
 theme.subscribe((value) => {
   if (value === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = value;
-  keep(KEY, value);
 });
 
 export function nextTheme(): void {
   theme.value = NEXT[theme.value];
 }
 
-/** What was kept for the next visit. A browser may keep nothing, and says so by throwing. */
-export function kept(key: string): string | undefined {
-  try {
-    return localStorage.getItem(key) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
+/** Whether text of payloads is rendered as Markdown. */
+export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text !== 'false');
 
-export function keep(key: string, value: string): void {
+/** Width of the trace's tree, in percent. */
+export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
+
+/** A signal that localStorage keeps. Where the browser blocks storage, it lasts until the page closes. */
+function preference<Value extends string | number | boolean>(
+  name: string,
+  parse: (text: string | undefined) => Value,
+): Signal<Value> {
+  const key = `runspan.${name}`;
+  let text: string | undefined;
   try {
-    localStorage.setItem(key, value);
+    text = localStorage.getItem(key) ?? undefined;
   } catch {
-    // Then it is for this visit alone.
+    // Storage is blocked.
   }
+  const value = signal(parse(text));
+  value.subscribe((next) => {
+    try {
+      localStorage.setItem(key, `${next}`);
+    } catch {
+      // Storage is blocked.
+    }
+  });
+  return value;
 }

@@ -1,25 +1,135 @@
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Address } from '../data/address.ts';
+import { go, linkTo } from '../data/navigation.ts';
 import { Icon } from './icon.tsx';
 
-const TOLD_MS = 1_500;
+const COPIED_MS = 1_500;
 
-/** Copies a text, which is made only then, and says that it has. */
+interface LinkProps {
+  to: Partial<Address>;
+  class?: string;
+  title?: string;
+  tabIndex?: number;
+  'aria-current'?: 'page' | undefined;
+  children: ComponentChildren;
+}
+
+/** Link within the page. A click with a modifier key opens another tab or window, as for any link. */
+export function Link({ to, ...props }: LinkProps): JSX.Element {
+  const follow = (event: MouseEvent): void => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
+    event.preventDefault();
+    go(to);
+  };
+  return <a {...props} href={linkTo(to)} onClick={follow} />;
+}
+
+/** Button that shows whether its option is on. */
+export function Toggle({
+  isOn,
+  toggle,
+  title,
+  class: name = 'tab',
+  children,
+}: {
+  isOn: boolean;
+  toggle: () => void;
+  title?: string;
+  class?: string;
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <button type="button" class={name} aria-pressed={isOn} title={title} onClick={toggle}>
+      {children}
+    </button>
+  );
+}
+
+/** Copies a text, which it creates on click. */
 export function CopyButton({ text, label, word }: { text: () => string; label: string; word?: string }): JSX.Element {
-  const [said, setSaid] = useState<string>();
+  const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text());
-      setSaid('Copied');
+      setResult('Copied');
     } catch {
-      setSaid('Not allowed to copy');
+      setResult('Copying was blocked');
     }
-    setTimeout(() => setSaid(undefined), TOLD_MS);
+    setTimeout(() => setResult(undefined), COPIED_MS);
   };
   return (
     <button type="button" class="copy" title={label} aria-label={label} onClick={copy}>
-      {said === undefined ? <Icon name="copy" /> : <span role="status">{said}</span>}
-      {said === undefined && word}
+      {result === undefined ? <Icon name="copy" /> : <span role="status">{result}</span>}
+      {result === undefined && word}
     </button>
+  );
+}
+
+/** Error message of a view, or nothing. */
+export function Problem({ text }: { text: string | undefined }): JSX.Element | null {
+  if (text === undefined) return null;
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  );
+}
+
+/** Placeholder of a view whose value has not been read: an error message, or a note that it is loading. */
+export function Pending({ problem, note }: { problem: string | undefined; note: string }): JSX.Element {
+  return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
+}
+
+/** The first items of a list, with a button for more. */
+export function Paged<Item>({
+  items,
+  page,
+  children,
+}: {
+  items: readonly Item[];
+  page: number;
+  children: (item: Item, index: number) => JSX.Element;
+}): JSX.Element {
+  const [count, setCount] = useState(page);
+  const left = items.length - count;
+  return (
+    <>
+      {items.slice(0, count).map(children)}
+      {left > 0 && (
+        <li>
+          <button type="button" class="more" onClick={() => setCount(count + page)}>
+            Show {Math.min(page, left)} more of {left.toLocaleString('en')}
+          </button>
+        </li>
+      )}
+    </>
+  );
+}
+
+/** Part of a panel: a heading, optional controls, and content. */
+export function Section({
+  title,
+  note,
+  controls,
+  class: name = '',
+  children,
+}: {
+  title: string;
+  note?: string | number | undefined;
+  controls?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <section class={`section ${name}`} aria-label={title}>
+      <header class="line">
+        <h3>{title}</h3>
+        <span class="note">{note}</span>
+        <span class="space" />
+        {controls}
+      </header>
+      {children}
+    </section>
   );
 }

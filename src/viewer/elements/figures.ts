@@ -1,16 +1,16 @@
-/** Numbers and times as they are read. */
+import { useEffect, useState } from 'preact/hooks';
 
-/** Milliseconds of an ISO 8601 time, its microseconds as a fraction. */
+/** Converts an ISO 8601 time to milliseconds, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
-  // The form that the receiver writes, read without a pattern: a trace has hundreds of thousands of times.
+  // The receiver's format, parsed without a regular expression: a trace has hundreds of thousands of times.
   if (iso.length !== 27 || iso[19] !== '.') return whole;
   return whole + Number(iso.slice(23, 26)) / 1_000;
 }
 
 /** `0.42 ms`, `12 ms`, `1.24 s`, `2 m 03 s`, `1 h 02 m`. */
 export function duration(ms: number): string {
-  // Clocks that were set meanwhile.
+  // The clock was set back during the run.
   if (ms <= 0) return '0 ms';
   if (ms < 1) return `${trimmed(ms, 2)} ms`;
   if (ms < 10) return `${trimmed(ms, 1)} ms`;
@@ -21,14 +21,14 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3_600)} h ${pad(Math.floor((seconds % 3_600) / 60))} m`;
 }
 
-/** `1,234`, `123k`, `1.2M`: whole as long as it fits a column. */
+/** `1,234`, `123k`, `1.2M`. */
 export function count(value: number): string {
   if (value < 100_000) return Math.round(value).toLocaleString('en');
   if (value < 999_500) return `${Math.round(value / 1_000)}k`;
   return `${trimmed(value / 1_000_000, 1)}M`;
 }
 
-/** Dollars, with the two digits that say something. */
+/** Dollars, with two significant digits below $1. */
 export function cost(value: number): string {
   if (value === 0) return '$0';
   if (value >= 1) return `$${value.toFixed(2)}`;
@@ -41,10 +41,10 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Clocks of two machines differ by seconds; what is further ahead is another day, or a mistake to be seen. */
+/** Clock difference that is still shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
-/** How long ago, in one word; older than a week, or to come, by its date. */
+/** `now`, `5 s ago`, `6 d ago`; the date for times in the future or more than a week ago. */
 export function ago(ms: number, nowMs: number): string {
   const seconds = Math.floor((nowMs - ms) / 1_000);
   if (seconds < -AHEAD_MAX_SECONDS) return dateOf(new Date(ms));
@@ -56,7 +56,7 @@ export function ago(ms: number, nowMs: number): string {
   return dateOf(new Date(ms));
 }
 
-/** The whole time, as clocks here show it. */
+/** Date and time with milliseconds, in the local time zone. */
 export function exact(iso: string): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
@@ -67,6 +67,23 @@ export function exact(iso: string): string {
 /** `1 run`, `2 runs`. */
 export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** Start to end, or an empty string while the run is open. */
+export function latencyOf({ start_time, end_time }: { start_time: string; end_time?: string }): string {
+  return end_time === undefined ? '' : duration(millisecondsAt(end_time) - millisecondsAt(start_time));
+}
+
+/** Returns the current time, updated every `intervalMs` while `isTicking`. */
+export function useNow(isTicking: boolean, intervalMs: number): number {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    if (!isTicking) return;
+    setNowMs(Date.now());
+    const timer = setInterval(() => setNowMs(Date.now()), intervalMs);
+    return () => clearInterval(timer);
+  }, [isTicking, intervalMs]);
+  return nowMs;
 }
 
 function trimmed(value: number, digits: number): string {

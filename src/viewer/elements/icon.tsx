@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
+import type { RunStatus } from '../../receiver/store/run-view.ts';
 
-/** Drawn on 16 × 16, in the colour of the text around. */
+/** Paths on a 16 × 16 grid, drawn in the text colour. */
 const PATHS: Readonly<Record<string, string>> = {
   success: 'M3.5 8.5l3 3 6-7',
   error: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6',
@@ -40,3 +41,22 @@ export function Icon({ name }: { name: string }): JSX.Element {
     </svg>
   );
 }
+
+/** Status as an icon and a word. `isShort` hides the word "success" from view, but not from screen readers. */
+export function StatusMark({ status, isShort = false }: { status: RunStatus; isShort?: boolean }): JSX.Element {
+  return (
+    <span class={`status status-${status}`} title={STATUS_TITLES[status]}>
+      <Icon name={status} />
+      <span class={isShort && status === 'success' ? 'unseen' : ''}>{status}</span>
+    </span>
+  );
+}
+
+const STATUS_TITLES: Readonly<Record<RunStatus, string>> = {
+  success: 'Ended without an error',
+  error: 'Ended with an error',
+  pending: 'Has not ended yet',
+  cancelled: 'Cancelled by its caller',
+  interrupted: 'The process ended before the run',
+  incomplete: 'Sent by the exporter before its end; it may still be running',
+};

@@ -1,14 +1,16 @@
+import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { hasMoved } from '../data/navigation.ts';
 
-/** What keys do: `j`, `ArrowDown`, `Enter`, or two in a row, `g s`. False lets the browser have the key after all. */
+/** Actions by key (`j`, `ArrowDown`) or by two keys in a row (`g s`). An action that returns false does not handle the key. */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
-/** Two keys belong together when they come within this time. */
+/** Maximum time between the two keys of a sequence. */
 const SEQUENCE_MS = 1_000;
 
 interface Layer {
   keys: KeyMap;
-  /** A dialog: what is below it does not hear keys. */
+  /** A dialog: layers below it receive no keys. */
   isModal: boolean;
 }
 
@@ -16,7 +18,7 @@ const layers: Layer[] = [];
 let first = '';
 let firstMs = 0;
 
-/** Keys as long as the component is there. What came last is asked first. */
+/** Registers keys while the component is mounted. The component that mounted last handles a key first. */
 export function useKeys(keys: KeyMap, isModal = false): void {
   const layer = useRef<Layer>({ keys, isModal });
   layer.current.keys = keys;
@@ -30,7 +32,7 @@ export function useKeys(keys: KeyMap, isModal = false): void {
 }
 
 addEventListener('keydown', (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isHandledByTarget(event)) return;
   const sequence = performance.now() - firstMs < SEQUENCE_MS ? `${first} ${event.key}` : '';
   first = event.key;
   firstMs = performance.now();
@@ -51,10 +53,10 @@ function press(key: string, event: KeyboardEvent): boolean {
 }
 
 /**
- * Keys that belong to what has the focus: text that is typed, a button that is pressed, a region that is scrolled. Escape
- * leaves a box, and only from there what the box is in: what was typed is not lost with it.
+ * Returns true if the focused element handles the key: text input, a button, a scrolled region. The first Escape in a text box
+ * only removes the focus, so that the text is not lost.
  */
-function isTyping({ target, key }: KeyboardEvent): boolean {
+function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement || target instanceof SVGElement)) return false;
   if (target.closest('input, textarea, select') !== null) {
     if (key === 'Escape') target.blur();
@@ -64,15 +66,9 @@ function isTyping({ target, key }: KeyboardEvent): boolean {
   return /^(Arrow|Page|Home|End)/.test(key) && target.closest('[data-own-arrows]') !== null;
 }
 
-/** A reader who types asks once, after a moment in which nothing was typed. */
-const TYPING_MS = 150;
-
-export function isTyped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, TYPING_MS);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
+/** Moves the focus to an element when its view opens, if the previously focused element is gone. */
+export function useFocus(element: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    if (hasMoved() && document.activeElement === document.body) element.current?.focus({ preventScroll: true });
+  }, []);
 }

@@ -1,12 +1,62 @@
-/** Rows of one height that are in sight, and some on either side, out of any number. */
+import type { ComponentChildren, JSX, RefObject } from 'preact';
+import { useLayoutEffect, useState } from 'preact/hooks';
+
+/** The rows of a scrolled list that are in the document. */
 export interface RowWindow {
   readonly first: number;
-  /** The row after the last one. */
+  /** Index after the last row. */
   readonly end: number;
 }
 
-/** Rows beyond what is in sight, so that a short way of scrolling shows nothing empty. */
+/** Rows above and below the visible ones, so that short scrolling shows no gap. */
 const MARGIN_ROWS = 6;
+
+/** Space for `count` rows of equal height. `children` are the rows of `window`. */
+export function Rows({
+  count,
+  rowHeight,
+  first,
+  role = 'presentation',
+  children,
+}: {
+  count: number;
+  rowHeight: number;
+  first: number;
+  role?: 'rowgroup' | 'presentation';
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="rows" style={{ height: `${count * rowHeight}px` }} role="presentation">
+      <div style={{ transform: `translateY(${first * rowHeight}px)` }} role={role}>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** Returns the rows to draw in a scrolled element. The component renders again only when they change. */
+export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: number, count: number): RowWindow {
+  const [place, setPlace] = useState({ scrollTop: 0, height: 0 });
+  useLayoutEffect(() => {
+    const scrolled = element.current;
+    if (scrolled === null) return;
+    const measure = (): void => {
+      // Round down to a row, so that scrolling less than a row renders nothing.
+      const scrollTop = Math.floor(scrolled.scrollTop / rowHeight) * rowHeight;
+      const height = scrolled.clientHeight;
+      setPlace((last) => (last.scrollTop === scrollTop && last.height === height ? last : { scrollTop, height }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(scrolled);
+    scrolled.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      scrolled.removeEventListener('scroll', measure);
+    };
+  }, [element, rowHeight]);
+  return rowWindow(place.scrollTop, place.height, rowHeight, count);
+}
 
 export function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
   const top = Math.floor(Math.max(0, scrollTop) / rowHeight);
@@ -14,9 +64,10 @@ export function rowWindow(scrollTop: number, height: number, rowHeight: number, 
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
-/** Where to scroll so that a row is in sight, by the shortest way. */
-export function scrollTopFor(row: number, scrollTop: number, height: number, rowHeight: number): number {
+/** Scrolls by the shortest distance until a row is visible. */
+export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number): void {
+  if (element === null || row < 0) return;
   const top = row * rowHeight;
-  if (top < scrollTop) return top;
-  return Math.max(scrollTop, top + rowHeight - height);
+  const lowest = top + rowHeight - element.clientHeight;
+  element.scrollTop = top < element.scrollTop ? top : Math.max(element.scrollTop, lowest);
 }

@@ -3,17 +3,17 @@ import { useState } from 'preact/hooks';
 import { bytes } from './figures.ts';
 import { piecesOf } from './visible-text.ts';
 
-/** Characters that are shown of a long text, and how many more each time that more is asked for. */
+/** Characters of a long text that are shown at first, and per click on "Show more". */
 const SHOWN = 4_096;
 const MORE = 65_536;
 
-/** Text of a payload: as it is, with what is hidden in it made visible. */
+/** Text with its hidden characters escaped and marked. */
 export function Text({ value }: { value: string }): JSX.Element {
   return (
     <>
       {piecesOf(value).map(({ text, isHidden }, index) =>
         isHidden ? (
-          <span key={index} class="hidden-character" title="A character that is not seen otherwise">
+          <span key={index} class="hidden-character" title="Hidden character">
             {text}
           </span>
         ) : (
@@ -24,7 +24,7 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The beginning of a text, and more of it when that is wanted. */
+/** The start of a text, with a button for more. */
 export function LongText({
   value,
   children,
@@ -39,7 +39,7 @@ export function LongText({
       {children === undefined ? <Text value={shown} /> : children(shown)}
       {shown.length < value.length && (
         <button type="button" class="more" onClick={() => setLength(length + MORE)}>
-          show more ({bytes(value.length - shown.length)} left)
+          Show more ({bytes(value.length - shown.length)} left)
         </button>
       )}
     </>

@@ -1,18 +1,18 @@
 /**
- * Characters that are not seen, or that change how others are seen: controls, marks of direction, marks of no width, tags,
- * halves of pairs. Joiners stay, as scripts and emoji need them.
+ * Invisible characters and characters that change how others look: controls, direction marks, zero-width marks, tags, lone
+ * surrogates. Joiners are not included, because scripts and emoji need them.
  */
 const HIDDEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: They are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: The pattern matches control characters on purpose.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
 
-/** A piece of text, or the name of a hidden character that stands there. */
+/** Visible text, or the escape of one hidden character. */
 export interface TextPiece {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
-/** The text in pieces, each hidden character a piece of its own. */
+/** Splits text so that each hidden character is a piece. */
 export function piecesOf(text: string): TextPiece[] {
   const pieces: TextPiece[] = [];
   let end = 0;
@@ -26,7 +26,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** One line of text in which hidden characters are written out, for names and for attributes. */
+/** Returns one line of text with hidden characters escaped, for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }

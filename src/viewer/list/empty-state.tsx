@@ -3,7 +3,7 @@ import { address, go } from '../data/navigation.ts';
 import { CopyButton } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
 
-/** Where there is nothing to show: why, and what to type next. */
+/** Replaces an empty list or empty statistics, and explains what to do. */
 export function EmptyState({ problem }: { problem: string | undefined }): JSX.Element {
   const { filter, project } = address.value;
   if (problem !== undefined) {
@@ -16,8 +16,8 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
   if (filter !== '' || project !== undefined) {
     return (
       <div class="empty">
-        <h2>Nothing matches</h2>
-        <p>No run here is all of what the filter says. What arrives and matches will appear.</p>
+        <h2>No matches</h2>
+        <p>No runs match this filter. New matches appear automatically.</p>
         <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
           Clear the filter
         </button>
@@ -27,19 +27,18 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
   return (
     <div class="empty">
       <h2>Waiting for the first run</h2>
-      <p>Start your application so that it sends its runs here:</p>
+      <p>Start your application with these variables:</p>
       <Command text={`RUNSPAN_ENDPOINT=${location.origin} RUNSPAN_TRACING=true node app.js`} />
-      <p>or OpenTelemetry, of any language:</p>
+      <p>Or send spans from OpenTelemetry in any language:</p>
       <Command text={`OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`} />
-      <p>or, once this receiver has ended, the next one and your application at once:</p>
+      <p>Or start a receiver and your application together:</p>
       <Command text="npx runspan dev -- node app.js" />
       <p>
-        or{' '}
+        Or{' '}
         <button type="button" class="link" onClick={importFile}>
-          open a trace that was exported
+          import a trace from a file
         </button>
-        . This page follows along; there is no need to load it again. Where the receiver has a key, give it as{' '}
-        <code>RUNSPAN_API_KEY</code>.
+        . If the receiver requires a key, set it as <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
       </p>
     </div>
   );
@@ -47,7 +46,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
 
 function Command({ text }: { text: string }): JSX.Element {
   return (
-    <p class="command">
+    <p class="line box command">
       <code>{text}</code>
       <CopyButton text={() => text} label={`Copy: ${text}`} />
     </p>

@@ -1,39 +1,209 @@
-import type { JSX } from 'preact';
-import { useEffect, useMemo } from 'preact/hooks';
+import type { JSX, RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { SortKey } from '../../receiver/query/query.ts';
 import { parseFilter, queryOf } from '../data/filter.ts';
-import { address } from '../data/navigation.ts';
+import { address, compare, go } from '../data/navigation.ts';
+import { Problem } from '../elements/controls.tsx';
+import { plural, useNow } from '../elements/figures.ts';
+import { Icon } from '../elements/icon.tsx';
+import { useFocus, useKeys } from '../elements/keys.ts';
+import { Rows, scrollToRow, useRowWindow } from '../elements/rows.tsx';
 import { EmptyState } from './empty-state.tsx';
-import { ListGrid, leftAt } from './list-grid.tsx';
-import { RunList } from './run-list.ts';
+import { ListRow } from './list-row.tsx';
+import { type Line, type ReadLines, RunList } from './run-list.ts';
+
+type ListKind = 'traces' | 'runs';
+
+const ROW_HEIGHT = 34;
+/** Distance from the end, in rows, at which the next page is read. */
+const AHEAD = 30;
+const TICK_MS = 5_000;
+
+/** State of the list that was closed last, restored when the user returns from a trace. */
+let closed: (ReadLines & { key: string; cursor: string | undefined; scrollTop: number }) | undefined;
 
 /** The list of traces, or of all runs. */
-export function ListView({ view }: { view: 'traces' | 'runs' }): JSX.Element {
+export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
-  const list = useRunList(view, key);
-  const problem = list.problem.value;
-  if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
-  return (
-    <section class={`list list-${view}`} aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
-      <ListGrid key={key} place={key} view={view} list={list} />
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
-    </section>
-  );
-}
-
-function useRunList(view: 'traces' | 'runs', key: string): RunList {
   const list = useMemo(() => {
-    const { project, filter, sort, order } = address.value;
     const query = queryOf(parseFilter(filter), Date.now());
     if (project !== undefined) query.set('project', project);
     if (sort !== 'start_time') query.set('sort', sort);
     if (order !== 'descending') query.set('order', order);
-    return new RunList(view, query, leftAt(key));
+    return new RunList(view, query, closed?.key === key ? closed : undefined);
   }, [key]);
-  useEffect(() => () => list.end(), [list]);
-  return list;
+  useEffect(() => () => list.close(), [list]);
+  const problem = list.problem.value;
+  if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
+  return (
+    <section class="list" aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
+      <ListGrid key={key} listKey={key} view={view} list={list} />
+      <Problem text={problem} />
+    </section>
+  );
+}
+
+function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; list: RunList }): JSX.Element {
+  const lines = list.lines.value;
+  const element = useRef<HTMLDivElement>(null);
+  const { first, end } = useRowWindow(element, ROW_HEIGHT, lines.length);
+  const nowMs = useNow(true, TICK_MS);
+  const [cursor, setCursor] = useState<string>();
+  const position = lines.findIndex(({ id }) => id === cursor);
+  const isAtTop = first === 0;
+  useEffect(() => {
+    list.see(lines.slice(first, end), isAtTop);
+    if (end > lines.length - AHEAD) list.grow();
+  }, [first, end, lines, list, list.isBehind.value]);
+  useRestored(element, listKey, list, cursor, setCursor);
+  const unseen = useAnchoredScroll(element, list, isAtTop);
+  const open = (line: Line): void => {
+    setCursor(line.id);
+    go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined });
+  };
+  useFocus(element);
+  useListKeys(element, lines, position, setCursor, open);
+  return (
+    <>
+      {(unseen > 0 || list.isBehind.value) && (
+        <p class="arrived" role="status">
+          <button type="button" class="button" onClick={() => element.current?.scrollTo({ top: 0 })}>
+            <Icon name="up" /> {list.isBehind.value ? 'Many new lines' : plural(unseen, 'new line')}
+          </button>
+        </p>
+      )}
+      <div
+        ref={element}
+        class="list-rows"
+        role="grid"
+        aria-label={view === 'traces' ? 'Traces' : 'Runs'}
+        aria-rowcount={list.hasMore ? -1 : lines.length + 1}
+        aria-activedescendant={position >= first && position < end ? `line-${cursor}` : undefined}
+        tabIndex={0}
+        aria-busy={list.isLoading.value}
+      >
+        <Head view={view} />
+        <Rows count={lines.length} rowHeight={ROW_HEIGHT} first={first} role="rowgroup">
+          {lines.slice(first, end).map((line, offset) => (
+            <ListRow
+              key={line.id}
+              line={line}
+              row={first + offset + 2}
+              nowMs={nowMs}
+              isSelected={line.id === cursor}
+              open={open}
+              to={{ trace: line.trace_id, run: view === 'runs' ? line.id : undefined }}
+            />
+          ))}
+        </Rows>
+        {lines.length === 0 && <p class="loading">Loading…</p>}
+      </div>
+    </>
+  );
+}
+
+/** Restores the scroll position and the cursor of a list that is opened again. */
+function useRestored(
+  element: RefObject<HTMLElement | null>,
+  key: string,
+  list: RunList,
+  cursor: string | undefined,
+  setCursor: (cursor: string | undefined) => void,
+): void {
+  const last = useRef(cursor);
+  last.current = cursor;
+  useLayoutEffect(() => {
+    const scrolled = element.current;
+    if (scrolled === null) return;
+    if (closed?.key === key) {
+      scrolled.scrollTop = closed.scrollTop;
+      setCursor(closed.cursor);
+    }
+    return () => {
+      closed = { key, ...list.read, cursor: last.current, scrollTop: scrolled.scrollTop };
+    };
+  }, []);
+}
+
+/** Scrolls by the height of rows that arrive at the top, so that visible rows do not move. Returns the number of unseen rows. */
+function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList, isAtTop: boolean): number {
+  const [unseen, setUnseen] = useState(0);
+  const arrived = list.arrived.value;
+  useLayoutEffect(() => {
+    const scrolled = element.current;
+    if (scrolled === null || arrived.count === 0 || scrolled.scrollTop === 0) return;
+    scrolled.scrollTop += arrived.count * ROW_HEIGHT;
+    setUnseen((before) => before + arrived.count);
+  }, [arrived]);
+  useEffect(() => {
+    if (isAtTop) setUnseen(0);
+  }, [isAtTop]);
+  return unseen;
+}
+
+function useListKeys(
+  element: RefObject<HTMLElement | null>,
+  lines: readonly Line[],
+  position: number,
+  setCursor: (cursor: string | undefined) => void,
+  open: (line: Line) => void,
+): void {
+  const moveTo = (row: number): void => {
+    const to = Math.max(0, Math.min(lines.length - 1, row));
+    setCursor(lines[to]?.id);
+    scrollToRow(element.current, to, ROW_HEIGHT);
+  };
+  const move = (by: number) => (): void => moveTo(position + by);
+  const page = Math.max(1, Math.floor((element.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1);
+  const line = lines[position];
+  useKeys({
+    j: move(1),
+    ArrowDown: move(1),
+    k: move(-1),
+    ArrowUp: move(-1),
+    PageDown: move(page),
+    PageUp: move(-page),
+    Home: () => moveTo(0),
+    End: () => moveTo(lines.length - 1),
+    Enter: line === undefined ? undefined : () => open(line),
+    c: line === undefined ? undefined : () => compare(line.id, line.name),
+    Escape: () => setCursor(undefined),
+  });
+}
+
+function Head({ view }: { view: ListKind }): JSX.Element {
+  const isOfTraces = view === 'traces';
+  return (
+    <div class="list-row list-head" role="row" aria-rowindex={1}>
+      <span role="columnheader">Status</span>
+      <span role="columnheader">Name</span>
+      <span role="columnheader" class="preview">
+        Input → output
+      </span>
+      <SortHeader by="start_time" label="Started" />
+      <SortHeader by="latency" label="Latency" />
+      <SortHeader by="tokens" label="Tokens" />
+      <SortHeader by="cost" label="Cost" />
+      <span role="columnheader" class="number">
+        {isOfTraces ? 'Runs' : 'Type'}
+      </span>
+      <span role="columnheader">{isOfTraces ? 'Feedback' : 'Model'}</span>
+      <span role="columnheader">Tags</span>
+    </div>
+  );
+}
+
+function SortHeader({ by, label }: { by: SortKey; label: string }): JSX.Element {
+  const { sort, order } = address.value;
+  const isSorted = sort === by;
+  const next = isSorted && order === 'descending' ? 'ascending' : 'descending';
+  return (
+    <span role="columnheader" class="number" aria-sort={isSorted ? order : 'none'}>
+      <button type="button" class="sort" onClick={() => go({ sort: by, order: next }, { replace: true })}>
+        {label}
+        {isSorted && <Icon name={order === 'descending' ? 'down' : 'up'} />}
+      </button>
+    </span>
+  );
 }

@@ -3,60 +3,59 @@ import type { Page } from '../../receiver/query/query.ts';
 import type { TraceSummary } from '../../receiver/store/run-view.ts';
 import { api, problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
-import { Refresh } from '../data/refresh.ts';
+import { Refresh } from '../data/live-value.ts';
 
-/** A line of either list: of traces with what the whole trace comes to, of runs without. */
+/** A row of the list. Rows of traces have the totals in `trace`. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
-/** What a list has read, up to where it would go on. */
+/** Rows that have been read, and the cursor of the next page. */
 export interface ReadLines {
   readonly lines: readonly Line[];
   readonly next: string | undefined;
 }
 
-/** Lines of a page. */
 const PAGE = 100;
-/** Runs of a trace that are read at once when lines of theirs have changed. */
-const RUNS_REREAD = 1_000;
-/** Lines beyond which a list whose beginning is read is cut to it: what arrives in a day fits no page. */
-const LINES_KEPT = 2_000;
+/** Runs of a trace that are read at once after a change. */
+const TRACE_RUNS_MAX = 1_000;
+/** A longer list is cut to its first page while the user is at its top. */
+const LINES_MAX = 2_000;
 
 /**
- * A list that grows at its end as it is scrolled, and at its beginning as things happen. What has been read is not asked
- * for again, apart from lines whose traces have changed, once they are in sight.
+ * A list that loads pages as it is scrolled, and new rows as they arrive. Rows are read again only if their trace has changed
+ * and they are visible.
  */
 export class RunList {
   readonly lines: Signal<readonly Line[]> = signal([]);
   readonly problem: Signal<string | undefined> = signal(undefined);
   readonly isLoading: Signal<boolean> = signal(true);
-  /** How many lines the last refresh has put before those that were there. */
+  /** Number of rows that the last refresh added at the top. */
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
-  /** Whether so much has arrived that it does not join on to what is being read, which stays until the top is seen. */
+  /** True if more than a page has arrived, so that new rows wait until the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
-  #inSight: readonly Line[] = [];
+  #visible: readonly Line[] = [];
   #isAtTop = true;
-  readonly #isOfTraces: boolean;
+  readonly #view: 'traces' | 'runs';
   readonly #query: URLSearchParams;
   readonly #refresh: Refresh;
-  /** Traces of lines that have to be read again. */
+  /** Changed traces whose rows have not been read again. */
   readonly #changed = new Set<string>();
-  readonly #ending = new AbortController();
+  readonly #abort = new AbortController();
   readonly #unsubscribe: () => void;
   #next: string | undefined;
   #growing: Promise<void> | undefined;
 
-  /** `before` is what an earlier list of the same query had read. */
+  /** `before` restores a list of the same query. */
   constructor(view: 'traces' | 'runs', query: URLSearchParams, before?: ReadLines) {
-    this.#isOfTraces = view === 'traces';
+    this.#view = view;
     this.#query = query;
     this.lines.value = before?.lines ?? [];
     this.#next = before?.next;
     this.#refresh = new Refresh((signal) => this.#reread(signal));
     this.#unsubscribe = onChanges((traceIds) => {
       for (const id of traceIds ?? this.lines.value.map(({ trace_id }) => trace_id)) this.#changed.add(id);
-      this.#refresh.ask();
+      this.#refresh.request();
     });
-    this.#refresh.ask();
+    this.#refresh.request();
   }
 
   get read(): ReadLines {
@@ -67,7 +66,7 @@ export class RunList {
     return this.#next !== undefined;
   }
 
-  /** Reads the next page, once at a time. */
+  /** Reads the next page, unless a page is being read. */
   grow(): void {
     if (this.#next === undefined || this.#growing !== undefined) return;
     this.#growing = this.#grow(this.#next).finally(() => {
@@ -75,24 +74,24 @@ export class RunList {
     });
   }
 
-  /** To be told of what is in sight: it is read again if it has to be. */
+  /** Sets the visible rows, and reads them again if they are stale. */
   see(lines: readonly Line[], isAtTop: boolean): void {
-    this.#inSight = lines;
+    this.#visible = lines;
     this.#isAtTop = isAtTop;
     const isStale = lines.some(({ trace_id }) => this.#changed.has(trace_id));
-    if (isStale || (isAtTop && this.isBehind.value)) this.#refresh.ask();
+    if (isStale || (isAtTop && this.isBehind.value)) this.#refresh.request();
   }
 
-  end(): void {
+  close(): void {
     this.#unsubscribe();
-    this.#refresh.end();
-    this.#ending.abort();
+    this.#refresh.close();
+    this.#abort.abort();
   }
 
   async #grow(cursor: string): Promise<void> {
     try {
-      const page = await this.#read({ cursor }, this.#ending.signal);
-      // The list ends elsewhere by now: what comes after would be missing between.
+      const page = await this.#read({ cursor }, this.#abort.signal);
+      // The list was cut during the read: this page would leave a gap.
       if (this.#next !== cursor) return;
       this.#next = page.next;
       const known = new Set(this.lines.value.map(({ id }) => id));
@@ -102,12 +101,12 @@ export class RunList {
     }
   }
 
-  /** The first page, and what is in sight and has changed. */
+  /** Reads the first page, and the visible rows that have changed. */
   async #reread(signal: AbortSignal): Promise<void> {
     try {
       const head = await this.#read({}, signal);
       this.#putFirst(head);
-      await this.#rereadInSight(new Set(head.items.map(({ id }) => id)), signal);
+      await this.#rereadVisible(new Set(head.items.map(({ id }) => id)), signal);
       this.problem.value = undefined;
     } catch (error) {
       this.problem.value = problemOf(error) ?? this.problem.value;
@@ -115,7 +114,7 @@ export class RunList {
     this.isLoading.value = false;
   }
 
-  /** The page takes the place of what it reaches over, so that lines which no longer belong to it are gone. */
+  /** Replaces the rows up to the page's last row, so that rows which no longer match disappear. */
   #putFirst({ items, next }: Page<Line>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
@@ -123,7 +122,7 @@ export class RunList {
     this.isBehind.value = !this.#isAtTop && next !== undefined && reach === -1;
     if (this.isBehind.value) return;
     const fresh = new Set(items.map(({ id }) => id));
-    const isCut = reach === -1 || (this.#isAtTop && lines.length > LINES_KEPT);
+    const isCut = reach === -1 || (this.#isAtTop && lines.length > LINES_MAX);
     const rest = isCut ? [] : lines.slice(reach + 1).filter(({ id }) => !fresh.has(id));
     const firstKnown = lines[0]?.id;
     const before = items.findIndex(({ id }) => id === firstKnown);
@@ -132,14 +131,14 @@ export class RunList {
     this.lines.value = [...items, ...rest];
   }
 
-  async #rereadInSight(fresh: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  async #rereadVisible(fresh: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const old = this.lines.value.filter(({ id }) => !fresh.has(id));
     const isOld = new Set(old.map(({ trace_id }) => trace_id));
     for (const id of this.#changed) if (!isOld.has(id)) this.#changed.delete(id);
-    for (const { id, trace_id } of this.#inSight) {
+    for (const { id, trace_id } of this.#visible) {
       if (fresh.has(id) || !this.#changed.delete(trace_id)) continue;
       try {
-        this.#replace(trace_id, await this.#read({ trace_id, limit: `${RUNS_REREAD}` }, signal));
+        this.#replace(trace_id, await this.#read({ trace_id, limit: `${TRACE_RUNS_MAX}` }, signal));
       } catch (error) {
         this.#changed.add(trace_id);
         throw error;
@@ -147,7 +146,7 @@ export class RunList {
     }
   }
 
-  /** Lines that are not there any more are gone, as far as the page tells. */
+  /** Replaces the rows of a trace. Rows missing from the response disappear, unless it has a next page. */
   #replace(traceId: string, { items, next }: Page<Line>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>
@@ -158,6 +157,6 @@ export class RunList {
   #read(more: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<Page<Line>> {
     const query = new URLSearchParams([...this.#query, ['limit', `${PAGE}`]]);
     for (const [name, value] of Object.entries(more)) query.set(name, value);
-    return this.#isOfTraces ? api.traces(query, signal) : api.runs(query, signal);
+    return this.#view === 'traces' ? api.traces(query, signal) : api.runs(query, signal);
   }
 }

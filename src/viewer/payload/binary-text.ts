@@ -1,14 +1,13 @@
-/** Text that stands for bytes: a data URI, or base64 by itself. */
+/** Bytes in text: a data URI, or base64. */
 export interface BinaryText {
   readonly base64: string;
   readonly type: string;
-  /** Bytes. */
-  readonly size: number;
+  readonly sizeBytes: number;
 }
 
-/** Shorter text is as easily an id or a word. */
+/** Shorter text may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Characters that are looked at: base64 is so all the way or not at all. */
+/** Characters that are checked. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [
@@ -30,20 +29,20 @@ export function binaryOf(text: string): BinaryText | undefined {
   return {
     base64,
     type: known ?? (type || 'application/octet-stream'),
-    size: Math.floor(((base64.length - padding) * 3) / 4),
+    sizeBytes: Math.floor(((base64.length - padding) * 3) / 4),
   };
 }
 
-/** A picture that is safe to show: drawn from pixels, by what it begins with and not by what it says it is. */
-export function pictureOf(text: string): string | undefined {
+/** Returns the data URI of a safe image. The type comes from the first bytes, not from the declared type. */
+export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
-  return found !== undefined && SHOWN.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
+  return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
 }
 
-/** Types of pictures that hold nothing but pixels. */
-export const SHOWN: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+/** Image types that contain only pixels. */
+export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** Lower and upper case and digits among each other, as no word and no hexadecimal number has them. */
+/** Requires lower case, upper case and digits, which excludes words and hexadecimal numbers. */
 function looksLikeBase64(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(sample)) return false;

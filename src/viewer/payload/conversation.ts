@@ -1,38 +1,40 @@
 import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf } from './message-parts.ts';
 
-/** What a model was told, in the order of a conversation; undefined where no messages can be made out. */
+/** Returns the messages in the inputs of a model call, or undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
-  const given = unwrapped(inputs);
-  const found = listed(given) ?? ofInput(given);
+  const fields = unwrapValue(inputs);
+  const found = listedMessages(fields) ?? inputMessages(fields);
   if (found === undefined) return undefined;
-  const system = given.system ?? given.instructions ?? given.systemInstruction ?? given.system_instruction;
-  const said = isFields(system) ? partsOf(system.parts ?? system) : partsOf(system);
-  return said.length === 0 ? found : [{ role: 'system', parts: said }, ...found];
+  const system = fields.system ?? fields.instructions ?? fields.systemInstruction ?? fields.system_instruction;
+  const instructions = isFields(system) ? partsOf(system.parts ?? system) : partsOf(system);
+  return instructions.length === 0 ? found : [{ role: 'system', parts: instructions }, ...found];
 }
 
-/** What a model answered. */
+/** Returns the messages in the outputs of a model call. */
 export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
-  const given = unwrapped(outputs);
-  if (Array.isArray(given.choices)) return given.choices.map(choiceOf);
-  if (Array.isArray(given.candidates)) return given.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
-  if (Array.isArray(given.generations)) return given.generations.flat(2).flatMap(generationOf);
-  if (Array.isArray(given.output) && given.output.some(isItem)) return messagesOf(given.output);
-  if (Array.isArray(given.messages)) return messagesOf(given.messages.flat());
-  if (isMessage(given)) return messagesOf([given]);
-  if (isMessage(given.message)) return messagesOf([given.message]);
-  const text = [given.text, given.output, given.content, given.completion, given.answer].find((one) => textOf(one));
+  const fields = unwrapValue(outputs);
+  if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
+  if (Array.isArray(fields.candidates)) return fields.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
+  if (Array.isArray(fields.generations)) return fields.generations.flat(2).flatMap(generationOf);
+  if (Array.isArray(fields.output) && fields.output.some(isItem)) return messagesOf(fields.output);
+  if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
+  if (isMessage(fields)) return messagesOf([fields]);
+  if (isMessage(fields.message)) return messagesOf([fields.message]);
+  const text = [fields.text, fields.output, fields.content, fields.completion, fields.answer].find((one) =>
+    textOf(one),
+  );
   const parts = [
-    ...(textOf(given.reasoning) === undefined ? [] : [{ kind: 'reasoning', text: given.reasoning } as Part]),
+    ...(textOf(fields.reasoning) === undefined ? [] : [{ kind: 'reasoning', text: fields.reasoning } as Part]),
     ...partsOf(text),
-    ...callsOf(given),
-    ...listOf(given.files).flatMap(partsOf),
+    ...callsOf(fields),
+    ...listOf(fields.files).flatMap(partsOf),
   ];
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
 }
 
-/** Functions called with one message list, or with several arguments, keep what is asked of the model a level deeper. */
-function unwrapped(value: unknown): Fields {
+/** Unwraps inputs and outputs that a traced function recorded as its only argument or result. */
+function unwrapValue(value: unknown): Fields {
   const fields = fieldsOf(value);
   const inner = fields.input ?? fields.output ?? fields.outputs ?? fields.kwargs;
   const isOnly = Object.keys(fields).length === 1;
@@ -41,22 +43,22 @@ function unwrapped(value: unknown): Fields {
   return fields;
 }
 
-function listed(given: Fields): Message[] | undefined {
-  const list = [given.messages, given.contents, given.prompt, given.chat_history].find(
+function listedMessages(fields: Fields): Message[] | undefined {
+  const list = [fields.messages, fields.contents, fields.prompt, fields.chat_history].find(
     (one) => Array.isArray(one) && one.flat().some(isItem),
   );
-  // LangChain asks for several conversations at once, as a rule for one.
+  // LangChain records a list of conversations, usually with one item.
   return list === undefined ? undefined : messagesOf((list as unknown[]).flat());
 }
 
-function ofInput(given: Fields): Message[] | undefined {
-  const input = given.input ?? given.prompt ?? given.contents ?? given.question ?? given.query;
+function inputMessages(fields: Fields): Message[] | undefined {
+  const input = fields.input ?? fields.prompt ?? fields.contents ?? fields.question ?? fields.query;
   if (Array.isArray(input) && input.some(isItem)) return messagesOf(input);
-  if (Array.isArray(given.prompts)) return given.prompts.map((one) => ({ role: 'user', parts: partsOf(one) }));
+  if (Array.isArray(fields.prompts)) return fields.prompts.map((one) => ({ role: 'user', parts: partsOf(one) }));
   return textOf(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
-/** Whether a value is a message, or one of the items that Responses have beside messages. */
+/** Returns true for a message, and for the other items of OpenAI's Responses API. */
 function isItem(value: unknown): boolean {
   return isMessage(value) || /^(function_call|reasoning|.*_call)(_output)?$/.test(`${fieldsOf(value).type}`);
 }
@@ -69,7 +71,7 @@ function isMessage(value: unknown): boolean {
   return parts !== undefined || (content !== undefined && typeof type === 'string' && ROLES.has(type));
 }
 
-/** Roles by LangChain's types, and by Gemini's name. */
+/** Roles by the types of LangChain and the roles of Gemini and OpenAI. */
 const ROLES: ReadonlyMap<string, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
@@ -87,7 +89,7 @@ function messagesOf(list: readonly unknown[]): Message[] {
 
 function messageOf(value: unknown): Message {
   if (typeof value === 'string') return { role: 'user', parts: partsOf(value) };
-  const fields = bare(fieldsOf(value));
+  const fields = unwrapEnvelope(fieldsOf(value));
   const item = itemOf(fields);
   if (item !== undefined) return item;
   const role = roleOf(fields);
@@ -103,14 +105,14 @@ function messageOf(value: unknown): Message {
     ...(reasoning === undefined ? [] : [{ kind: 'reasoning', text: reasoning } as const]),
     ...partsOf(content),
     ...(refusal === undefined ? [] : [{ kind: 'refusal', text: refusal } as const]),
-    ...withoutTwins(callsOf(fields), content),
+    ...withoutRepeated(callsOf(fields), content),
   ];
   const shown = parts.length === 0 && Object.keys(fields).length > 2 ? [{ kind: 'other', value } as const] : parts;
   return { role, parts: shown, ...(name === undefined ? {} : { name }) };
 }
 
-/** LangChain's envelopes: `{ lc, type: 'constructor', id, kwargs }` of a serialized message, and `{ type, data }` of a stored one. */
-function bare(fields: Fields): Fields {
+/** Unwraps LangChain's messages: `{ lc, type: 'constructor', id, kwargs }` if serialized, `{ type, data }` if stored. */
+function unwrapEnvelope(fields: Fields): Fields {
   if (isFields(fields.kwargs)) {
     const type = `${listOf(fields.id).at(-1) ?? ''}`.replace(/Message(Chunk)?$/, '').toLowerCase();
     return { type, ...fields.kwargs, ...(type === '' ? {} : { role: fields.kwargs.role ?? type }) };
@@ -119,11 +121,11 @@ function bare(fields: Fields): Fields {
 }
 
 function roleOf(fields: Fields): string {
-  const said = textOf(fields.role) ?? textOf(fields.type) ?? 'user';
-  return ROLES.get(said) ?? said;
+  const name = textOf(fields.role) ?? textOf(fields.type) ?? 'user';
+  return ROLES.get(name) ?? name;
 }
 
-/** What stands beside messages in Responses. */
+/** Converts an item of the Responses API that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = `${fields.type}`;
   if (fields.role !== undefined || type === 'message') return undefined;
@@ -134,10 +136,10 @@ function itemOf(fields: Fields): Message | undefined {
   return { role: 'assistant', parts: isNamed ? [callOf(fields)] : [{ kind: 'other', value: fields }] };
 }
 
-/** Some libraries tell a call among the blocks and in a field of its own. */
-function withoutTwins(calls: readonly Part[], content: unknown): readonly Part[] {
-  const isTold = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));
-  return isTold ? [] : calls;
+/** Drops calls that some libraries repeat in both the content and a separate field. */
+function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
+  const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));
+  return isRepeated ? [] : calls;
 }
 
 function choiceOf(choice: unknown): Message {

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
 
-/** Something that a retriever found. */
+/** A document that a retriever returned. */
 export interface FoundDocument {
   readonly title?: string;
   readonly text: string;
@@ -8,7 +8,7 @@ export interface FoundDocument {
   readonly metadata?: Fields;
 }
 
-/** What a retriever found, in the shapes that retrievers of all kinds answer with; undefined where there is no list of texts. */
+/** Returns the documents in the outputs of a retriever, or undefined if the outputs have no list of texts. */
 export function documentsOf(outputs: unknown): FoundDocument[] | undefined {
   const list = listIn(outputs, 2);
   const found = list?.map(documentOf);
@@ -29,7 +29,7 @@ function listIn(value: unknown, depth: number): readonly unknown[] | undefined {
 
 function documentOf(value: unknown): FoundDocument | undefined {
   if (typeof value === 'string') return { text: value };
-  // Some stores answer with pairs of a document and its score.
+  // Some vector stores return pairs of a document and its score.
   if (Array.isArray(value) && value.length === 2 && typeof value[1] === 'number') {
     const first = documentOf(value[0]);
     return first === undefined ? undefined : { ...first, score: value[1] };

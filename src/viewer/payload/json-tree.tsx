@@ -1,21 +1,19 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { CopyButton } from '../elements/controls.tsx';
+import { CopyButton, Paged } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
-import { LongText, Text } from '../elements/text.tsx';
+import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { binaryOf, pictureOf } from './binary-text.ts';
+import { binaryOf, imageOf } from './binary-text.ts';
 
-/** What is deeper is closed at first, and so is what has more items than fit a screen. */
-const DEPTH_OPEN = 2;
-const ITEMS_OPEN = 24;
-/** Items that are shown at a time. */
+/** Deeper values start closed, and so do values with more items than fit a screen. */
+const OPEN_DEPTH = 2;
+const OPEN_ITEMS = 24;
 const PAGE = 100;
-
-/** What is no longer than this stands in one line, closed. */
+/** A closed value of at most this length is shown on one line. */
 const INLINE_LENGTH = 100;
 
-/** A value of JSON, of which only what has been opened is in the document. */
+/** A JSON value. Only opened values are in the document. `isCompact` shows it on one line if it fits. */
 export function JsonTree({
   value,
   path = '$',
@@ -23,7 +21,6 @@ export function JsonTree({
 }: {
   value: unknown;
   path?: string;
-  /** Whether it begins in one line, if it fits one. */
   isCompact?: boolean;
 }): JSX.Element {
   return (
@@ -38,7 +35,7 @@ interface NodeProps {
   readonly value: unknown;
   readonly path: string;
   readonly depth: number;
-  /** As long as the reader has not said otherwise. */
+  /** Initial state. */
   readonly isOpen: boolean;
 }
 
@@ -61,114 +58,83 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
   const size = keys?.length ?? (value as unknown[]).length;
   const [opened, setOpened] = useState<boolean>();
   const inline = size > 0 ? inlineOf(value) : undefined;
-  const open = size > 0 && (opened ?? (isOpen && (depth === 0 || (size <= ITEMS_OPEN && inline === undefined))));
+  const open = size > 0 && (opened ?? (isOpen && (depth === 0 || (size <= OPEN_ITEMS && inline === undefined))));
+  const summary = (
+    <>
+      <Name name={name} />
+      <span class="json-size">{open ? sizeOf(keys, size) : (inline ?? sizeOf(keys, size))}</span>
+    </>
+  );
   return (
     <li class="json-row">
       <span class="json-line">
-        {size > 0 ? (
-          <button
-            type="button"
-            class={open ? 'json-fold open' : 'json-fold'}
-            aria-expanded={open}
-            onClick={() => setOpened(!open)}
-          >
-            <Name name={name} />
-            <span class="json-size">{open ? sizeOf(keys, size) : (inline ?? sizeOf(keys, size))}</span>
-          </button>
+        {size === 0 ? (
+          summary
         ) : (
-          <>
-            <Name name={name} />
-            <span class="json-size">{keys === undefined ? '[]' : '{}'}</span>
-          </>
+          <button type="button" class="json-fold" aria-expanded={open} onClick={() => setOpened(!open)}>
+            {summary}
+          </button>
         )}
         <Copies value={value} path={path} />
       </span>
-      {open && <Items value={value} keys={keys} size={size} path={path} depth={depth} />}
-    </li>
-  );
-}
-
-function Items({
-  value,
-  keys,
-  size,
-  path,
-  depth,
-}: {
-  value: object;
-  keys: readonly string[] | undefined;
-  size: number;
-  path: string;
-  depth: number;
-}): JSX.Element {
-  const [shown, setShown] = useState(PAGE);
-  // The first page of something long is itself closed, so that a list of lists opens as a list.
-  const isOpen = depth + 1 < DEPTH_OPEN && size <= ITEMS_OPEN;
-  const places = Array.from({ length: Math.min(shown, size) }, (_, index) => keys?.[index] ?? index);
-  return (
-    <ul>
-      {places.map((place) => (
-        <Node
-          key={place}
-          name={place}
-          value={(value as Record<string | number, unknown>)[place]}
-          path={path + stepOf(place)}
-          depth={depth + 1}
-          isOpen={isOpen}
-        />
-      ))}
-      {size > shown && (
-        <li class="json-row">
-          <button type="button" class="more" onClick={() => setShown(shown + PAGE)}>
-            show {Math.min(PAGE, size - shown)} more of {(size - shown).toLocaleString('en')}
-          </button>
-        </li>
+      {open && (
+        <ul>
+          <Paged<string | number> items={keys ?? [...(value as unknown[]).keys()]} page={PAGE}>
+            {(key) => (
+              <Node
+                key={key}
+                name={key}
+                value={(value as Record<string | number, unknown>)[key]}
+                path={path + stepOf(key)}
+                depth={depth + 1}
+                // Items of a long list start closed.
+                isOpen={depth + 1 < OPEN_DEPTH && size <= OPEN_ITEMS}
+              />
+            )}
+          </Paged>
+        </ul>
       )}
-    </ul>
+    </li>
   );
 }
 
 function Name({ name }: { name: string | number | undefined }): JSX.Element | null {
   if (name === undefined) return null;
-  return <span class={typeof name === 'number' ? 'json-index' : 'json-key'}>{visible(`${name}`)}: </span>;
+  return <span class={typeof name === 'number' ? 'note' : ''}>{visible(`${name}`)}: </span>;
 }
 
 function Leaf({ value }: { value: unknown }): JSX.Element {
-  if (typeof value !== 'string')
-    return <span class={`json-${value === null ? 'null' : typeof value}`}>{`${value}`}</span>;
-  return binaryOf(value) === undefined ? (
+  if (typeof value !== 'string') return <span class={value === null ? 'note' : 'json-literal'}>{`${value}`}</span>;
+  if (binaryOf(value) !== undefined) return <BinaryChip text={value} />;
+  return (
     <span class="json-string">
       "<LongText value={value} />"
     </span>
-  ) : (
-    <BinaryChip text={value} />
   );
 }
 
-/** How much there is of what is no text, and the picture that it is. */
+/** Type and size of bytes, with buttons for the image and the text. */
 export function BinaryChip({ text }: { text: string }): JSX.Element {
-  const [isShown, setShown] = useState<'picture' | 'text'>();
+  const [shown, setShown] = useState<'image' | 'text'>();
   const found = binaryOf(text);
-  const picture = pictureOf(text);
+  const image = imageOf(text);
+  const forms = [...(image === undefined ? [] : ['image' as const]), 'text' as const];
   return (
-    <span class="binary">
+    <span>
       <span class="chip">
-        {visible(found?.type ?? 'base64')} · {bytes(found?.size ?? text.length)}
+        {visible(found?.type ?? 'base64')} · {bytes(found?.sizeBytes ?? text.length)}
       </span>
-      {picture !== undefined && isShown !== 'picture' && (
-        <button type="button" class="more" onClick={() => setShown('picture')}>
-          show picture
-        </button>
-      )}
-      {isShown !== 'text' && (
-        <button type="button" class="more" onClick={() => setShown('text')}>
-          show text
-        </button>
-      )}
-      {isShown === 'picture' && <img class="picture" src={picture} alt="From the payload" />}
-      {isShown === 'text' && (
+      {forms
+        .filter((form) => form !== shown)
+        .map((form) => (
+          <button key={form} type="button" class="more" onClick={() => setShown(form)}>
+            Show {form}
+          </button>
+        ))}
+      {shown === 'image' && <img class="picture" src={image} alt="From the payload" />}
+      {shown === 'text' && (
         <span class="json-string">
-          <LongText value={text}>{(part) => <Text value={part} />}</LongText>
+          <LongText value={text} />
         </span>
       )}
     </span>
@@ -185,21 +151,21 @@ function Copies({ value, path }: { value: unknown; path: string }): JSX.Element 
   );
 }
 
-/** A small value as it is written; undefined for one that would not fit a line. */
+/** Returns a small value as text, or undefined if it does not fit one line. */
 function inlineOf(value: object): string | undefined {
-  const text = written(value, INLINE_LENGTH);
+  const text = printWithin(value, INLINE_LENGTH);
   return text === undefined || text.length > INLINE_LENGTH ? undefined : visible(text);
 }
 
-/** Gives up as soon as there is more than `room`, however much there is. */
-function written(value: unknown, room: number): string | undefined {
+/** Prints a value and stops once it exceeds `room` characters. */
+function printWithin(value: unknown, room: number): string | undefined {
   if (typeof value === 'string' && value.length > room) return undefined;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const isList = Array.isArray(value);
   const pieces: string[] = [];
   let left = room;
   for (const key of isList ? value.keys() : Object.keys(value)) {
-    const item = left < 0 ? undefined : written((value as Record<string | number, unknown>)[key], left);
+    const item = left < 0 ? undefined : printWithin((value as Record<string | number, unknown>)[key], left);
     if (item === undefined) return undefined;
     const piece = isList ? item : `${key}: ${item}`;
     left -= piece.length + 2;
@@ -210,12 +176,13 @@ function written(value: unknown, room: number): string | undefined {
 }
 
 function sizeOf(keys: readonly string[] | undefined, size: number): string {
+  if (size === 0) return keys === undefined ? '[]' : '{}';
   if (keys === undefined) return `[ ${size.toLocaleString('en')} ]`;
   const first = keys.slice(0, 3).map((key) => visible(key.slice(0, 24)));
   return `{ ${first.join(', ')}${size > first.length ? `, … ${size.toLocaleString('en')} keys` : ''} }`;
 }
 
-function stepOf(place: string | number): string {
-  if (typeof place === 'number') return `[${place}]`;
-  return /^[A-Za-z_$][\w$]*$/.test(place) ? `.${place}` : `[${JSON.stringify(place)}]`;
+function stepOf(key: string | number): string {
+  if (typeof key === 'number') return `[${key}]`;
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

@@ -1,15 +1,17 @@
+import { type Signal, signal } from '@preact/signals';
 import { Lexer, type Token, type Tokens } from 'marked';
-import type { ComponentChildren, JSX } from 'preact';
+import type { ComponentChildren, ComponentType, JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
 import { Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { pictureOf } from './binary-text.ts';
+import { imageOf } from './binary-text.ts';
 
-/** What is nested deeper is shown as it is written. */
+/** Deeper nesting is shown as source text. */
 const DEPTH_MAX = 24;
 
 /**
- * Markdown as elements, made one by one from what the lexer has read: HTML in it stays text, addresses other than those of
- * the web lead nowhere, and pictures are shown only when they are in the text itself.
+ * Renders Markdown from the lexer's tokens. HTML stays text, only `http` and `https` links work, and only images inside the
+ * text are shown.
  */
 export default function Markdown({ text }: { text: string }): JSX.Element {
   return <div class="markdown">{blocks(tokensOf(text), 0)}</div>;
@@ -19,7 +21,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // Nested so deep that the lexer gives up.
+    // The nesting exceeds the lexer's stack.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -36,7 +38,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // Below the headings of the page.
+      // Not `<h1>`: it would be a heading of the page.
       return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
     case 'paragraph':
       return <p>{inline(token.tokens, depth + 1)}</p>;
@@ -44,9 +46,9 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
     case 'code':
       return (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
         <pre tabIndex={0}>
-          <Text value={token.text} />
+          <Code text={token.text} language={token.lang} />
         </pre>
       );
     case 'blockquote':
@@ -60,6 +62,25 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     default:
       return <Text value={token.raw} />;
   }
+}
+
+/** The highlighter, loaded with the first code block that names a language. */
+const highlighter: Signal<ComponentType<{ text: string; language: string }> | undefined> = signal(undefined);
+
+function Code({ text, language }: { text: string; language: string | undefined }): JSX.Element {
+  useEffect(() => {
+    if (language && highlighter.value === undefined) {
+      void import('./highlight.tsx').then((module) => {
+        highlighter.value = module.default;
+      });
+    }
+  }, [language]);
+  const Highlighted = language ? highlighter.value : undefined;
+  return Highlighted === undefined || !language ? (
+    <Text value={text} />
+  ) : (
+    <Highlighted text={text} language={language} />
+  );
 }
 
 function list(token: Tokens.List, depth: number): JSX.Element {
@@ -117,13 +138,9 @@ function piece(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'br':
       return <br />;
     case 'link':
-      return (
-        <SafeLink href={token.href} title={token.href}>
-          {inline(token.tokens, depth + 1)}
-        </SafeLink>
-      );
+      return <SafeLink href={token.href}>{inline(token.tokens, depth + 1)}</SafeLink>;
     case 'image':
-      return <Picture source={token.href} text={token.text} />;
+      return <Image source={token.href} text={token.text} />;
     case 'escape':
       return <Text value={token.text} />;
     case 'text':
@@ -133,30 +150,22 @@ function piece(token: Tokens.Generic, depth: number): ComponentChildren {
   }
 }
 
-function SafeLink({
-  href,
-  title,
-  children,
-}: {
-  href: string;
-  title: string;
-  children: ComponentChildren;
-}): JSX.Element {
-  if (!/^https?:\/\//i.test(href)) return <span class="no-link">{children}</span>;
+function SafeLink({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
+  if (!/^https?:\/\//i.test(href)) return <span>{children}</span>;
   return (
-    <a href={href} title={visible(title)} target="_blank" rel="noopener noreferrer">
+    <a href={href} title={visible(href)} target="_blank" rel="noopener noreferrer">
       {children}
     </a>
   );
 }
 
-/** A picture from elsewhere would tell its owner that somebody reads this. */
-function Picture({ source, text }: { source: string; text: string }): JSX.Element {
-  const picture = pictureOf(source);
-  if (picture !== undefined) return <img class="picture" src={picture} alt={visible(text)} />;
+/** Images on other servers become links: loading one would inform its server. */
+function Image({ source, text }: { source: string; text: string }): JSX.Element {
+  const image = imageOf(source);
+  if (image !== undefined) return <img class="picture" src={image} alt={visible(text)} />;
   return (
-    <SafeLink href={source} title={source}>
-      [picture: <Text value={text === '' ? source : text} />]
+    <SafeLink href={source}>
+      [image: <Text value={text === '' ? source : text} />]
     </SafeLink>
   );
 }

@@ -1,6 +1,6 @@
-import { type Fields, fieldsOf, isFields, listOf, type Part, parsed, textOf } from './message.ts';
+import { type Fields, fieldsOf, isFields, listOf, type Part, parseJson, textOf } from './message.ts';
 
-/** What is in `content`, by the shapes that models of all providers take: text, or blocks of many types. */
+/** Converts the content of a message, which is text or a list of blocks, from the format of any provider. */
 export function partsOf(content: unknown): Part[] {
   if (content === undefined || content === null || content === '') return [];
   if (typeof content === 'string') return [{ kind: 'text', text: content }];
@@ -8,21 +8,21 @@ export function partsOf(content: unknown): Part[] {
   return partsOfBlock(content);
 }
 
-/** Calls in the fields of a message: of OpenAI, in its older form, and of LangChain. */
+/** Tool calls in the fields of a message: OpenAI's `tool_calls` and `function_call`, LangChain's `invalid_tool_calls`. */
 export function callsOf(message: Fields): Part[] {
   const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
-  const older = isFields(message.function_call) ? [message.function_call] : [];
-  const broken = listOf(message.invalid_tool_calls).map(fieldsOf);
-  return [...calls, ...older, ...broken].map(callOf);
+  const legacy = isFields(message.function_call) ? [message.function_call] : [];
+  const invalid = listOf(message.invalid_tool_calls).map(fieldsOf);
+  return [...calls, ...legacy, ...invalid].map(callOf);
 }
 
-/** A call of a tool, whether its name and arguments stand in a `function` or beside its id. */
+/** Converts a tool call, with its name and arguments in `function` or beside the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   const id = textOf(call.id) ?? textOf(call.call_id) ?? textOf(call.toolCallId);
   const name = textOf(inner.name) ?? textOf(call.toolName) ?? textOf(call.type) ?? 'tool';
-  const given = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
-  return { kind: 'call', name, given: parsed(given), ...(id === undefined ? {} : { id }) };
+  const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
+  return { kind: 'call', name, input: parseJson(input), ...(id === undefined ? {} : { id }) };
 }
 
 export function resultOf(fields: Fields, value: unknown): Part {
@@ -31,14 +31,14 @@ export function resultOf(fields: Fields, value: unknown): Part {
   const name = textOf(fields.name) ?? textOf(fields.toolName);
   return {
     kind: 'result',
-    value: parsed(plainResult(value)),
+    value: parseJson(plainResult(value)),
     isError: fields.is_error === true || fields.isError === true || fields.status === 'error',
     ...(id === undefined ? {} : { id }),
     ...(name === undefined ? {} : { name }),
   };
 }
 
-/** Text in one block is that text; the AI SDK tells beside a value of which type it is. */
+/** Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
 function plainResult(value: unknown): unknown {
   if (Array.isArray(value) && value.length > 0 && value.every((block) => textOf(fieldsOf(block).text) !== undefined)) {
     return value.map((block) => fieldsOf(block).text).join('\n');
@@ -50,10 +50,10 @@ function plainResult(value: unknown): unknown {
 function partsOfBlock(block: unknown): Part[] {
   if (typeof block === 'string') return block === '' ? [] : [{ kind: 'text', text: block }];
   if (!isFields(block)) return [{ kind: 'other', value: block }];
-  return byType(block) ?? ofGemini(block) ?? [{ kind: 'other', value: block }];
+  return partsByType(block) ?? geminiParts(block) ?? [{ kind: 'other', value: block }];
 }
 
-function byType(block: Fields): Part[] | undefined {
+function partsByType(block: Fields): Part[] | undefined {
   switch (block.type) {
     case 'text':
     case 'input_text':
@@ -91,10 +91,10 @@ function textPart(kind: 'text' | 'reasoning' | 'refusal', text: string): Part[] 
 function reasoningOf(block: Fields): Part[] {
   const summary = [...listOf(block.summary), ...listOf(block.content)].map((item) => textOf(fieldsOf(item).text) ?? '');
   const text = textOf(block.thinking) ?? textOf(block.text) ?? textOf(block.reasoning) ?? summary.join('\n\n');
-  return textPart('reasoning', text === '' ? '(not shown by the provider)' : text);
+  return textPart('reasoning', text === '' ? '(hidden by the provider)' : text);
 }
 
-/** Images, files and sound: OpenAI's, Anthropic's, LangChain's and the AI SDK's. */
+/** Images, files and audio of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
   const { type } = block;
   if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
@@ -118,7 +118,7 @@ function mediaOf(block: Fields): Part[] | undefined {
   return [{ kind: 'media', source: found, ...(mime === undefined ? {} : { type: mime }) }];
 }
 
-function ofGemini(block: Fields): Part[] | undefined {
+function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionCall)) return [callOf(block.functionCall)];
   if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);

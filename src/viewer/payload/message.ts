@@ -1,15 +1,15 @@
-/** A message of a conversation, whoever's shape it came in. */
+/** A message of a conversation, in one format for all providers. */
 export interface Message {
   readonly role: string;
   readonly name?: string;
   readonly parts: readonly Part[];
 }
 
-/** What a message is made of. `other` is shown as the JSON that it is. */
+/** Content of a message. `other` is shown as JSON. */
 export type Part =
   | { readonly kind: 'text' | 'reasoning' | 'refusal'; readonly text: string }
   | { readonly kind: 'media'; readonly source: string; readonly type?: string }
-  | { readonly kind: 'call'; readonly id?: string; readonly name: string; readonly given: unknown }
+  | { readonly kind: 'call'; readonly id?: string; readonly name: string; readonly input: unknown }
   | {
       readonly kind: 'result';
       readonly id?: string;
@@ -25,7 +25,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The fields of an object; none of anything else. */
+/** Returns an object as it is, and `{}` for any other value. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
@@ -38,8 +38,8 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** JSON text as its value, where it is some: arguments of tools come as text. */
-export function parsed(value: unknown): unknown {
+/** Parses text that holds a JSON object or list, such as tool arguments. Returns other values unchanged. */
+export function parseJson(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
   try {
     return JSON.parse(value);

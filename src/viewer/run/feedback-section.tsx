@@ -3,21 +3,24 @@ import type { JSX } from 'preact';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { api, problemOf } from '../data/api.ts';
+import { Problem, Section } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
-/** The key of what is given here, unless the reader names another. */
-const KEY = 'rating';
+const DEFAULT_KEY = 'rating';
 
-/** What is said of a run, and what the reader says. */
+/** Submits feedback; resolves to true if the receiver stored it. */
+type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
+
+/** Feedback on a run, with buttons and a form for more. */
 export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
   const problem = useSignal<string | undefined>(undefined);
-  const give = async (said: Partial<Feedback>): Promise<boolean> => {
+  const submit: Submit = async (feedback) => {
     try {
-      await api.giveFeedback({ run_id: run.id, ...said });
+      await api.giveFeedback({ run_id: run.id, ...feedback });
       problem.value = undefined;
       reload();
       return true;
@@ -26,62 +29,54 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
       return false;
     }
   };
-  const given = run.feedback ?? [];
+  const feedback = run.feedback ?? [];
+  const controls = (
+    <>
+      <RatingButton label="Good" icon="like" score={1} submit={submit} />
+      <RatingButton label="Bad" icon="dislike" score={-1} submit={submit} />
+    </>
+  );
   return (
-    <section class="section" aria-label="Feedback">
-      <header>
-        <h3>Feedback</h3>
-        {given.length > 0 && <span class="note">{given.length}</span>}
-        <span class="space" />
-        <button
-          type="button"
-          class="button quiet"
-          aria-label="Good"
-          title="Good: score 1"
-          onClick={() => give({ key: KEY, score: 1 })}
-        >
-          <Icon name="like" />
-        </button>
-        <button
-          type="button"
-          class="button quiet"
-          aria-label="Bad"
-          title="Bad: score −1"
-          onClick={() => give({ key: KEY, score: -1 })}
-        >
-          <Icon name="dislike" />
-        </button>
-      </header>
-      {given.length > 0 && (
-        <ul class="feedback">
-          {given.map((one) => (
-            <GivenFeedback key={one.id} feedback={one} />
-          ))}
-        </ul>
-      )}
+    <Section title="Feedback" note={feedback.length || undefined} controls={controls}>
+      <ul class="feedback">
+        {feedback.map((one) => (
+          <FeedbackRow key={one.id} feedback={one} />
+        ))}
+      </ul>
       <details>
-        <summary>Say more</summary>
-        <FeedbackForm give={give} />
+        <summary>Add details</summary>
+        <FeedbackForm submit={submit} />
       </details>
-      {problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
-    </section>
+      <Problem text={problem.value} />
+    </Section>
   );
 }
 
-function GivenFeedback({ feedback }: { feedback: Feedback }): JSX.Element {
+function RatingButton(props: { label: string; icon: string; score: number; submit: Submit }): JSX.Element {
+  const { label, icon, score, submit } = props;
+  return (
+    <button
+      type="button"
+      class="button quiet"
+      aria-label={label}
+      title={`${label}: score ${score}`}
+      onClick={() => submit({ key: DEFAULT_KEY, score })}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+function FeedbackRow({ feedback }: { feedback: Feedback }): JSX.Element {
   const { key, score, value, comment, correction, created_at } = feedback;
-  const isTakenBack = [score, value, comment, correction].every((said) => said === undefined);
+  const isWithdrawn = [score, value, comment, correction].every((field) => field === undefined);
   return (
     <li>
       <strong>{visible(key)}</strong>
       {score !== undefined && <span class="chip">{`${score}`}</span>}
       {value !== undefined &&
         (typeof value === 'object' ? <JsonTree value={value} /> : <span class="chip">{visible(`${value}`)}</span>)}
-      {isTakenBack && <span class="note"> taken back</span>}
+      {isWithdrawn && <span class="note"> withdrawn</span>}
       <span class="note"> {exact(created_at)}</span>
       {comment !== undefined && (
         <p class="plain">
@@ -90,32 +85,25 @@ function GivenFeedback({ feedback }: { feedback: Feedback }): JSX.Element {
       )}
       {correction !== undefined && (
         <div>
-          <span class="note">correction</span> <JsonTree value={correction} />
+          <span class="note">Correction</span> <JsonTree value={correction} />
         </div>
       )}
     </li>
   );
 }
 
-function FeedbackForm({ give }: { give: (said: Partial<Feedback>) => Promise<boolean> }): JSX.Element {
-  const submit = async (event: SubmitEvent): Promise<void> => {
+function FeedbackForm({ submit }: { submit: Submit }): JSX.Element {
+  const send = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    const said = new FormData(form);
-    const text = (name: string): string => `${said.get(name) ?? ''}`.trim();
-    const isGiven = await give({
-      key: text('key'),
-      ...(text('score') === '' ? {} : { score: Number(text('score')) }),
-      ...(text('value') === '' ? {} : { value: text('value') }),
-      ...(text('comment') === '' ? {} : { comment: text('comment') }),
-      ...(text('correction') === '' ? {} : { correction: text('correction') }),
-    });
-    if (isGiven) form.reset();
+    const texts = [...new FormData(form)].map(([name, text]) => [name, `${text}`.trim()] as const);
+    const { score, ...fields } = Object.fromEntries(texts.filter(([, text]) => text !== ''));
+    if (await submit({ ...fields, ...(score === undefined ? {} : { score: Number(score) }) })) form.reset();
   };
   return (
-    <form class="feedback-form" onSubmit={(event) => void submit(event)}>
+    <form class="feedback-form" onSubmit={(event) => void send(event)}>
       <label>
-        Key <input name="key" required maxLength={180} defaultValue={KEY} />
+        Key <input name="key" required maxLength={180} defaultValue={DEFAULT_KEY} />
       </label>
       <label>
         Score <input name="score" type="number" step="any" />
@@ -130,7 +118,7 @@ function FeedbackForm({ give }: { give: (said: Partial<Feedback>) => Promise<boo
         Correction <textarea name="correction" rows={2} />
       </label>
       <button type="submit" class="button">
-        Give feedback
+        Submit feedback
       </button>
     </form>
   );

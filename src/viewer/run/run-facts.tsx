@@ -1,19 +1,22 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { fieldTerm, metadataTerm, parseFilter, printFilter, type Term, withTerm } from '../data/filter.ts';
-import { address, follow, linkTo } from '../data/navigation.ts';
-import { cost, count, duration, exact, millisecondsAt } from '../elements/figures.ts';
+import { address } from '../data/navigation.ts';
+import { Link, Section } from '../elements/controls.tsx';
+import { cost, count, duration, exact, latencyOf, millisecondsAt } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
-/** Values that are short enough to stand in a filter. */
-const FILTERED_MAX = 120;
+/** Longer values are shown without a link to the filter. */
+const FILTER_LENGTH_MAX = 120;
+const METADATA_MAX = 200;
 
 /** Times, model, tokens, costs and tags. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, end_time, first_token_time, model, usage, tags, run_type, session_name, session_id } = run;
-  const project = session_name ?? session_id;
-  const startMs = millisecondsAt(start_time);
+  const { start_time, end_time, first_token_time, model, usage, tags = [], run_type } = run;
+  const project = run.session_name ?? run.session_id;
+  const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
+  const split = input_tokens === undefined ? '' : ` (${count(input_tokens)} in, ${count(output_tokens)} out)`;
   return (
     <dl class="facts">
       <Fact name="Type">{visible(run_type)}</Fact>
@@ -23,22 +26,21 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
       </Fact>
       {end_time !== undefined && (
         <Fact name="Latency" title={`ended ${end_time}`}>
-          {duration(millisecondsAt(end_time) - startMs)}
+          {latencyOf(run)}
         </Fact>
       )}
       {first_token_time !== undefined && (
-        <Fact name="First token">{duration(millisecondsAt(first_token_time) - startMs)}</Fact>
+        <Fact name="First token">{duration(millisecondsAt(first_token_time) - millisecondsAt(start_time))}</Fact>
       )}
-      {usage?.total_tokens !== undefined && (
+      {total_tokens !== undefined && (
         <Fact name="Tokens">
-          {count(usage.total_tokens)}
-          {usage.input_tokens !== undefined &&
-            ` (${count(usage.input_tokens)} in, ${count(usage.output_tokens ?? 0)} out)`}
+          {count(total_tokens)}
+          {split}
         </Fact>
       )}
-      {usage?.total_cost !== undefined && <Fact name="Cost">{cost(usage.total_cost)}</Fact>}
+      {total_cost !== undefined && <Fact name="Cost">{cost(total_cost)}</Fact>}
       {project !== undefined && <Fact name="Project">{visible(project)}</Fact>}
-      {tags !== undefined && tags.length > 0 && (
+      {tags.length > 0 && (
         <Fact name="Tags">
           {tags.map((tag) => (
             <FilterLink key={tag} term={fieldTerm('tag', tag)} label={`Filter by the tag ${visible(tag)}`}>
@@ -60,44 +62,40 @@ function Fact({ name, title, children }: { name: string; title?: string; childre
   );
 }
 
-/** Metadata, each a way to the runs that share it, and what else is told beside the payloads. */
+/** Metadata with a filter link per value, and the other fields of `extra`. */
 export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   const { metadata = {}, ...rest } = run.extra ?? {};
   const entries = Object.entries(metadata);
-  if (entries.length === 0 && Object.keys(rest).length === 0) return null;
+  const hasRest = Object.keys(rest).length > 0;
+  if (entries.length === 0 && !hasRest) return null;
   return (
-    <section class="section" aria-label="Metadata">
-      <header>
-        <h3>Metadata</h3>
-      </header>
-      {entries.length > 0 && (
-        <dl class="metadata">
-          {entries.slice(0, 200).map(([key, value]) => (
-            <div key={key}>
-              <dt>{visible(key)}</dt>
-              <dd>
-                {typeof value === 'object' && value !== null ? (
-                  <JsonTree value={value} path={`$.extra.metadata.${key}`} />
-                ) : (
-                  <Value name={key} value={`${value}`} />
-                )}
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
-      {Object.keys(rest).length > 0 && (
+    <Section title="Metadata">
+      <dl class="metadata">
+        {entries.slice(0, METADATA_MAX).map(([key, value]) => (
+          <div key={key}>
+            <dt class="clip">{visible(key)}</dt>
+            <dd>
+              {typeof value === 'object' && value !== null ? (
+                <JsonTree value={value} path={`$.extra.metadata.${key}`} />
+              ) : (
+                <MetadataValue name={key} value={`${value}`} />
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {hasRest && (
         <details>
-          <summary>runtime and more</summary>
+          <summary>Runtime and other fields</summary>
           <JsonTree value={rest} path="$.extra" />
         </details>
       )}
-    </section>
+    </Section>
   );
 }
 
-function Value({ name, value }: { name: string; value: string }): JSX.Element {
-  if (value === '' || value.length > FILTERED_MAX) return <span>{visible(value)}</span>;
+function MetadataValue({ name, value }: { name: string; value: string }): JSX.Element {
+  if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
   return (
     <FilterLink term={metadataTerm(name, value)} label={`Filter by ${visible(name)} = ${visible(value)}`}>
       {visible(value)}
@@ -105,14 +103,13 @@ function Value({ name, value }: { name: string; value: string }): JSX.Element {
   );
 }
 
-/** Leads to the list of what shares this. */
-export function FilterLink({ term, label, children }: { term: Term; label: string; children: string }): JSX.Element {
+/** Link to the list of runs with the same value. */
+function FilterLink({ term, label, children }: { term: Term; label: string; children: string }): JSX.Element {
   const filter = printFilter(withTerm(parseFilter(address.value.filter), term));
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;
-  const place = { view, filter, trace: undefined, run: undefined } as const;
   return (
-    <a class="chip" href={linkTo(place)} title={label} onClick={(event) => follow(event, place)}>
+    <Link class="chip" title={label} to={{ view, filter, trace: undefined, run: undefined }}>
       {children}
-    </a>
+    </Link>
   );
 }

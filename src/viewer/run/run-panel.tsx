@@ -1,84 +1,66 @@
-import { useSignal } from '@preact/signals';
-import type { JSX, RefObject } from 'preact';
-import { useEffect, useMemo } from 'preact/hooks';
-import type { RunDetails, RunOutline } from '../../receiver/store/run-view.ts';
-import { compare, compared } from '../compare/comparison.ts';
-import { api, problemOf, type TraceContent } from '../data/api.ts';
-import { follow, go, linkTo } from '../data/navigation.ts';
-import { Refresh } from '../data/refresh.ts';
-import { CopyButton } from '../elements/controls.tsx';
-import { Icon } from '../elements/icon.tsx';
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import type { RunDetails } from '../../receiver/store/run-view.ts';
+import { api } from '../data/api.ts';
+import { changesOf, useLive } from '../data/live-value.ts';
+import { compare, compared, go } from '../data/navigation.ts';
+import { payload, payloadKey } from '../data/payloads.ts';
+import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
+import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
+import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
-import { StatusMark } from '../elements/status-mark.tsx';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { Attachment } from '../payload/conversation-view.tsx';
-import { PayloadSection } from '../payload/payload-section.tsx';
-import { isMarkdown } from '../payload/reading.tsx';
-import { EventList } from './event-list.tsx';
+import { JsonTree } from '../payload/json-tree.tsx';
+import { fieldsOf, listOf, textOf } from '../payload/message.ts';
+import type { TraceModel } from '../trace/trace-model.ts';
 import { FeedbackSection } from './feedback-section.tsx';
+import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
-/** Whoever steps through a tree passes by most of its runs. */
-const PASSING_MS = 60;
+/** Delay before a run is read, so that moving through a tree does not read each run. */
+const SELECTION_MS = 60;
+const EVENTS_PAGE = 50;
 
-/** One run: what it was asked and what it answered, and all that is told of it. */
-export function RunPanel({
-  id,
-  outline,
-  traceId,
-  content,
-  element,
-}: {
-  id: string;
-  /** As the tree has it. */
-  outline: RunOutline | undefined;
-  traceId: string;
-  /** With every other one the run is read again: of what has changed the tree shows only a part. */
-  content: TraceContent;
-  element: RefObject<HTMLElement | null>;
-}): JSX.Element {
-  const { run, problem, reload } = useDetails(id, content);
-  const name = run?.name ?? outline?.name ?? id;
-  useKeys({
-    c: () => compare(id, name),
-    m: () => {
-      isMarkdown.value = !isMarkdown.value;
-    },
-  });
-  const isElsewhere = run !== undefined && run.trace_id !== traceId;
+/** Details of one run. Until they arrive, the header shows the outline from the tree. */
+export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
+  const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
+  const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
+  const shown = run ?? model.outlineOf(id);
+  const name = shown?.name ?? id;
+  useKeys({ c: () => compare(id, name), m: toggleMarkdown });
   return (
-    <article ref={element} class="panel" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
-      <header class="panel-head">
+    <article ref={model.panel} class="panel" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
+      <header class="line panel-head">
         <button type="button" class="button quiet narrow-only" onClick={() => go({ run: undefined })}>
           <Icon name="back" /> Runs
         </button>
-        <span class="type">
-          <Icon name={run?.run_type ?? outline?.run_type ?? 'other'} />
+        <span class="note">
+          <Icon name={shown?.run_type ?? 'other'} />
         </span>
-        <h2>{visible(name)}</h2>
-        {(run ?? outline) !== undefined && <StatusMark status={(run ?? outline)?.status ?? 'pending'} />}
+        <h2 class="clip">{visible(name)}</h2>
+        {shown !== undefined && <StatusMark status={shown.status} />}
         <span class="space" />
-        <CopyButton text={() => id} label="Copy the id of the run" word="id" />
-        <button
-          type="button"
+        <CopyButton text={() => id} label="Copy the run id" word="id" />
+        <Toggle
           class="button quiet"
-          aria-pressed={compared.value?.id === id}
-          title="Compare with another run: press here, then there (c)"
-          onClick={() => compare(id, name)}
+          isOn={compared.value?.id === id}
+          title="Select two runs to compare them (c)"
+          toggle={() => compare(id, name)}
         >
           Compare
-        </button>
+        </Toggle>
       </header>
-      {problem !== undefined && <p class="problem">{problem}</p>}
-      {run === undefined && problem === undefined && <p class="loading">Loading the run…</p>}
-      {isElsewhere && <p class="problem">This run is of another trace.</p>}
+      {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}
+      {run !== undefined && run.trace_id !== model.id && <Problem text="This run belongs to another trace." />}
       {run !== undefined && <RunContent run={run} reload={reload} />}
     </article>
   );
 }
 
 function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
+  const attachments = run.attachments ?? [];
   return (
     <>
       <RunFacts run={run} />
@@ -86,20 +68,16 @@ function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): J
       <PayloadSection run={run} field="inputs" />
       <PayloadSection run={run} field="outputs" />
       {run.payload_sizes.outputs === undefined && run.status === 'pending' && <p class="loading">No outputs yet.</p>}
-      {run.attachments !== undefined && run.attachments.length > 0 && (
-        <section class="section" aria-label="Attachments">
-          <header>
-            <h3>Attachments</h3>
-            <span class="note">{run.attachments.length}</span>
-          </header>
-          {run.attachments.map((attachment) => (
+      {attachments.length > 0 && (
+        <Section title="Attachments" note={attachments.length}>
+          {attachments.map((attachment) => (
             <Attachment key={attachment.name} attachment={attachment} runId={run.id} />
           ))}
-        </section>
+        </Section>
       )}
       <FeedbackSection run={run} reload={reload} />
       <RunMetadata run={run} />
-      <EventList run={run} />
+      <EventSection run={run} />
     </>
   );
 }
@@ -107,61 +85,55 @@ function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): J
 function RunError({ error }: { error: string }): JSX.Element {
   const [headline = '', ...rest] = error.split('\n');
   return (
-    <section class="section error-section" aria-label="Error">
-      <header>
-        <h3>Error</h3>
-        <span class="space" />
-        <CopyButton text={() => error} label="Copy the error" />
-      </header>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard. */}
+    <Section title="Error" controls={<CopyButton text={() => error} label="Copy the error" />}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus. */}
       <p class="headline" tabIndex={0}>
         <LongText value={headline} />
       </p>
       {rest.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
         <pre class="stack" tabIndex={0}>
           <LongText value={rest.join('\n')} />
         </pre>
       )}
-    </section>
+    </Section>
   );
 }
 
-/** The run, read again whenever `version` changes; what was read before stays until then. */
-function useDetails(id: string, version: TraceContent): { run?: RunDetails; problem?: string; reload: () => void } {
-  const loaded = useSignal<{ run?: RunDetails; problem?: string }>({});
-  const refresh = useMemo(
-    () =>
-      new Refresh(async (signal) => {
-        try {
-          loaded.value = { run: await api.run(id, signal) };
-        } catch (error) {
-          const problem = problemOf(error);
-          if (problem !== undefined) loaded.value = { ...loaded.value, problem };
-        }
-      }),
-    [id],
-  );
-  useEffect(() => {
-    const timer = setTimeout(() => refresh.ask(), PASSING_MS);
-    return () => clearTimeout(timer);
-  }, [refresh, version]);
-  useEffect(() => () => refresh.end(), [refresh]);
-  return { ...loaded.value, reload: () => refresh.ask() };
-}
-
-/** A link to a run in its trace, from where one goes on to the list. */
-export function RunLink({
-  run,
-  children,
-}: {
-  run: { id: string; trace_id: string };
-  children: JSX.Element | string;
-}): JSX.Element {
-  const place = { view: 'runs', trace: run.trace_id, run: run.id, base: undefined } as const;
+/** Events of a run, fetched when the section is opened. */
+function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
+  const size = run.payload_sizes.events;
+  const [isOpen, setOpen] = useState(false);
+  const key = isOpen ? payloadKey(run, 'events') : undefined;
+  const { value, problem } = useLive(key, (signal) => payload(run, 'events', signal));
+  if (size === undefined) return null;
   return (
-    <a href={linkTo(place)} onClick={(event) => follow(event, place)}>
-      {children}
-    </a>
+    <details class="section" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        Events <span class="note">{bytes(size)}</span>
+      </summary>
+      {value === undefined ? (
+        isOpen && <Pending problem={problem} note="Loading…" />
+      ) : (
+        <ol>
+          <Paged items={listOf(value)} page={EVENTS_PAGE}>
+            {(event, index) => <EventRow key={index} event={event} index={index} startTime={run.start_time} />}
+          </Paged>
+        </ol>
+      )}
+    </details>
+  );
+}
+
+function EventRow({ event, index, startTime }: { event: unknown; index: number; startTime: string }): JSX.Element {
+  const { name, time, kwargs, ...rest } = fieldsOf(event);
+  const data = kwargs ?? (Object.keys(rest).length > 0 ? rest : undefined);
+  const at = textOf(time);
+  return (
+    <li>
+      <span class="note">{at !== undefined && `+${duration(millisecondsAt(at) - millisecondsAt(startTime))}`}</span>{' '}
+      <strong>{visible(`${name ?? 'event'}`)}</strong>
+      {data !== undefined && <JsonTree value={data} path={`$.events[${index}].kwargs`} />}
+    </li>
   );
 }

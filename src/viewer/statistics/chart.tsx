@@ -1,123 +1,174 @@
 import type { JSX } from 'preact';
-import { linePath, roundAbove, type Series } from './chart-path.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { theme } from '../data/preferences.ts';
+import { exact } from '../elements/figures.ts';
 
-const WIDTH = 600;
-const HEIGHT = 120;
-/** Rows of the table that stands for a chart. */
-const ROWS_MAX = 60;
+const HEIGHT = 150;
+const FONT = '11px system-ui, sans-serif';
+const TABLE_ROWS_MAX = 60;
+/** Shorter drags count as clicks. */
+const DRAG_PX_MIN = 5;
 
-/** A chart over time, and the same as a table for whoever does not see it. */
-export function Chart({
-  title,
-  series,
-  times,
-  form,
-  print,
-}: {
-  title: string;
-  series: readonly Series[];
-  /** When each piece of time begins. */
-  times: readonly string[];
-  form: 'bars' | 'lines';
-  print: (value: number) => string;
-}): JSX.Element {
-  const top = roundAbove(highest(series, form));
-  const said = series.map(({ name, values }) => summaryOf(name, values, print)).join('; ');
+/** Values over time; undefined where a bucket has none. `color` is a custom property of the style sheet. */
+export interface Series {
+  readonly name: string;
+  readonly color: 'bar' | 'accent' | 'bad';
+  readonly values: readonly (number | undefined)[];
+}
+
+export interface ChartProps {
+  readonly title: string;
+  /** Bars are stacked. */
+  readonly form: 'bars' | 'lines';
+  /** Start of each bucket in milliseconds, and the end of the last one. */
+  readonly times: readonly number[];
+  readonly endMs: number;
+  readonly series: readonly Series[];
+  readonly print: (value: number) => string;
+  /** Called with the range that the user selects by dragging; without a range on a double click. */
+  readonly zoom: (range?: { fromMs: number; toMs: number }) => void;
+}
+
+/** A chart over time, with the same values as a table for screen readers and keyboards. */
+export function Chart(props: ChartProps): JSX.Element {
+  const { title, times, series, print } = props;
+  const element = useRef<HTMLDivElement>(null);
+  const hovered = usePlot(element, props);
+  const at = hovered === undefined ? undefined : times[hovered];
   return (
     <figure class="chart">
-      <figcaption>
+      <figcaption class="line">
         <h3>{title}</h3>
-        <ul class="legend">
-          {series.map(({ name, tone }) => (
-            <li key={name}>
-              <span class={`swatch swatch-${form} tone-${tone}`} />
-              {name}
-            </li>
-          ))}
-        </ul>
+        {series.map(({ name, color, values }) => (
+          <span key={name} class="note">
+            <span class={`swatch swatch-${color}`} /> {name}{' '}
+            {hovered !== undefined && <strong>{printed(values[hovered], print)}</strong>}
+          </span>
+        ))}
+        <span class="note">{at !== undefined && exact(new Date(at).toISOString())}</span>
       </figcaption>
-      <div class="chart-body">
-        <div class="chart-axis" aria-hidden="true">
-          <span>{print(top)}</span>
-          <span>{print(top / 2)}</span>
-          <span>0</span>
-        </div>
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}. ${said}`}>
-          <path class="grid-line" d={`M0 0.5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}`} />
-          {form === 'bars' ? <Bars series={series} top={top} /> : <Lines series={series} top={top} />}
-          {times.map((time, index) => (
-            <rect
-              key={time}
-              class="chart-hit"
-              x={(index * WIDTH) / times.length}
-              y={0}
-              width={WIDTH / times.length}
-              height={HEIGHT}
-            >
-              <title>{[time, ...series.map((one) => toldAt(one, index, print))].join('\n')}</title>
-            </rect>
-          ))}
-        </svg>
-      </div>
-      <div class="chart-times" aria-hidden="true">
-        <span>{times[0]}</span>
-        <span>{times.at(-1)}</span>
-      </div>
+      <div ref={element} role="img" aria-label={`${title}. ${series.map((one) => summaryOf(one, print)).join('; ')}`} />
       <details>
-        <summary>as a table</summary>
-        <ChartTable series={series} times={times} print={print} />
+        <summary>As a table</summary>
+        <ChartTable {...props} />
       </details>
     </figure>
   );
 }
 
-function Bars({ series, top }: { series: readonly Series[]; top: number }): JSX.Element {
-  const count = series[0]?.values.length ?? 1;
-  const width = WIDTH / count;
-  const bases = new Array<number>(count).fill(0);
-  return (
-    <>
-      {series.map(({ name, tone, values }) =>
-        values.map((value = 0, index) => {
-          const height = (value / top) * HEIGHT;
-          const base = bases[index] ?? 0;
-          bases[index] = base + height;
-          if (height === 0) return null;
-          return (
-            <rect
-              key={`${name} ${index}`}
-              class={`tone-${tone}`}
-              x={index * width + width * 0.1}
-              y={HEIGHT - base - height}
-              width={width * 0.8}
-              height={height}
-            />
-          );
-        }),
-      )}
-    </>
-  );
+/** Draws the chart into an element. Returns the index of the hovered bucket. */
+function usePlot(element: { current: HTMLDivElement | null }, props: ChartProps): number | undefined {
+  const [hovered, setHovered] = useState<number>();
+  const plot = useRef<uPlot | undefined>(undefined);
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    const target = element.current;
+    if (target === null) return;
+    const created = new uPlot(optionsOf(target, latest, setHovered), dataOf(latest.current), target);
+    plot.current = created;
+    const redraw = (): void => created.redraw();
+    const resizing = new ResizeObserver(() => created.setSize({ width: target.clientWidth, height: HEIGHT }));
+    resizing.observe(target);
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    scheme.addEventListener('change', redraw);
+    const unsubscribe = theme.subscribe(redraw);
+    return () => {
+      unsubscribe();
+      scheme.removeEventListener('change', redraw);
+      resizing.disconnect();
+      created.destroy();
+    };
+  }, []);
+  useEffect(() => plot.current?.setData(dataOf(props)), [props.times, props.series]);
+  return hovered;
 }
 
-function Lines({ series, top }: { series: readonly Series[]; top: number }): JSX.Element {
-  return (
-    <>
-      {series.map(({ name, tone, values }) => (
-        <path key={name} class={`chart-line tone-${tone}`} d={linePath(values, top, WIDTH, HEIGHT)} />
-      ))}
-    </>
-  );
+function optionsOf(
+  target: HTMLElement,
+  latest: { readonly current: ChartProps },
+  setHovered: (index: number | undefined) => void,
+): uPlot.Options {
+  const { form, series } = latest.current;
+  // The canvas needs computed colours, which change with the theme.
+  const color = (name: string) => (): string => {
+    target.style.color = `var(--${name})`;
+    return getComputedStyle(target).color;
+  };
+  const axis: uPlot.Axis = {
+    stroke: color('muted'),
+    font: FONT,
+    ticks: { show: false },
+    grid: { stroke: color('line'), width: 1 },
+  };
+  return {
+    width: target.clientWidth,
+    height: HEIGHT,
+    ms: 1,
+    legend: { show: false },
+    scales: {
+      x: { range: () => [latest.current.times[0] ?? 0, latest.current.endMs] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+    },
+    axes: [
+      { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
+      { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
+    ],
+    // Drawn in this order: the sum of a stack first, then its parts in front.
+    series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
+    cursor: {
+      y: false,
+      points: { show: form === 'lines' },
+      drag: { setScale: false, dist: DRAG_PX_MIN },
+      bind: {
+        dblclick: () => () => {
+          latest.current.zoom();
+          return null;
+        },
+      },
+    },
+    hooks: {
+      setCursor: [(plot) => setHovered(plot.cursor.idx ?? undefined)],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select;
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          if (width === 0) return;
+          latest.current.zoom({ fromMs: plot.posToVal(left, 'x'), toMs: plot.posToVal(left + width, 'x') });
+        },
+      ],
+    },
+  };
 }
 
-function ChartTable({
-  series,
-  times,
-  print,
-}: {
-  series: readonly Series[];
-  times: readonly string[];
-  print: (value: number) => string;
-}): JSX.Element {
+/** Local times of the axis: dates, minutes, seconds or milliseconds, by the distance between them. */
+function timeLabels(splits: readonly number[]): string[] {
+  const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
+  const [from, to] =
+    stepMs >= 86_400_000 ? [5, 10] : stepMs >= 60_000 ? [11, 16] : stepMs >= 1_000 ? [11, 19] : [17, 23];
+  return splits.map((ms) => exact(new Date(ms).toISOString()).slice(from, to));
+}
+
+function seriesOptions(form: ChartProps['form'], color: () => string): uPlot.Series {
+  if (form === 'lines')
+    return { stroke: color, width: 1.8, spanGaps: true, points: { show: true, size: 4, fill: color } };
+  const paths = uPlot.paths.bars?.({ align: 1, size: [0.8] });
+  return { fill: color, width: 0, points: { show: false }, ...(paths === undefined ? {} : { paths }) };
+}
+
+function dataOf({ form, times, series }: ChartProps): uPlot.AlignedData {
+  const columns: (number | null)[][] = [];
+  for (const { values } of series) {
+    const below = form === 'bars' ? columns[0] : undefined;
+    columns.unshift(
+      values.map((value, index) => (below === undefined ? (value ?? null) : (value ?? 0) + (below[index] ?? 0))),
+    );
+  }
+  return [[...times], ...columns];
+}
+
+function ChartTable({ series, times, endMs, print, zoom }: ChartProps): JSX.Element {
   const rows = [...times.keys()].filter((index) => series.some(({ values }) => (values[index] ?? 0) !== 0));
   return (
     <table>
@@ -132,35 +183,31 @@ function ChartTable({
         </tr>
       </thead>
       <tbody>
-        {rows.slice(-ROWS_MAX).map((index) => (
-          <tr key={index}>
-            <th scope="row">{times[index]}</th>
-            {series.map(({ name, values }) => (
-              <td key={name}>{values[index] === undefined ? '–' : print(values[index])}</td>
-            ))}
-          </tr>
-        ))}
+        {rows.slice(-TABLE_ROWS_MAX).map((index) => {
+          const range = { fromMs: times[index] ?? 0, toMs: times[index + 1] ?? endMs };
+          return (
+            <tr key={index}>
+              <th scope="row">
+                <button type="button" class="link" title="Show only this time range" onClick={() => zoom(range)}>
+                  {exact(new Date(range.fromMs).toISOString())}
+                </button>
+              </th>
+              {series.map(({ name, values }) => (
+                <td key={name}>{printed(values[index], print)}</td>
+              ))}
+            </tr>
+          );
+        })}
       </tbody>
     </table>
   );
 }
 
-function highest(series: readonly Series[], form: 'bars' | 'lines'): number {
-  const count = series[0]?.values.length ?? 0;
-  let top = 0;
-  for (let index = 0; index < count; index++) {
-    const values = series.map((one) => one.values[index] ?? 0);
-    top = Math.max(top, form === 'bars' ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values));
-  }
-  return top;
+function summaryOf({ name, values }: Series, print: ChartProps['print']): string {
+  const known = values.filter((value) => value !== undefined);
+  return `${name}: ${known.length === 0 ? 'none' : `at most ${print(Math.max(...known))}`}`;
 }
 
-function summaryOf(name: string, values: Series['values'], print: (value: number) => string): string {
-  const told = values.filter((value) => value !== undefined);
-  return told.length === 0 ? `${name}: none` : `${name}: at most ${print(Math.max(...told))}`;
-}
-
-function toldAt({ name, values }: Series, index: number, print: (value: number) => string): string {
-  const value = values[index];
-  return `${name}: ${value === undefined ? '–' : print(value)}`;
+function printed(value: number | undefined, print: ChartProps['print']): string {
+  return value === undefined ? '–' : print(value);
 }

@@ -1,16 +1,15 @@
-import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { Figures, GroupKey, Statistics } from '../../receiver/query/query.ts';
-import { api, problemOf } from '../data/api.ts';
-import { onChanges } from '../data/changes.ts';
-import { fieldTerm, parseFilter, printFilter, queryOf, withTerm } from '../data/filter.ts';
-import { address, follow, go, linkTo } from '../data/navigation.ts';
-import { Refresh } from '../data/refresh.ts';
-import { cost, count, duration, exact } from '../elements/figures.ts';
+import { api } from '../data/api.ts';
+import { fieldTerm, parseFilter, printFilter, queryOf, rangeTerms, type Term, withTerm } from '../data/filter.ts';
+import { useLive } from '../data/live-value.ts';
+import { address, go } from '../data/navigation.ts';
+import { Link, Pending, Problem, Toggle } from '../elements/controls.tsx';
+import { cost, count, duration, millisecondsAt } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
-import { Chart } from './chart.tsx';
+import { Chart, type ChartProps } from './chart.tsx';
 
 const BUCKETS = 48;
 
@@ -22,45 +21,25 @@ const GROUPS: readonly { readonly key: GroupKey; readonly name: string; readonly
   { key: 'status', name: 'Status', filter: 'status' },
 ];
 
-/** What the runs that match come to, over time and by what they have in common. */
+/** Totals, charts and groups of the runs that match the filter. */
 export default function StatisticsView(): JSX.Element {
-  const statistics = useSignal<(Statistics & { groupBy: GroupKey }) | undefined>(undefined);
-  const problem = useSignal<string | undefined>(undefined);
   const { filter, project, groupBy } = address.value;
-  useEffect(() => {
-    const refresh = new Refresh(async (signal) => {
-      const query = queryOf(parseFilter(filter), Date.now());
-      if (project !== undefined) query.set('project', project);
-      query.set('group_by', groupBy);
-      query.set('buckets', `${BUCKETS}`);
-      try {
-        statistics.value = { ...(await api.statistics(query, signal)), groupBy };
-        problem.value = undefined;
-      } catch (error) {
-        problem.value = problemOf(error) ?? problem.value;
-      }
-    });
-    refresh.ask();
-    const unsubscribe = onChanges(() => refresh.ask());
-    return () => {
-      unsubscribe();
-      refresh.end();
-    };
-  }, [filter, project, groupBy]);
-
-  const found = statistics.value;
-  if (found === undefined && problem.value === undefined) return <p class="loading">Counting…</p>;
-  if (found === undefined || found.total.runs === 0) return <EmptyState problem={problem.value} />;
+  const read = async (signal: AbortSignal) => {
+    const query = queryOf(parseFilter(filter), Date.now());
+    if (project !== undefined) query.set('project', project);
+    query.set('group_by', groupBy);
+    query.set('buckets', `${BUCKETS}`);
+    return { ...(await api.statistics(query, signal)), groupBy };
+  };
+  const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, { isStale: () => true });
+  if (value === undefined && problem === undefined) return <Pending problem={undefined} note="Loading statistics…" />;
+  if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
   return (
     <section class="statistics" aria-label="Statistics" tabIndex={-1} data-own-arrows>
-      {problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
-      <Totals total={found.total} />
-      <Charts statistics={found} />
-      <Groups statistics={found} groupBy={found.groupBy} />
+      <Problem text={problem} />
+      <Totals total={value.total} />
+      <Charts statistics={value} />
+      <Groups statistics={value} groupBy={value.groupBy} />
     </section>
   );
 }
@@ -71,10 +50,10 @@ function Totals({ total }: { total: Figures }): JSX.Element {
     ['Runs', runs.toLocaleString('en')],
     ['Errors', `${errors.toLocaleString('en')} (${percent(errors, runs)})`],
     ['Pending', pending.toLocaleString('en')],
-    ['Latency p50', latency_ms === undefined ? '–' : duration(latency_ms.p50)],
-    ['Latency p95', latency_ms === undefined ? '–' : duration(latency_ms.p95)],
-    ['Tokens', usage?.total_tokens === undefined ? '–' : count(usage.total_tokens)],
-    ['Cost', usage?.total_cost === undefined ? '–' : cost(usage.total_cost)],
+    ['Latency p50', printed(latency_ms?.p50, duration)],
+    ['Latency p95', printed(latency_ms?.p95, duration)],
+    ['Tokens', printed(usage?.total_tokens, count)],
+    ['Cost', printed(usage?.total_cost, cost)],
   ];
   return (
     <dl class="totals">
@@ -88,131 +67,126 @@ function Totals({ total }: { total: Figures }): JSX.Element {
   );
 }
 
-function Charts({ statistics: { buckets } }: { statistics: Statistics }): JSX.Element {
-  const times = buckets.map(({ start_time }) => exact(start_time).slice(0, 19));
-  const hasUsage = buckets.some(({ usage }) => usage?.total_tokens !== undefined);
-  const hasCost = buckets.some(({ usage }) => usage?.total_cost !== undefined);
+type Bucket = Statistics['buckets'][number];
+
+function Charts({ statistics }: { statistics: Statistics }): JSX.Element {
+  const charts = useMemo(() => chartsOf(statistics), [statistics]);
   return (
     <div class="charts">
-      <Chart
-        title="Runs"
-        form="bars"
-        times={times}
-        print={(value) => Number(value.toFixed(1)).toLocaleString('en')}
-        series={[
-          { name: 'errors', tone: 'bad', values: buckets.map(({ errors }) => errors) },
-          { name: 'others', tone: 'plain', values: buckets.map(({ runs, errors }) => runs - errors) },
-        ]}
-      />
-      <Chart
-        title="Latency"
-        form="lines"
-        times={times}
-        print={duration}
-        series={[
-          { name: 'p50', tone: 'accent', values: buckets.map(({ latency_ms }) => latency_ms?.p50) },
-          { name: 'p95', tone: 'plain', values: buckets.map(({ latency_ms }) => latency_ms?.p95) },
-        ]}
-      />
-      {hasUsage && (
-        <Chart
-          title="Tokens"
-          form="bars"
-          times={times}
-          print={count}
-          series={[
-            { name: 'input', tone: 'plain', values: buckets.map(({ usage }) => usage?.input_tokens ?? 0) },
-            { name: 'output', tone: 'accent', values: buckets.map(({ usage }) => usage?.output_tokens ?? 0) },
-          ]}
-        />
-      )}
-      {hasCost && (
-        <Chart
-          title="Cost"
-          form="bars"
-          times={times}
-          print={cost}
-          series={[{ name: 'cost', tone: 'accent', values: buckets.map(({ usage }) => usage?.total_cost ?? 0) }]}
-        />
-      )}
+      {charts.map((props) => (
+        <Chart key={props.title} {...props} zoom={zoom} />
+      ))}
     </div>
   );
 }
 
-function Groups({
-  statistics: { groups, total },
-  groupBy,
-}: {
-  statistics: Statistics;
-  groupBy: GroupKey;
-}): JSX.Element {
-  const by = GROUPS.find(({ key }) => key === groupBy);
+function chartsOf({ buckets, to = '' }: Statistics): Omit<ChartProps, 'zoom'>[] {
+  const times = buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
+  const shared = { times, endMs: Math.max(millisecondsAt(to) || 0, (times.at(-1) ?? 0) + 1) };
+  const values = (read: (bucket: Bucket) => number | undefined) => buckets.map(read);
+  const charts: Omit<ChartProps, 'zoom'>[] = [
+    {
+      ...shared,
+      title: 'Runs',
+      form: 'bars',
+      print: (value) => Number(value.toFixed(1)).toLocaleString('en'),
+      series: [
+        { name: 'errors', color: 'bad', values: values(({ errors }) => errors) },
+        { name: 'others', color: 'bar', values: values(({ runs, errors }) => runs - errors) },
+      ],
+    },
+    {
+      ...shared,
+      title: 'Latency',
+      form: 'lines',
+      print: duration,
+      series: [
+        { name: 'p50', color: 'accent', values: values(({ latency_ms }) => latency_ms?.p50) },
+        { name: 'p95', color: 'bar', values: values(({ latency_ms }) => latency_ms?.p95) },
+      ],
+    },
+    {
+      ...shared,
+      title: 'Tokens',
+      form: 'bars',
+      print: count,
+      series: [
+        { name: 'input', color: 'bar', values: values(({ usage }) => usage?.input_tokens) },
+        { name: 'output', color: 'accent', values: values(({ usage }) => usage?.output_tokens) },
+      ],
+    },
+    {
+      ...shared,
+      title: 'Cost',
+      form: 'bars',
+      print: cost,
+      series: [{ name: 'cost', color: 'accent', values: values(({ usage }) => usage?.total_cost) }],
+    },
+  ];
+  const hasValues = ({ series }: Omit<ChartProps, 'zoom'>): boolean =>
+    series.some((one) => one.values.some((value) => value !== undefined));
+  return charts.filter((chart) => chart.form === 'lines' || hasValues(chart));
+}
+
+/** Sets the time range of the filter, or removes it. */
+function zoom(range?: { fromMs: number; toMs: number }): void {
+  const terms = parseFilter(address.value.filter);
+  const next =
+    range === undefined
+      ? terms.filter(({ kind }) => kind !== 'time')
+      : rangeTerms(range.fromMs, Math.max(range.toMs, range.fromMs + 1)).reduce<readonly Term[]>(withTerm, terms);
+  go({ filter: printFilter(next) });
+}
+
+function Groups({ statistics, groupBy }: { statistics: Statistics; groupBy: GroupKey }): JSX.Element {
+  const { groups, total } = statistics;
+  const { name, filter } = GROUPS.find(({ key }) => key === groupBy) ?? { name: '', filter: 'name' };
   return (
-    <section class="groups" aria-label={`By ${by?.name}`}>
-      <header>
+    <section class="groups" aria-label={`By ${name}`}>
+      <header class="line">
         <h3>By</h3>
-        {GROUPS.map(({ key, name }) => (
-          <button
-            type="button"
-            key={key}
-            class="tab"
-            aria-pressed={key === groupBy}
-            onClick={() => go({ groupBy: key }, { replace: true })}
-          >
-            {name}
-          </button>
+        {GROUPS.map((one) => (
+          <Toggle key={one.key} isOn={one.key === groupBy} toggle={() => go({ groupBy: one.key }, { replace: true })}>
+            {one.name}
+          </Toggle>
         ))}
       </header>
-      <div class="groups-table">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{by?.name}</th>
-              {['Runs', 'Share', 'Errors', 'p50', 'p90', 'p95', 'p99', 'Max', 'Tokens', 'Cost'].map((name) => (
-                <th key={name} scope="col" class="number">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map((figures) => (
-              <Group key={figures.group} figures={figures} filterKey={by?.filter ?? 'name'} total={total.runs} />
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{name}</th>
+            {['Runs', 'Share', 'Errors', 'p50', 'p90', 'p95', 'p99', 'Max', 'Tokens', 'Cost'].map((column) => (
+              <th key={column} scope="col" class="number">
+                {column}
+              </th>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((figures) => (
+            <Group key={figures.group} figures={figures} filter={filter} total={total.runs} />
+          ))}
+        </tbody>
+      </table>
     </section>
   );
 }
 
-function Group({
-  figures,
-  filterKey,
-  total,
-}: {
-  figures: Statistics['groups'][number];
-  filterKey: string;
-  total: number;
-}): JSX.Element {
-  const { group, runs, errors, latency_ms, usage } = figures;
-  const latency = (value: number | undefined): string => (value === undefined ? '–' : duration(value));
+function Group(props: { figures: Statistics['groups'][number]; filter: string; total: number }): JSX.Element {
+  const { group, runs, errors, latency_ms, usage } = props.figures;
   const cells = [
     runs.toLocaleString('en'),
-    percent(runs, total),
+    percent(runs, props.total),
     errors === 0 ? '–' : `${errors.toLocaleString('en')} (${percent(errors, runs)})`,
-    latency(latency_ms?.p50),
-    latency(latency_ms?.p90),
-    latency(latency_ms?.p95),
-    latency(latency_ms?.p99),
-    latency(latency_ms?.max),
-    usage?.total_tokens === undefined ? '–' : count(usage.total_tokens),
-    usage?.total_cost === undefined ? '–' : cost(usage.total_cost),
+    ...(['p50', 'p90', 'p95', 'p99', 'max'] as const).map((rank) => printed(latency_ms?.[rank], duration)),
+    printed(usage?.total_tokens, count),
+    printed(usage?.total_cost, cost),
   ];
+  const filter = printFilter(withTerm(parseFilter(address.value.filter), fieldTerm(props.filter, group)));
   return (
     <tr>
       <th scope="row">
-        {group === '' ? <span class="note">none</span> : <GroupLink filterKey={filterKey} group={group} />}
+        {group === '' ? <span class="note">none</span> : <Link to={{ view: 'runs', filter }}>{visible(group)}</Link>}
       </th>
       {cells.map((cell, index) => (
         <td key={index} class={index === 2 && errors > 0 ? 'number bad' : 'number'}>
@@ -223,15 +197,8 @@ function Group({
   );
 }
 
-/** To the runs of the group. */
-function GroupLink({ filterKey, group }: { filterKey: string; group: string }): JSX.Element {
-  const filter = printFilter(withTerm(parseFilter(address.value.filter), fieldTerm(filterKey, group)));
-  const place = { view: 'runs', filter } as const;
-  return (
-    <a href={linkTo(place)} onClick={(event) => follow(event, place)}>
-      {visible(group)}
-    </a>
-  );
+function printed(value: number | undefined, print: (value: number) => string): string {
+  return value === undefined ? '–' : print(value);
 }
 
 function percent(part: number, whole: number): string {

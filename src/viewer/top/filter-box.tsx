@@ -1,104 +1,98 @@
 import type { JSX } from 'preact';
-import { useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useMemo } from 'preact/hooks';
 import { KEYS, type Term } from '../data/filter.ts';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
-import { useFilterDraft } from './filter-draft.ts';
-import type { Suggestion } from './suggestions.ts';
+import { FilterModel } from './filter-model.ts';
 
-/** What is looked for, as chips, and the condition that is being typed. */
+/** The conditions of the filter as chips, and a text box for the next one. */
 export function FilterBox(): JSX.Element {
-  const input = useRef<HTMLInputElement>(null);
+  const model = useMemo(() => new FilterModel(), []);
+  useEffect(() => () => model.dispose(), [model]);
+  useKeys({ '/': () => model.input.current?.focus() });
   const id = useId();
-  const draft = useFilterDraft(input);
-  const { terms, suggestions, active } = draft;
-  useKeys({ '/': () => input.current?.focus() });
+  const { terms, suggestions } = model;
+  const active = model.active.value;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: A click beside the input is meant for it, which has keys of its own.
-    <div class="filter-box" onClick={(event) => event.target === event.currentTarget && input.current?.focus()}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: A click beside the text box focuses it; the text box handles keys.
+    <div class="filter-box" onClick={(event) => event.target === event.currentTarget && model.input.current?.focus()}>
       <Icon name="search" />
       {terms.map((term) => (
-        <Chip key={term.text} term={term} edit={() => draft.edit(term)} remove={() => draft.remove(term)} />
+        <Chip key={term.text} term={term} edit={() => model.edit(term)} remove={() => model.remove(term)} />
       ))}
       <input
-        ref={input}
+        ref={model.input}
         type="text"
         role="combobox"
-        aria-label="Filter: words, or key:value"
+        aria-label="Filter: text, or key:value"
         aria-expanded={suggestions.length > 0}
         aria-controls={`${id}-list`}
         aria-autocomplete="list"
         aria-activedescendant={active === -1 ? undefined : `${id}-${active}`}
-        placeholder={terms.length === 0 ? 'Filter: words, status:error, latency>2s, …' : ''}
+        placeholder={terms.length === 0 ? 'Filter: text, status:error, latency>2s, …' : ''}
         autocomplete="off"
         spellcheck={false}
-        value={draft.text}
-        onFocus={draft.open}
-        onBlur={draft.close}
-        onInput={(event) => draft.type(event.currentTarget.value)}
+        value={model.text.value}
+        onFocus={() => model.open()}
+        onBlur={() => model.close()}
+        onInput={(event) => model.write(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (draft.press(event.key)) event.preventDefault();
+          if (model.press(event.key)) event.preventDefault();
         }}
       />
-      <Suggestions id={id} suggestions={suggestions} active={active} take={draft.take} />
-    </div>
-  );
-}
-
-function Suggestions({
-  id,
-  suggestions,
-  active,
-  take,
-}: {
-  id: string;
-  suggestions: readonly Suggestion[];
-  active: number;
-  take: (suggestion: Suggestion) => void;
-}): JSX.Element {
-  const isEmpty = suggestions.length === 0;
-  return (
-    <div id={`${id}-list`} role="listbox" aria-label="Suggestions" class="suggestions" hidden={isEmpty}>
-      {suggestions.map((suggestion, index) => (
-        <div
-          key={suggestion.text}
-          id={`${id}-${index}`}
-          role="option"
-          aria-selected={index === active}
-          // The input would lose the focus, and with it the list, before a click is one.
-          onMouseDown={(event) => {
-            event.preventDefault();
-            take(suggestion);
-          }}
-        >
-          <span>{visible(suggestion.text)}</span>
-          <span class="note">{suggestion.about}</span>
-        </div>
-      ))}
+      <div
+        id={`${id}-list`}
+        role="listbox"
+        aria-label="Suggestions"
+        class="suggestions"
+        hidden={suggestions.length === 0}
+      >
+        {suggestions.map((suggestion, index) => (
+          <div
+            key={suggestion.text}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === active}
+            // Not `onClick`: the text box would lose the focus first, which hides the list.
+            onMouseDown={(event) => {
+              event.preventDefault();
+              model.accept(suggestion);
+            }}
+          >
+            <code>{visible(suggestion.text)}</code>
+            <span class="note">{suggestion.about}</span>
+          </div>
+        ))}
+      </div>
     </div>
   );
 }
 
 function Chip({ term, edit, remove }: { term: Term; edit: () => void; remove: () => void }): JSX.Element {
+  const text = visible(term.text);
   return (
     <span class={term.problem === undefined ? 'chip term' : 'chip term bad'} title={term.problem}>
-      <button type="button" class="term-text" onClick={edit} aria-label={`Edit ${visible(term.text)}`}>
-        {visible(term.text)}
+      <button type="button" class="clip" onClick={edit} aria-label={`Edit ${text}`}>
+        {text}
       </button>
       {term.problem !== undefined && <span class="unseen">{term.problem}</span>}
-      <button type="button" class="term-remove" onClick={remove} aria-label={`Remove ${visible(term.text)}`}>
+      <button type="button" onClick={remove} aria-label={`Remove ${text}`}>
         <Icon name="close" />
       </button>
     </span>
   );
 }
 
-/** The language of the filter, for help. */
+/** Describes the syntax of the filter in the help. */
 export function FilterHelp(): JSX.Element {
+  const textSearch = {
+    key: 'refund "late order"',
+    about: 'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
+  };
   return (
     <dl class="help-keys">
-      {KEYS.map(({ key, about }) => (
+      {[...KEYS, textSearch].map(({ key, about }) => (
         <div key={key}>
           <dt>
             <code>{key}</code>
@@ -106,12 +100,6 @@ export function FilterHelp(): JSX.Element {
           <dd>{about}</dd>
         </div>
       ))}
-      <div>
-        <dt>
-          <code>refund "late order"</code>
-        </dt>
-        <dd>words in names, errors, inputs, outputs, tags and metadata; in quotes next to each other</dd>
-      </div>
     </dl>
   );
 }

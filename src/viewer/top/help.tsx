@@ -7,24 +7,24 @@ import { FilterHelp } from './filter-box.tsx';
 export const isHelpOpen: Signal<boolean> = signal(false);
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ['j k  or  ↓ ↑', 'next and previous line'],
-  ['Enter', 'open a trace; in a trace, go into the run'],
-  ['h l  or  ← →', 'collapse and expand; to what is above and below'],
+  ['j k  or  ↓ ↑', 'next and previous row'],
+  ['Enter', 'open the trace; in a trace, go to the run'],
+  ['h l  or  ← →', 'collapse and expand; go to the parent and the first child'],
   ['[ ]', 'collapse all, expand all'],
-  ['Home End', 'first and last line'],
+  ['Home End', 'first and last row'],
   ['/', 'filter; in a trace, search'],
   ['e', 'in a trace: errors only'],
-  ['n', 'in a trace: the next error'],
-  ['m', 'text as Markdown, or as it is'],
+  ['n', 'in a trace: next error'],
+  ['m', 'Markdown or plain text'],
   ['c', 'compare: press on one run, then on another'],
   ['g t', 'traces'],
   ['g r', 'all runs'],
   ['g s', 'statistics'],
-  ['Esc', 'back, close, leave the box'],
+  ['Esc', 'back, close, leave the text box'],
   ['?', 'this help'],
 ];
 
-/** All keys, and the language of the filter. */
+/** Dialog with all keys and the filter's syntax. */
 export function Help(): JSX.Element | null {
   return isHelpOpen.value ? <HelpDialog /> : null;
 }
@@ -38,7 +38,7 @@ function HelpDialog(): JSX.Element {
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="help" aria-label="Help" onClose={close}>
-      <header>
+      <header class="line">
         <h2>Keys</h2>
         <span class="space" />
         <button type="button" class="button quiet" onClick={close}>

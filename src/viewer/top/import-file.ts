@@ -2,12 +2,12 @@ import { type Signal, signal } from '@preact/signals';
 import { api, problemOf } from '../data/api.ts';
 import { plural } from '../elements/figures.ts';
 
-/** What came of the last import, for a moment. */
+/** Result of the last import, shown for a few seconds. */
 export const notice: Signal<string | undefined> = signal(undefined);
 
 const NOTICE_MS = 6_000;
 
-/** Asks for a file of exported traces, and hands it to the receiver. */
+/** Opens a file dialog and imports the traces in the selected file. */
 export function importFile(): void {
   const input = document.createElement('input');
   input.type = 'file';
@@ -17,15 +17,15 @@ export function importFile(): void {
     if (file === undefined) return;
     try {
       const { traces, runs } = await api.importTraces(await file.text());
-      tell(`${plural(traces, 'trace')} with ${plural(runs, 'run')} read from ${file.name}`);
+      show(`Imported ${plural(traces, 'trace')} with ${plural(runs, 'run')} from ${file.name}`);
     } catch (error) {
-      tell(problemOf(error) ?? 'The file was not read');
+      show(problemOf(error) ?? 'The import was aborted');
     }
   });
   input.click();
 }
 
-function tell(text: string): void {
+function show(text: string): void {
   notice.value = text;
   setTimeout(() => {
     if (notice.value === text) notice.value = undefined;

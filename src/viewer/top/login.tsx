@@ -2,11 +2,12 @@ import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { api, isLocked, problemOf } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
+import { Problem } from '../elements/controls.tsx';
 
-/** Why the last key did not open it. */
+/** Why the last key was rejected. */
 const problem: Signal<string | undefined> = signal(undefined);
 
-/** Asks for the key of the receiver. */
+/** Form for the receiver's key. */
 export function Login(): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -14,28 +15,25 @@ export function Login(): JSX.Element {
   };
   return (
     <main class="empty">
-      <h1>This receiver has a key</h1>
+      <h1>This receiver requires a key</h1>
       <p>
-        It is what <code>RUNSPAN_RECEIVER_KEY</code>, or <code>apiKey</code>, was set to where the receiver was started.
+        The key is the value of <code>RUNSPAN_RECEIVER_KEY</code>, or of the option <code>apiKey</code>, that the
+        receiver was started with.
       </p>
-      <form class="login" onSubmit={submit}>
+      <form class="line" onSubmit={submit}>
         <label>
           Key <input name="key" type="password" required autocomplete="current-password" />
         </label>
         <button type="submit" class="button">
-          Open
+          Log in
         </button>
       </form>
-      {problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem text={problem.value} />
     </main>
   );
 }
 
-/** A key in the address, `#key=…`, is used and taken out of it: addresses are kept and sent on. */
+/** Logs in with a key in the URL (`#key=…`), and removes it, because URLs are saved and shared. */
 export async function logInFromAddress(): Promise<void> {
   const key = new URLSearchParams(location.hash.slice(1)).get('key');
   if (key === null) return;

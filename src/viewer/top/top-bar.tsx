@@ -1,14 +1,11 @@
-import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
-import type { ProjectSummary } from '../../receiver/store/run-view.ts';
-import { compared } from '../compare/comparison.ts';
 import type { Address, View } from '../data/address.ts';
 import { api } from '../data/api.ts';
-import { live, onChanges, toggleLive } from '../data/changes.ts';
-import { address, follow, go, linkTo } from '../data/navigation.ts';
+import { live, toggleLive } from '../data/changes.ts';
+import { useLive } from '../data/live-value.ts';
+import { address, compared, go } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
-import { Refresh } from '../data/refresh.ts';
+import { Link } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterBox } from './filter-box.tsx';
@@ -21,54 +18,48 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
-/** Where one is and where one can go, and what is looked for. */
+const HOME: Partial<Address> = {
+  view: 'traces',
+  project: undefined,
+  filter: '',
+  sort: 'start_time',
+  order: 'descending',
+  trace: undefined,
+  run: undefined,
+  base: undefined,
+};
+
+/** Navigation, page-wide buttons, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, trace } = address.value;
+  const themeLabel = `Theme: ${theme.value}`;
   return (
     <header class="top">
-      <nav aria-label="Views">
-        <a class="brand" href="/" onClick={(event) => follow(event, HOME)}>
+      <nav class="line" aria-label="Views">
+        <Link class="brand" to={HOME}>
           runspan
-        </a>
-        {VIEWS.map((one) => {
-          const place = { view: one.view, trace: undefined, run: undefined, base: undefined };
-          return (
-            <a
-              key={one.view}
-              class="nav"
-              href={linkTo(place)}
-              title={`${one.name} (${one.keys})`}
-              aria-current={view === one.view ? 'page' : undefined}
-              onClick={(event) => follow(event, place)}
-            >
-              {one.name}
-            </a>
-          );
-        })}
+        </Link>
+        {VIEWS.map((one) => (
+          <Link
+            key={one.view}
+            class="button quiet"
+            to={{ view: one.view, trace: undefined, run: undefined, base: undefined }}
+            title={`${one.name} (${one.keys})`}
+            aria-current={view === one.view ? 'page' : undefined}
+          >
+            {one.name}
+          </Link>
+        ))}
         <span class="space" />
-        <Compared />
+        <ComparedChip />
         <LiveSwitch />
-        <button type="button" class="button quiet" title="Read traces from a file" onClick={importFile}>
+        <button type="button" class="button quiet" title="Import traces from a file" onClick={importFile}>
           Import
         </button>
-        <button
-          type="button"
-          class="button quiet"
-          title={`Colours: ${theme.value}`}
-          aria-label={`Colours: ${theme.value}`}
-          onClick={nextTheme}
-        >
+        <button type="button" class="button quiet" title={themeLabel} aria-label={themeLabel} onClick={nextTheme}>
           <Icon name="theme" />
         </button>
-        <button
-          type="button"
-          class="button quiet"
-          title="Keys and filters (?)"
-          aria-label="Help"
-          onClick={() => {
-            isHelpOpen.value = true;
-          }}
-        >
+        <button type="button" class="button quiet" title="Keys and filters (?)" aria-label="Help" onClick={openHelp}>
           ?
         </button>
       </nav>
@@ -82,36 +73,16 @@ export function TopBar(): JSX.Element {
   );
 }
 
-const HOME: Partial<Address> = {
-  view: 'traces',
-  project: undefined,
-  filter: '',
-  sort: 'start_time',
-  order: 'descending',
-  trace: undefined,
-  run: undefined,
-  base: undefined,
-};
+function openHelp(): void {
+  isHelpOpen.value = true;
+}
 
+/** A failed read shows nothing here, because the view below shows the error. */
 function ProjectSelect(): JSX.Element {
-  const projects = useSignal<readonly ProjectSummary[]>([]);
-  useEffect(() => {
-    const refresh = new Refresh(async (signal) => {
-      try {
-        projects.value = (await api.projects(signal)).items;
-      } catch {
-        // The list beside it says what is wrong.
-      }
-    });
-    refresh.ask();
-    const unsubscribe = onChanges(() => refresh.ask());
-    return () => {
-      unsubscribe();
-      refresh.end();
-    };
-  }, []);
+  const { value } = useLive('projects', api.projects, { isStale: () => true });
+  const projects = value?.items ?? [];
   const { project = '' } = address.value;
-  const isUnknown = project !== '' && !projects.value.some(({ name }) => name === project);
+  const isUnknown = project !== '' && !projects.some(({ name }) => name === project);
   return (
     <select
       aria-label="Project"
@@ -120,7 +91,7 @@ function ProjectSelect(): JSX.Element {
     >
       <option value="">All projects</option>
       {isUnknown && <option value={project}>{visible(project)}</option>}
-      {projects.value.map(({ name, traces }) => (
+      {projects.map(({ name, traces }) => (
         <option key={name} value={name}>
           {visible(name)} ({traces.toLocaleString('en')})
         </option>
@@ -129,36 +100,32 @@ function ProjectSelect(): JSX.Element {
   );
 }
 
-const SAID = { connecting: 'connecting', on: 'live', lost: 'no connection', off: 'paused' } as const;
+const LIVE_LABELS = { connecting: 'connecting', on: 'live', lost: 'no connection', off: 'paused' } as const;
 
 function LiveSwitch(): JSX.Element {
   return (
     <button
       type="button"
-      class={`button quiet live live-${live.value}`}
+      class={`button quiet live-${live.value}`}
       aria-pressed={live.value !== 'off'}
-      title={live.value === 'off' ? 'Follow what happens' : 'Stop following'}
+      title={live.value === 'off' ? 'Resume live updates' : 'Pause live updates'}
       onClick={toggleLive}
     >
       <span class="dot" aria-hidden="true" />
-      {SAID[live.value]}
+      {LIVE_LABELS[live.value]}
     </button>
   );
 }
 
-function Compared(): JSX.Element | null {
+function ComparedChip(): JSX.Element | null {
   if (compared.value === undefined) return null;
+  const cancel = (): void => {
+    compared.value = undefined;
+  };
   return (
     <span class="chip term" role="status">
-      <span class="term-text">Compare {visible(compared.value.name)} with … (c)</span>
-      <button
-        type="button"
-        class="term-remove"
-        aria-label="Compare nothing"
-        onClick={() => {
-          compared.value = undefined;
-        }}
-      >
+      <span class="clip">Compare {visible(compared.value.name)} with … (c)</span>
+      <button type="button" aria-label="Cancel the comparison" onClick={cancel}>
         <Icon name="close" />
       </button>
     </span>

@@ -1,27 +1,68 @@
 import type { RunOutline, Usage } from '../../receiver/store/run-view.ts';
 import { millisecondsAt } from '../elements/figures.ts';
 
-/** A run in its place in the tree. */
+/** A run in the tree. */
 export interface Branch {
   readonly run: RunOutline;
   readonly depth: number;
-  /** Index of the parent among the branches; -1 at the root. */
+  /** Index of the parent branch; -1 at the root. */
   readonly parent: number;
-  /** Index of the first branch that is not below it. */
+  /** Index after the last descendant. */
   readonly end: number;
-  /** It names a parent that is not there. */
+  /** The run's parent is missing. */
   readonly isOrphan: boolean;
   readonly startMs: number;
-  /** Undefined while it has not ended. */
+  /** Undefined while the run is open. */
   readonly endMs: number | undefined;
 }
 
-/** The runs of a trace, depth first, and the time that they cover as far as it is known. */
+/** The runs of a trace, depth first, and the time range that they cover. */
 export interface RunTree {
   readonly branches: readonly Branch[];
   readonly indexOf: ReadonlyMap<string, number>;
   readonly startMs: number;
   readonly endMs: number;
+  readonly hasOpenRuns: boolean;
+}
+
+/** Builds the tree in linear time. Runs in a cycle of parents become roots, the first of them as an orphan. */
+export function treeOf(runs: readonly RunOutline[]): RunTree {
+  const byId = new Map(runs.map((run) => [run.id, run]));
+  const children = new Map<string, RunOutline[]>();
+  const roots: RunOutline[] = [];
+  for (const run of runs) {
+    const parent = run.parent_run_id;
+    if (parent === undefined || !byId.has(parent)) roots.push(run);
+    else if (!children.get(parent)?.push(run)) children.set(parent, [run]);
+  }
+  const branches: Mutable<Branch>[] = [];
+  const indexOf = new Map<string, number>();
+  const add = (root: RunOutline): void => {
+    // An explicit stack: a trace may be deeper than the call stack.
+    const stack = [{ run: root, parent: -1, depth: 0 }];
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+      const { run, parent, depth } = next;
+      if (indexOf.has(run.id)) continue;
+      const index = branches.length;
+      indexOf.set(run.id, index);
+      branches.push({
+        run,
+        depth,
+        parent,
+        end: index + 1,
+        isOrphan: parent === -1 && run.parent_run_id !== undefined,
+        startMs: millisecondsAt(run.start_time),
+        endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
+      });
+      const below = children.get(run.id) ?? [];
+      for (const child of below.toReversed()) stack.push({ run: child, parent: index, depth: depth + 1 });
+    }
+  };
+  roots.forEach(add);
+  // Only runs in a cycle are left.
+  if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
+  setEnds(branches);
+  return { branches, indexOf, ...rangeOf(branches) };
 }
 
 /**
@@ -38,52 +79,8 @@ export function countedUsages({ branches }: RunTree): Usage[] {
   });
 }
 
-/** Each run is looked at a fixed number of times. Runs that are their own ancestors stand at the root, the first of them as an orphan. */
-export function treeOf(runs: readonly RunOutline[]): RunTree {
-  const positions = new Map(runs.map((run, position) => [run.id, position]));
-  const parents = runs.map(({ parent_run_id }) =>
-    parent_run_id === undefined ? -1 : (positions.get(parent_run_id) ?? -1),
-  );
-  const children = childrenOf(parents);
-  const branches: Mutable<Branch>[] = [];
-  const indexOf = new Map<string, number>();
-  const grow = (root: number, isOrphan: boolean): void => {
-    // A stack of our own, as traces may be deeper than the one of the engine.
-    const stack = [{ position: root, parent: -1, depth: 0 }];
-    while (stack.length > 0) {
-      const { position, parent, depth } = stack.pop() as (typeof stack)[number];
-      const run = runs[position] as RunOutline;
-      if (indexOf.has(run.id)) continue;
-      const index = branches.length;
-      indexOf.set(run.id, index);
-      branches.push({
-        run,
-        depth,
-        parent,
-        end: index + 1,
-        isOrphan: isOrphan && parent === -1,
-        startMs: millisecondsAt(run.start_time),
-        endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
-      });
-      const below = children[position] ?? [];
-      for (let at = below.length - 1; at >= 0; at--) {
-        stack.push({ position: below[at] as number, parent: index, depth: depth + 1 });
-      }
-    }
-  };
-  parents.forEach((parent, position) => {
-    if (parent === -1) grow(position, runs[position]?.parent_run_id !== undefined);
-  });
-  if (branches.length < runs.length) {
-    for (const [position, run] of runs.entries()) if (!indexOf.has(run.id)) grow(position, true);
-  }
-  closeEnds(branches);
-  return { branches, indexOf, ...spanOf(branches) };
-}
-
-/** Indices of the branches that are shown: none below one that is collapsed. */
-export function openBranches(tree: RunTree, collapsed: ReadonlySet<string>): number[] {
-  const { branches } = tree;
+/** Returns the indices of branches without a collapsed ancestor. */
+export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<string>): number[] {
   const shown: number[] = [];
   for (let index = 0; index < branches.length; ) {
     const branch = branches[index] as Branch;
@@ -93,12 +90,11 @@ export function openBranches(tree: RunTree, collapsed: ReadonlySet<string>): num
   return shown;
 }
 
-/** Indices of the branches that match, and of all above them. */
-export function matchingBranches(tree: RunTree, matches: (run: RunOutline) => boolean): number[] {
-  const { branches } = tree;
+/** Returns the indices of matching branches and their ancestors. */
+export function matchingBranches({ branches }: RunTree, matches: (run: RunOutline) => boolean): number[] {
   const kept = new Uint8Array(branches.length);
-  for (let index = 0; index < branches.length; index++) {
-    if (!matches((branches[index] as Branch).run)) continue;
+  for (const [index, { run }] of branches.entries()) {
+    if (!matches(run)) continue;
     for (let at = index; at !== -1 && kept[at] === 0; at = (branches[at] as Branch).parent) kept[at] = 1;
   }
   return [...kept.keys()].filter((index) => kept[index] === 1);
@@ -106,32 +102,23 @@ export function matchingBranches(tree: RunTree, matches: (run: RunOutline) => bo
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-function childrenOf(parents: readonly number[]): number[][] {
-  const children: number[][] = [];
-  for (const [position, parent] of parents.entries()) {
-    if (parent === -1) continue;
-    const siblings = children[parent];
-    if (siblings === undefined) children[parent] = [position];
-    else siblings.push(position);
-  }
-  return children;
-}
-
-/** From the last branch to the first, as what is below has its end by then. */
-function closeEnds(branches: readonly Mutable<Branch>[]): void {
-  for (let index = branches.length - 1; index >= 0; index--) {
-    const { parent, end } = branches[index] as Branch;
+/** Runs from the last branch to the first, so that descendants are complete before their ancestors. */
+function setEnds(branches: readonly Mutable<Branch>[]): void {
+  for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];
     if (above !== undefined && above.end < end) above.end = end;
   }
 }
 
-function spanOf(branches: readonly Branch[]): { startMs: number; endMs: number } {
+function rangeOf(branches: readonly Branch[]): { startMs: number; endMs: number; hasOpenRuns: boolean } {
+  if (branches.length === 0) return { startMs: 0, endMs: 0, hasOpenRuns: false };
   let startMs = Number.POSITIVE_INFINITY;
   let endMs = Number.NEGATIVE_INFINITY;
+  let hasOpenRuns = false;
   for (const branch of branches) {
     startMs = Math.min(startMs, branch.startMs);
     endMs = Math.max(endMs, branch.endMs ?? branch.startMs);
+    hasOpenRuns ||= branch.run.status === 'pending';
   }
-  return branches.length === 0 ? { startMs: 0, endMs: 0 } : { startMs, endMs };
+  return { startMs, endMs, hasOpenRuns };
 }

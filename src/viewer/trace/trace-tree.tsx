@@ -1,83 +1,59 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import type { RunOutline } from '../../receiver/store/run-view.ts';
-import { duration } from '../elements/figures.ts';
-import { useKeys } from '../elements/keys.ts';
-import { scrollTopFor } from '../elements/rows.tsx';
-import { useFocus } from '../elements/use-focus.ts';
-import { useNow } from '../elements/use-now.ts';
-import { useRowWindow } from '../elements/use-row-window.ts';
+import { address } from '../data/navigation.ts';
+import { count, duration, millisecondsAt, useNow } from '../elements/figures.ts';
+import { Icon, StatusMark } from '../elements/icon.tsx';
+import { useFocus, useKeys } from '../elements/keys.ts';
+import { Rows, scrollToRow, useRowWindow } from '../elements/rows.tsx';
+import { visible } from '../elements/visible-text.ts';
 import type { Branch, RunTree } from './run-tree.ts';
-import { TraceRow } from './trace-row.tsx';
+import type { TraceModel } from './trace-model.ts';
 
 const ROW_HEIGHT = 26;
-/** Runs that are open grow until nothing has been heard of their trace for so long. */
-const QUIET_MS = 600_000;
+/** Bars of open runs grow until the trace has had no news for this time. */
+const IDLE_MS = 600_000;
 const TICK_MS = 250;
+const INDENT_PX = 14;
+/** Deeper runs are not indented further, so that the name keeps its room. */
+const INDENTS_MAX = 16;
+const NAME_LENGTH_MAX = 200;
 
-/** The time that the bars stand on. */
-export interface Axis {
+/** Time range of the bars. */
+interface Axis {
   readonly startMs: number;
   readonly lengthMs: number;
 }
 
-/** Tree and waterfall in one: a row for each run, of which those in sight are in the document. */
-export function TraceTree({
-  tree,
-  shown,
-  collapsed,
-  matches,
-  selected,
-  select,
-  collapse,
-  collapseAll,
-  isOpened,
-}: {
-  tree: RunTree;
-  /** Indices of branches. */
-  shown: readonly number[];
-  collapsed: ReadonlySet<string>;
-  matches: ((run: RunOutline) => boolean) | undefined;
-  selected: string | undefined;
-  select: (run: string | undefined) => void;
-  collapse: (run: string, isCollapsed: boolean) => void;
-  collapseAll: (isCollapsed: boolean) => void;
-  /** Whether a run has been chosen, not only taken because it is the first. */
-  isOpened: boolean;
-}): JSX.Element {
+/** Tree and waterfall with a row per run. Only visible rows are in the document. */
+export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
+  const shown = model.shown.value;
+  const position = model.position.value;
   const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
-  const axis = useAxis(tree);
+  const axis = useAxis(model.tree.value);
   useFocus(element);
-  const position = positionOf(tree, shown, selected);
-  useSteps({
-    tree,
-    shown,
-    position,
-    collapsed,
-    select,
-    collapse,
-    rows: () => (element.current?.clientHeight ?? 0) / ROW_HEIGHT,
-  });
-  useLayoutEffect(() => {
-    const scrolled = element.current;
-    if (scrolled === null || position === -1) return;
-    scrolled.scrollTop = scrollTopFor(position, scrolled.scrollTop, scrolled.clientHeight, ROW_HEIGHT);
-  }, [selected, shown.length === 0]);
-
+  useTreeKeys(model, () => Math.max(1, Math.floor((element.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1));
+  useLayoutEffect(() => scrollToRow(element.current, position, ROW_HEIGHT), [model.selected.value, shown.length === 0]);
+  const isVisible = position >= first && position < end;
   return (
-    <section class={isOpened ? 'tree opened' : 'tree'} aria-label="Runs of the trace">
-      <div class="tree-head">
+    <section class={address.value.run === undefined ? 'tree' : 'tree opened'} aria-label="Runs of the trace">
+      <div class="tree-grid tree-head">
         <span>
-          <button type="button" class="more" title="Collapse all ([)" onClick={() => collapseAll(true)}>
+          <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
             Collapse
           </button>
-          <button type="button" class="more" title="Expand all (])" onClick={() => collapseAll(false)}>
+          <button type="button" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)}>
             Expand
           </button>
         </span>
         <span />
-        <Ticks lengthMs={axis.lengthMs} />
+        <span class="ticks" aria-hidden="true">
+          {[0, 0.25, 0.5, 0.75].map((share) => (
+            <span key={share} style={{ left: `${share * 100}%` }}>
+              {duration(axis.lengthMs * share)}
+            </span>
+          ))}
+        </span>
       </div>
       <div
         ref={element}
@@ -85,30 +61,14 @@ export function TraceTree({
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
-        aria-activedescendant={position >= first && position < end ? `run-${selected}` : undefined}
+        aria-activedescendant={isVisible ? `run-${model.selected.value}` : undefined}
         tabIndex={0}
       >
-        <div class="rows-space" style={{ height: `${shown.length * ROW_HEIGHT}px` }} role="presentation">
-          <div class="rows-in-sight" style={{ transform: `translateY(${first * ROW_HEIGHT}px)` }} role="rowgroup">
-            {shown.slice(first, end).map((index, offset) => {
-              const branch = tree.branches[index] as Branch;
-              return (
-                <TraceRow
-                  key={branch.run.id}
-                  branch={branch}
-                  index={index}
-                  row={first + offset}
-                  axis={axis}
-                  isCollapsed={collapsed.has(branch.run.id)}
-                  isSelected={branch.run.id === selected}
-                  isMatch={matches?.(branch.run) ?? true}
-                  select={select}
-                  collapse={collapse}
-                />
-              );
-            })}
-          </div>
-        </div>
+        <Rows count={shown.length} rowHeight={ROW_HEIGHT} first={first} role="rowgroup">
+          {shown.slice(first, end).map((index, offset) => (
+            <TraceRow key={index} model={model} index={index} row={first + offset + 1} axis={axis} />
+          ))}
+        </Rows>
         {shown.length === 0 && <p class="loading">No run of this trace matches.</p>}
       </div>
     </section>
@@ -116,86 +76,124 @@ export function TraceTree({
 }
 
 /** From the first start to the last end, or to now while runs are open. */
-function useAxis({ branches, startMs, endMs }: RunTree): Axis {
-  const hasOpen = branches.some(({ run }) => run.status === 'pending');
-  const nowMs = useNow(hasOpen, TICK_MS);
-  const isGoing = hasOpen && nowMs > endMs && nowMs - endMs < QUIET_MS;
-  return { startMs, lengthMs: Math.max(0.001, (isGoing ? nowMs : endMs) - startMs) };
+function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
+  const nowMs = useNow(hasOpenRuns, TICK_MS);
+  const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
+  return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
-function positionOf(tree: RunTree, shown: readonly number[], selected: string | undefined): number {
-  const index = selected === undefined ? undefined : tree.indexOf.get(selected);
-  if (index === undefined) return -1;
-  let low = 0;
-  let high = shown.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((shown[middle] as number) < index) low = middle + 1;
-    else high = middle;
-  }
-  return shown[low] === index ? low : -1;
-}
-
-function useSteps({
-  tree,
-  shown,
-  position,
-  collapsed,
-  select,
-  collapse,
-  rows,
-}: {
-  tree: RunTree;
-  shown: readonly number[];
-  position: number;
-  collapsed: ReadonlySet<string>;
-  select: (run: string | undefined) => void;
-  collapse: (run: string, isCollapsed: boolean) => void;
-  rows: () => number;
-}): void {
-  const at = (row: number): string | undefined => {
-    const index = shown[Math.max(0, Math.min(shown.length - 1, row))];
-    return index === undefined ? undefined : tree.branches[index]?.run.id;
+function useTreeKeys(model: TraceModel, rowsPerPage: () => number): void {
+  const position = model.position.value;
+  const { branches } = model.tree.value;
+  const index = model.shown.value[position] ?? -1;
+  const branch = branches[index];
+  const isParent = branch !== undefined && branch.end > index + 1;
+  const isCollapsed = branch !== undefined && model.isCollapsed(branch.run.id);
+  const step = (by: number) => (): void => model.selectAt(position + by);
+  const expand = (): void => {
+    if (branch !== undefined && isCollapsed) model.collapse(branch.run.id, false);
+    else if (isParent) model.selectAt(position + 1);
   };
-  const step = (by: number) => (): void => select(at(position + by));
-  const page = (direction: number) => (): void =>
-    select(at(position + direction * Math.max(1, Math.floor(rows()) - 1)));
-  const index = shown[position] ?? -1;
-  const branch = tree.branches[index];
-  const inward = (): void => {
-    if (branch === undefined) return;
-    if (collapsed.has(branch.run.id)) collapse(branch.run.id, false);
-    else if (branch.end > index + 1) select(at(position + 1));
-  };
-  const outward = (): void => {
-    if (branch === undefined) return;
-    if (branch.end > index + 1 && !collapsed.has(branch.run.id)) collapse(branch.run.id, true);
-    else select(tree.branches[branch.parent]?.run.id);
+  const collapse = (): void => {
+    if (isParent && !isCollapsed) model.collapse(branch.run.id, true);
+    else model.select(branches[branch?.parent ?? -1]?.run.id);
   };
   useKeys({
     j: step(1),
     ArrowDown: step(1),
     k: step(-1),
     ArrowUp: step(-1),
-    l: inward,
-    ArrowRight: inward,
-    h: outward,
-    ArrowLeft: outward,
-    PageDown: page(1),
-    PageUp: page(-1),
-    Home: () => select(at(0)),
-    End: () => select(at(shown.length - 1)),
+    l: expand,
+    ArrowRight: expand,
+    h: collapse,
+    ArrowLeft: collapse,
+    PageDown: () => model.selectAt(position + rowsPerPage()),
+    PageUp: () => model.selectAt(position - rowsPerPage()),
+    Home: () => model.selectAt(0),
+    End: () => model.selectAt(model.shown.value.length - 1),
   });
 }
 
-function Ticks({ lengthMs }: { lengthMs: number }): JSX.Element {
+function TraceRow(props: { model: TraceModel; index: number; row: number; axis: Axis }): JSX.Element | null {
+  const { model, index, row, axis } = props;
+  const branch = model.tree.value.branches[index];
+  if (branch === undefined) return null;
+  const { run, depth, end, isOrphan, startMs, endMs } = branch;
+  const isParent = end > index + 1;
+  const isCollapsed = model.isCollapsed(run.id);
+  const isSelected = run.id === model.selected.value;
+  const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
+  const toggle = (event: MouseEvent): void => {
+    event.stopPropagation();
+    model.collapse(run.id, !isCollapsed);
+  };
   return (
-    <span class="ticks" aria-hidden="true">
-      {[0, 0.25, 0.5, 0.75].map((share) => (
-        <span key={share} style={{ left: `${share * 100}%` }}>
-          {duration(lengthMs * share)}
+    <div
+      id={`run-${run.id}`}
+      class={`tree-grid tree-row${isSelected ? ' selected' : ''}${model.isMatch(run) ? '' : ' aside'}`}
+      role="row"
+      aria-rowindex={row}
+      aria-level={depth + 1}
+      aria-expanded={isParent ? !isCollapsed : undefined}
+      aria-selected={isSelected}
+      onClick={() => model.select(run.id)}
+    >
+      <div class="tree-name" role="gridcell" style={{ paddingLeft: `${Math.min(depth, INDENTS_MAX) * INDENT_PX}px` }}>
+        {isParent ? (
+          <button
+            type="button"
+            class={isCollapsed ? 'fold' : 'fold open'}
+            tabIndex={-1}
+            aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
+            onClick={toggle}
+          >
+            <Icon name="open" />
+          </button>
+        ) : (
+          <span class="fold" />
+        )}
+        <span class={run.run_type === 'llm' ? 'accent' : 'note'} title={visible(run.run_type)}>
+          <Icon name={run.run_type} />
         </span>
-      ))}
-    </span>
+        <span class="run-name clip" title={name}>
+          {name}
+        </span>
+        {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
+        {depth > INDENTS_MAX && <span class="note">depth {depth}</span>}
+        {isOrphan && (
+          <span class="note" title="Its parent has not arrived">
+            orphan
+          </span>
+        )}
+        {run.status !== 'success' && <StatusMark status={run.status} />}
+        {run.usage?.total_tokens !== undefined && <span class="note">{count(run.usage.total_tokens)} tok</span>}
+      </div>
+      <div class="length" role="gridcell">
+        {endMs !== undefined && duration(endMs - startMs)}
+      </div>
+      <Lane branch={branch} axis={axis} />
+    </div>
+  );
+}
+
+function Lane({ branch, axis }: { branch: Branch; axis: Axis }): JSX.Element {
+  const { run, startMs } = branch;
+  const endMs = branch.endMs ?? (run.status === 'pending' ? axis.startMs + axis.lengthMs : startMs);
+  const percent = (ms: number): number => Math.max(0, Math.min(100, (ms / axis.lengthMs) * 100));
+  const left = percent(startMs - axis.startMs);
+  const firstTokenMs = run.first_token_time === undefined ? -1 : millisecondsAt(run.first_token_time) - startMs;
+  const label = `First token after ${duration(firstTokenMs)}`;
+  return (
+    <div class="lane" role="gridcell">
+      <span
+        class={`bar ${run.run_type === 'llm' ? 'bar-llm' : ''} bar-${run.status}`}
+        style={{ left: `${left}%`, width: `${percent(endMs - startMs)}%` }}
+      />
+      {firstTokenMs >= 0 && (
+        <span class="first-token" title={label} style={{ left: `${left + percent(firstTokenMs)}%` }}>
+          <span class="unseen">{label}</span>
+        </span>
+      )}
+    </div>
   );
 }

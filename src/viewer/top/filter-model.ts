@@ -1,0 +1,99 @@
+import { type Signal, signal } from '@preact/signals';
+import type { RefObject } from 'preact';
+import { parseFilter, printFilter, type Term, withTerm } from '../data/filter.ts';
+import { LiveValue } from '../data/live-value.ts';
+import { address, go } from '../data/navigation.ts';
+import { type Names, readNames, type Suggestion, suggestionsFor } from './suggestions.ts';
+
+/** State of the filter box: the conditions in the address, and the condition that is being typed. */
+export class FilterModel {
+  readonly input: RefObject<HTMLInputElement | null> = { current: null };
+  readonly text: Signal<string> = signal('');
+  /** Index of the highlighted suggestion, or -1. */
+  readonly active: Signal<number> = signal(-1);
+  readonly #isOpen: Signal<boolean> = signal(false);
+  readonly #names: Signal<LiveValue<Names> | undefined> = signal(undefined);
+
+  get terms(): readonly Term[] {
+    return parseFilter(address.value.filter);
+  }
+
+  get suggestions(): readonly Suggestion[] {
+    return this.#isOpen.value ? suggestionsFor(this.text.value, this.#names.value?.value.value ?? {}) : [];
+  }
+
+  open(): void {
+    this.#isOpen.value = true;
+    const last = this.#names.value;
+    last?.close();
+    const { project } = address.value;
+    this.#names.value = new LiveValue((signal) => readNames(project, signal), {}, last?.value.value);
+  }
+
+  /** Applies the typed text and hides the suggestions. */
+  close(): void {
+    const added = parseFilter(this.text.value.trim());
+    this.#type('');
+    this.#isOpen.value = false;
+    if (added.length > 0) this.#show(added.reduce<readonly Term[]>(withTerm, this.terms));
+  }
+
+  dispose(): void {
+    this.#names.value?.close();
+  }
+
+  write(text: string): void {
+    this.#isOpen.value = true;
+    this.#type(text);
+  }
+
+  accept(suggestion: Suggestion): void {
+    this.#type(suggestion.text);
+    if (suggestion.isComplete) this.close();
+    this.input.current?.focus();
+  }
+
+  edit(term: Term): void {
+    this.write(term.text);
+    this.remove(term);
+    this.input.current?.focus();
+  }
+
+  remove(term: Term): void {
+    this.#show(this.terms.filter(({ text }) => text !== term.text));
+  }
+
+  /** Returns true if the key was handled. */
+  press(key: string): boolean {
+    const suggestion = this.suggestions[this.active.value];
+    const last = this.terms.at(-1);
+    if (key === 'ArrowDown') this.#step(1);
+    else if (key === 'ArrowUp') this.#step(-1);
+    else if (key === 'Escape') this.#cancel();
+    else if ((key === 'Enter' || key === 'Tab') && suggestion !== undefined) this.accept(suggestion);
+    else if (key === 'Enter') this.close();
+    else if (key === 'Backspace' && this.text.value === '' && last !== undefined) this.edit(last);
+    else return false;
+    return true;
+  }
+
+  #show(terms: readonly Term[]): void {
+    go({ filter: printFilter(terms) });
+  }
+
+  #type(text: string): void {
+    this.text.value = text;
+    this.active.value = -1;
+  }
+
+  #step(by: number): void {
+    this.#isOpen.value = true;
+    this.active.value = Math.max(-1, Math.min(this.suggestions.length - 1, this.active.value + by));
+  }
+
+  #cancel(): void {
+    if (this.active.value !== -1) this.active.value = -1;
+    else if (this.text.value !== '') this.#type('');
+    else this.input.current?.blur();
+  }
+}

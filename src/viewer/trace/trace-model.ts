@@ -1,0 +1,134 @@
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import type { RefObject } from 'preact';
+import type { RunOutline } from '../../receiver/store/run-view.ts';
+import { ApiError, api, type TraceContent } from '../data/api.ts';
+import { changesOf, LiveValue } from '../data/live-value.ts';
+import { address, go } from '../data/navigation.ts';
+import { matchingBranches, openBranches, type RunTree, treeOf } from './run-tree.ts';
+
+/** Limit of a search in payloads, in runs. */
+const FOUND_MAX = 1_000;
+/** Shorter search text is not sent to the receiver. */
+const SEARCH_LENGTH_MIN = 2;
+/** Delay after the last keystroke. */
+const TYPING_MS = 150;
+const NONE: ReadonlySet<string> = new Set();
+
+/** State of an open trace: its tree, the search, and the selected run. */
+export class TraceModel {
+  readonly id: string;
+  readonly content: LiveValue<TraceContent>;
+  readonly search: Signal<string> = signal('');
+  readonly isErrorsOnly: Signal<boolean> = signal(false);
+  readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
+  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value?.items ?? []));
+  readonly selected: ReadonlySignal<string | undefined> = computed(
+    () => address.value.run ?? this.tree.value.branches[0]?.run.id,
+  );
+  /** Search and filter hide the collapsed state. */
+  readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
+  /** Indices of the visible branches. */
+  readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
+    this.isNarrowed.value
+      ? matchingBranches(this.tree.value, (run) => (!this.isErrorsOnly.value || hasFailed(run)) && this.isMatch(run))
+      : openBranches(this.tree.value, this.collapsed.value),
+  );
+  /** Position of the selected run among the visible branches, or -1. */
+  readonly position: ReadonlySignal<number> = computed(() =>
+    this.shown.value.indexOf(this.tree.value.indexOf.get(this.selected.value ?? '') ?? -1),
+  );
+  readonly panel: RefObject<HTMLElement | null> = { current: null };
+  /** Runs whose payloads contain the search text. */
+  readonly #found: Signal<LiveValue<ReadonlySet<string>> | undefined> = signal(undefined);
+  readonly #stopSearch: () => void;
+
+  constructor(id: string) {
+    this.id = id;
+    this.content = new LiveValue((signal) => readTrace(id, signal), { isStale: changesOf(id) });
+    this.#stopSearch = effect(() => {
+      const text = this.search.value.trim();
+      if (text.length < SEARCH_LENGTH_MIN) return;
+      const found = new LiveValue((signal) => searchPayloads(id, text, signal), { delayMs: TYPING_MS });
+      this.#found.value = found;
+      return () => {
+        found.close();
+        this.#found.value = undefined;
+      };
+    });
+  }
+
+  close(): void {
+    this.#stopSearch();
+    this.content.close();
+  }
+
+  outlineOf(id: string): RunOutline | undefined {
+    const { branches, indexOf } = this.tree.value;
+    return branches[indexOf.get(id) ?? -1]?.run;
+  }
+
+  isMatch(run: RunOutline): boolean {
+    const text = this.search.value.trim().toLowerCase();
+    if (this.#found.value?.value.value?.has(run.id)) return true;
+    const fields = [run.name, run.run_type, run.status, run.model ?? '', run.error ?? '', run.id];
+    return fields.some((field) => field.toLowerCase().includes(text));
+  }
+
+  isCollapsed(id: string): boolean {
+    return !this.isNarrowed.value && this.collapsed.value.has(id);
+  }
+
+  select(run: string | undefined): void {
+    if (run !== undefined) go({ run }, { replace: true });
+  }
+
+  /** Selects the run at a position among the visible branches, or the nearest one. */
+  selectAt(position: number): void {
+    const shown = this.shown.value;
+    const index = shown[Math.max(0, Math.min(shown.length - 1, position))];
+    this.select(this.tree.value.branches[index ?? -1]?.run.id);
+  }
+
+  /** Selects the next failed run; after the last one it starts at the top. */
+  selectNextError(): void {
+    const { branches, indexOf } = this.tree.value;
+    const next = (indexOf.get(this.selected.value ?? '') ?? -1) + 1;
+    const ordered = [...branches.slice(next), ...branches.slice(0, next)];
+    this.select(ordered.find(({ run }) => hasFailed(run))?.run.id);
+  }
+
+  collapse(id: string, isCollapsed: boolean): void {
+    const next = new Set(this.collapsed.value);
+    if (isCollapsed) next.add(id);
+    else next.delete(id);
+    this.collapsed.value = next;
+  }
+
+  collapseAll(isCollapsed: boolean): void {
+    const parents = this.tree.value.branches.filter(({ end }, index) => end > index + 1 && index > 0);
+    this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
+  }
+
+  toggleErrorsOnly(): void {
+    this.isErrorsOnly.value = !this.isErrorsOnly.value;
+  }
+}
+
+/** Returns no runs if the receiver has no such trace. */
+async function readTrace(id: string, signal: AbortSignal): Promise<TraceContent> {
+  try {
+    return await api.trace(id, signal);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return { items: [], feedback: [] };
+    throw error;
+  }
+}
+
+async function searchPayloads(traceId: string, text: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const query = new URLSearchParams({ trace_id: traceId, text, limit: `${FOUND_MAX}` });
+  return new Set((await api.runs(query, signal)).items.map((run) => run.id));
+}
+
+function hasFailed({ status }: RunOutline): boolean {
+  return status === 'error' || status === 'interrupted' || status === 'incomplete';
+}

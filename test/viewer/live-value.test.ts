@@ -1,0 +1,128 @@
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { isLocked } from '../../src/viewer/data/api.ts';
+import { listen, live, onChanges, toggleLive } from '../../src/viewer/data/changes.ts';
+import { changesOf, LiveValue } from '../../src/viewer/data/live-value.ts';
+import { FakeStream, fakeBrowser } from './fake-browser.ts';
+
+let browser: ReturnType<typeof fakeBrowser>;
+beforeEach(() => {
+  vi.useFakeTimers();
+  browser = fakeBrowser();
+  isLocked.value = false;
+  onTestFinished(() => void vi.useRealTimers());
+});
+
+/** Records the changes that listeners receive. */
+function recordChanges(): (string[] | 'unknown')[] {
+  const changes: (string[] | 'unknown')[] = [];
+  onTestFinished(onChanges((traceIds) => changes.push(traceIds === undefined ? 'unknown' : [...traceIds])));
+  return changes;
+}
+
+/** A live value whose reads end when the test says so. */
+function heldValue() {
+  const reads: { resolve: (value: string) => void; reject: (error: Error) => void }[] = [];
+  const read = (): Promise<string> => new Promise((resolve, reject) => reads.push({ resolve, reject }));
+  const value = new LiveValue(read, { isStale: changesOf('a') });
+  onTestFinished(() => value.close());
+  return { value, reads };
+}
+
+test('a change without trace ids may concern every trace', () => {
+  void listen();
+  FakeStream.last.emit('open');
+  const changes = recordChanges();
+  FakeStream.last.emit('change', { seq: 1, trace_ids: ['a', 'b'] });
+  FakeStream.last.emit('change', { seq: 2 });
+  expect(changes).toEqual([['a', 'b'], 'unknown']);
+});
+
+test('the page waits one second for the stream, and reads everything again if it opens later', async () => {
+  const opened = vi.fn();
+  void listen().then(opened);
+  await vi.advanceTimersByTimeAsync(999);
+  expect(opened).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(opened).toHaveBeenCalled();
+  const changes = recordChanges();
+  FakeStream.last.emit('open');
+  FakeStream.last.emit('open');
+  expect(changes).toEqual(['unknown']);
+});
+
+test('a refused stream is opened again after three seconds, unless a key is required', async () => {
+  browser.answers.status = 503;
+  void listen();
+  const first = FakeStream.last;
+  first.refuse();
+  expect(live.value).toBe('lost');
+  await vi.advanceTimersByTimeAsync(2_999);
+  expect(FakeStream.last).toBe(first);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(FakeStream.last).not.toBe(first);
+  const second = FakeStream.last;
+  browser.answers.status = 401;
+  second.refuse();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([isLocked.value, FakeStream.last]).toEqual([true, second]);
+});
+
+test('a hidden page closes its stream, and a paused page does not open one', async () => {
+  void listen();
+  const first = FakeStream.last;
+  browser.document.hidden = true;
+  await listen();
+  expect([first.readyState, FakeStream.last]).toEqual([FakeStream.CLOSED, first]);
+  toggleLive();
+  browser.document.hidden = false;
+  await listen();
+  expect([live.value, FakeStream.last]).toEqual(['off', first]);
+  toggleLive();
+  expect(FakeStream.last).not.toBe(first);
+});
+
+test('changes during a read cause one more read, after a pause of three times its duration', async () => {
+  void listen();
+  const { value, reads } = heldValue();
+  await vi.advanceTimersByTimeAsync(400);
+  FakeStream.last.emit('change', { trace_ids: ['a'] });
+  FakeStream.last.emit('change', { trace_ids: ['a'] });
+  FakeStream.last.emit('change', { trace_ids: ['b'] });
+  reads[0]?.resolve('first');
+  await vi.advanceTimersByTimeAsync(1_199);
+  expect([value.value.value, reads.length]).toEqual(['first', 1]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(reads).toHaveLength(2);
+  reads[1]?.resolve('second');
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([value.value.value, reads.length]).toEqual(['second', 2]);
+});
+
+test('a failed read keeps the last value, and is repeated on reconnect', async () => {
+  void listen();
+  const { value, reads } = heldValue();
+  reads[0]?.resolve('first');
+  await vi.advanceTimersByTimeAsync(1_000);
+  value.reload();
+  reads[1]?.reject(new TypeError('fetch failed'));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([value.value.value, value.problem.value]).toEqual([
+    'first',
+    'The receiver does not respond. Check that it is running.',
+  ]);
+  FakeStream.last.emit('change', {});
+  reads[2]?.resolve('third');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([value.value.value, value.problem.value]).toEqual(['third', undefined]);
+});
+
+test('a closed value reads nothing and ignores the result of its last read', async () => {
+  void listen();
+  const { value, reads } = heldValue();
+  value.close();
+  reads[0]?.resolve('late');
+  FakeStream.last.emit('change', {});
+  value.reload();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([value.value.value, reads.length]).toEqual([undefined, 1]);
+});
