@@ -25,13 +25,8 @@ export function Text({ value }: { value: string }): JSX.Element {
 }
 
 /** The start of a text, with a button for more. */
-export function LongText({
-  value,
-  children,
-}: {
-  value: string;
-  children?: (shown: string) => JSX.Element;
-}): JSX.Element {
+export function LongText(props: { value: string; children?: (shown: string) => JSX.Element }): JSX.Element {
+  const { value, children } = props;
   const [length, setLength] = useState(SHOWN);
   const shown = value.length <= length ? value : value.slice(0, length);
   return (

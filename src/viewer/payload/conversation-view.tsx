@@ -19,13 +19,8 @@ export interface AttachmentOwner {
   readonly attachments?: readonly AttachmentInfo[];
 }
 
-export function ConversationView({
-  messages,
-  run,
-}: {
-  messages: readonly Message[];
-  run: AttachmentOwner;
-}): JSX.Element {
+export function ConversationView(props: { messages: readonly Message[]; run: AttachmentOwner }): JSX.Element {
+  const { messages, run } = props;
   const [count, setCount] = useState(PAGE);
   const hidden = Math.max(0, messages.length - count);
   return (

@@ -14,15 +14,8 @@ const PAGE = 100;
 const INLINE_LENGTH = 100;
 
 /** A JSON value. Only opened values are in the document. `isCompact` shows it on one line if it fits. */
-export function JsonTree({
-  value,
-  path = '$',
-  isCompact = false,
-}: {
-  value: unknown;
-  path?: string;
-  isCompact?: boolean;
-}): JSX.Element {
+export function JsonTree(props: { value: unknown; path?: string; isCompact?: boolean }): JSX.Element {
+  const { value, path = '$', isCompact = false } = props;
   return (
     <ul class="json">
       <Node value={value} path={path} depth={isCompact ? 1 : 0} isOpen />
