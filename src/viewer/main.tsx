@@ -33,11 +33,11 @@ function App(): JSX.Element {
   return (
     <>
       <TopBar />
-      <main>
+      <main class="column">
         <Content />
       </main>
       <Help />
-      <p class="notice" role="status">
+      <p class="notice popup" role="status">
         {notice.value}
       </p>
     </>

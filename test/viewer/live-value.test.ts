@@ -1,6 +1,6 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { isLocked } from '../../src/viewer/data/api.ts';
-import { listen, live, onChanges, toggleLive } from '../../src/viewer/data/changes.ts';
+import { listen, live, onChanges } from '../../src/viewer/data/changes.ts';
 import { changesOf, LiveValue } from '../../src/viewer/data/live-value.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
@@ -67,20 +67,6 @@ test('a refused stream is opened again after three seconds, unless a key is requ
   expect([isLocked.value, FakeStream.last]).toEqual([true, second]);
 });
 
-test('a hidden page closes its stream, and a paused page does not open one', async () => {
-  void listen();
-  const first = FakeStream.last;
-  browser.document.hidden = true;
-  await listen();
-  expect([first.readyState, FakeStream.last]).toEqual([FakeStream.CLOSED, first]);
-  toggleLive();
-  browser.document.hidden = false;
-  await listen();
-  expect([live.value, FakeStream.last]).toEqual(['off', first]);
-  toggleLive();
-  expect(FakeStream.last).not.toBe(first);
-});
-
 test('changes during a read cause one more read, after a pause of three times its duration', async () => {
   void listen();
   const { value, reads } = heldValue();
@@ -96,24 +82,6 @@ test('changes during a read cause one more read, after a pause of three times it
   reads[1]?.resolve('second');
   await vi.advanceTimersByTimeAsync(60_000);
   expect([value.value.value, reads.length]).toEqual(['second', 2]);
-});
-
-test('a failed read keeps the last value, and is repeated on reconnect', async () => {
-  void listen();
-  const { value, reads } = heldValue();
-  reads[0]?.resolve('first');
-  await vi.advanceTimersByTimeAsync(1_000);
-  value.reload();
-  reads[1]?.reject(new TypeError('fetch failed'));
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect([value.value.value, value.problem.value]).toEqual([
-    'first',
-    'The receiver does not respond. Check that it is running.',
-  ]);
-  FakeStream.last.emit('change', {});
-  reads[2]?.resolve('third');
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect([value.value.value, value.problem.value]).toEqual(['third', undefined]);
 });
 
 test('a closed value reads nothing and ignores the result of its last read', async () => {

@@ -26,9 +26,6 @@ const run = (id: string, parent?: string, startMs = 0, ms?: number): RunOutline 
 const draw = ({ branches }: RunTree): string =>
   branches.map(({ run: { id }, depth, isOrphan }) => `${'.'.repeat(depth)}${id}${isOrphan ? '?' : ''}`).join(' ');
 
-const tree = treeOf(runs('a b<a c<b d<a e<d'));
-const names = (indices: readonly number[]): string => indices.map((index) => tree.branches[index]?.run.id).join('');
-
 test.each([
   ['runs in any order', 'e<d c<b a b<a d<a', 'a .b ..c .d ..e'],
   ['orphans at the root', 'a x<gone y<x', 'a x? .y'],
@@ -40,10 +37,6 @@ test.each([
 
 test('a tree of no runs is empty', () => {
   expect(treeOf([])).toMatchObject({ branches: [], startMs: 0, endMs: 0 });
-});
-
-test('a branch ends after its last descendant', () => {
-  expect(tree.branches.map(({ end }) => end)).toEqual([5, 3, 3, 5, 5]);
 });
 
 test('usage counts for model calls, and for other runs without usage below them', () => {
@@ -66,14 +59,4 @@ test('100,000 siblings and a chain of 20,000 runs are built at once', () => {
   expect(wide.branches[0]?.end).toBe(100_001);
   const deep = treeOf([run('0'), ...Array.from({ length: 20_000 }, (_, index) => run(`${index + 1}`, `${index}`))]);
   expect(deep.branches.at(-1)?.depth).toBe(20_000);
-});
-
-test('descendants of collapsed runs are hidden', () => {
-  const shown = ['', 'b', 'ab', 'c'].map((collapsed) => names(openBranches(tree, new Set(collapsed))));
-  expect(shown).toEqual(['abcde', 'abde', 'a', 'abcde']);
-});
-
-test('matching runs are shown with their ancestors', () => {
-  const shown = ['c', 'be', ''].map((ids) => names(matchingBranches(tree, ({ id }) => ids.includes(id))));
-  expect(shown).toEqual(['abc', 'abde', '']);
 });

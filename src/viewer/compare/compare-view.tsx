@@ -32,7 +32,7 @@ export default function CompareView(): JSX.Element {
   if (value === undefined) return <Pending problem={problem} note="Loading two runs…" />;
   const [before, after] = value;
   return (
-    <section class="compare" aria-label="Comparison of two runs">
+    <section class="column" aria-label="Comparison of two runs">
       <header class="line compare-head">
         <Side run={before} sign="−" />
         <button type="button" class="button quiet" onClick={() => go({ base: run, run: base }, { replace: true })}>
@@ -94,11 +94,11 @@ function PayloadDiff({
       : `${plural(removed, 'line')} only in the first run, ${plural(added, 'line')} only in the second`;
   return (
     <>
-      <p class="note" role="status">
+      <p class="note compare-summary" role="status">
         {value === undefined ? (problem ?? 'Loading…') : summary}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus. */}
-      <section ref={element} class="diff" tabIndex={0} data-own-arrows aria-label={`Differences of the ${field}`}>
+      <section ref={element} class="diff scroll" tabIndex={0} data-own-arrows aria-label={`Changed ${field}`}>
         <Rows count={shown.length} rowHeight={ROW_HEIGHT} first={first}>
           {shown.slice(first, end).map(({ kind, text }, offset) => (
             <div key={first + offset} class={`diff-line diff-${kind}`}>

@@ -107,22 +107,17 @@ export function Paged<Item>({
   );
 }
 
-/** Part of a panel: a heading, optional controls, and content. */
-export function Section({
-  title,
-  note,
-  controls,
-  class: name = '',
-  children,
-}: {
+interface SectionProps {
   title: string;
   note?: string | number | undefined;
   controls?: ComponentChildren;
-  class?: string;
   children: ComponentChildren;
-}): JSX.Element {
+}
+
+/** Part of a panel: a heading, optional controls, and content. */
+export function Section({ title, note, controls, children }: SectionProps): JSX.Element {
   return (
-    <section class={`section ${name}`} aria-label={title}>
+    <section class="section" aria-label={title}>
       <header class="line">
         <h3>{title}</h3>
         <span class="note">{note}</span>

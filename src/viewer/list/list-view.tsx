@@ -37,7 +37,7 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
   const problem = list.problem.value;
   if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
   return (
-    <section class="list" aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
+    <section class="list column" aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
       <ListGrid key={key} listKey={key} view={view} list={list} />
       <Problem text={problem} />
     </section>
@@ -75,7 +75,7 @@ function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; li
       )}
       <div
         ref={element}
-        class="list-rows"
+        class="list-rows scroll"
         role="grid"
         aria-label={view === 'traces' ? 'Traces' : 'Runs'}
         aria-rowcount={list.hasMore ? -1 : lines.length + 1}

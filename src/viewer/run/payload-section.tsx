@@ -105,7 +105,7 @@ function formsOf(runType: string, field: Field, value: unknown): Form[] {
 
 function TextFields({ fields }: { fields: Readonly<Record<string, unknown>> }): JSX.Element {
   return (
-    <dl class="text-fields">
+    <dl class="pairs text-fields">
       {Object.entries(fields)
         .slice(0, TEXT_FIELDS_MAX)
         .map(([key, value]) => (

@@ -70,7 +70,7 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   if (entries.length === 0 && !hasRest) return null;
   return (
     <Section title="Metadata">
-      <dl class="metadata">
+      <dl class="pairs">
         {entries.slice(0, METADATA_MAX).map(([key, value]) => (
           <div key={key}>
             <dt class="clip">{visible(key)}</dt>

@@ -31,7 +31,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   const name = shown?.name ?? id;
   useKeys({ c: () => compare(id, name), m: toggleMarkdown });
   return (
-    <article ref={model.panel} class="panel" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
+    <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head">
         <button type="button" class="button quiet narrow-only" onClick={() => go({ run: undefined })}>
           <Icon name="back" /> Runs

@@ -35,7 +35,7 @@ export default function StatisticsView(): JSX.Element {
   if (value === undefined && problem === undefined) return <Pending problem={undefined} note="Loading statistics…" />;
   if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
   return (
-    <section class="statistics" aria-label="Statistics" tabIndex={-1} data-own-arrows>
+    <section class="statistics scroll" aria-label="Statistics" tabIndex={-1} data-own-arrows>
       <Problem text={problem} />
       <Totals total={value.total} />
       <Charts statistics={value} />
@@ -56,7 +56,7 @@ function Totals({ total }: { total: Figures }): JSX.Element {
     ['Cost', printed(usage?.total_cost, cost)],
   ];
   return (
-    <dl class="totals">
+    <dl class="facts totals">
       {figures.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

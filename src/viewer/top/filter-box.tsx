@@ -45,7 +45,7 @@ export function FilterBox(): JSX.Element {
         id={`${id}-list`}
         role="listbox"
         aria-label="Suggestions"
-        class="suggestions"
+        class="suggestions popup"
         hidden={suggestions.length === 0}
       >
         {suggestions.map((suggestion, index) => (
@@ -91,7 +91,7 @@ export function FilterHelp(): JSX.Element {
     about: 'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
   };
   return (
-    <dl class="help-keys">
+    <dl class="pairs">
       {[...KEYS, textSearch].map(({ key, about }) => (
         <div key={key}>
           <dt>

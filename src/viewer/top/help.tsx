@@ -37,7 +37,7 @@ function HelpDialog(): JSX.Element {
   useKeys({ Escape: close, '?': close }, true);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} class="help" aria-label="Help" onClose={close}>
+    <dialog ref={dialog} class="help popup" aria-label="Help" onClose={close}>
       <header class="line">
         <h2>Keys</h2>
         <span class="space" />
@@ -45,7 +45,7 @@ function HelpDialog(): JSX.Element {
           Close
         </button>
       </header>
-      <dl class="help-keys">
+      <dl class="pairs">
         {KEYS.map(([key, about]) => (
           <div key={key}>
             <dt>

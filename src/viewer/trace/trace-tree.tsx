@@ -36,7 +36,10 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   useLayoutEffect(() => scrollToRow(element.current, position, ROW_HEIGHT), [model.selected.value, shown.length === 0]);
   const isVisible = position >= first && position < end;
   return (
-    <section class={address.value.run === undefined ? 'tree' : 'tree opened'} aria-label="Runs of the trace">
+    <section
+      class={address.value.run === undefined ? 'tree column' : 'tree column opened'}
+      aria-label="Runs of the trace"
+    >
       <div class="tree-grid tree-head">
         <span>
           <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
@@ -57,7 +60,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       </div>
       <div
         ref={element}
-        class="tree-rows"
+        class="tree-rows scroll"
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
