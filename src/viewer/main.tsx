@@ -22,7 +22,6 @@ function App(): JSX.Element {
   const home = { trace: undefined, run: undefined, base: undefined };
   useKeys({
     'g t': () => go({ view: 'traces', ...home }),
-    'g l': () => go({ view: 'traces', ...home }),
     'g r': () => go({ view: 'runs', ...home }),
     'g s': () => go({ view: 'statistics', ...home }),
     '?': () => {
@@ -52,7 +51,7 @@ function Content(): JSX.Element {
   return <ListView key={view} view={view} />;
 }
 
-/** A view in a chunk of its own. */
+/** A view that is loaded when it is opened. */
 function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }): JSX.Element {
   const { value: module, problem } = useLive('view', load);
   return module === undefined ? <Pending problem={problem} note="Loading…" /> : <module.default />;

@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RunOutline } from '../../src/receiver/store/run-view.ts';
-import {
-  countedUsages,
-  matchingBranches,
-  openBranches,
-  type RunTree,
-  treeOf,
-} from '../../src/viewer/trace/run-tree.ts';
+import { countedUsages, type RunTree, treeOf } from '../../src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>

@@ -26,8 +26,8 @@ export function onChanges(listener: Listener): () => void {
 
 /**
  * Opens the event stream unless it is paused. A hidden page closes its stream, because browsers allow six connections per
- * origin for all tabs together; call this again when the visibility changes. Resolves once no later change is missed
- * unnoticed.
+ * origin for all tabs together. Call this again when the visibility changes. Resolves when the stream is open, has failed, or
+ * takes longer than `OPENING_MS_MAX`.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;
@@ -81,7 +81,7 @@ function opened(stream: EventSource): Promise<void> {
   });
 }
 
-/** Schedules a retry unless a key is required: logging in opens the stream. A stream does not report its status, so this asks the API. */
+/** Opens the stream later, unless a key is required: logging in opens it. Calls the API, because a stream reports no status. */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);
   if (live.value === 'lost' && !isLocked.value) retry = setTimeout(() => void listen(), RETRY_MS);

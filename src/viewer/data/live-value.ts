@@ -104,7 +104,10 @@ export class LiveValue<Value> {
   }
 }
 
-/** Reads a value while the component is mounted. The last value stays until that of a new `key` arrives; undefined reads nothing. */
+/**
+ * Reads a value for a component, and again when `key` changes. Until the new value arrives, the last one is returned. An
+ * undefined key reads nothing.
+ */
 export function useLive<Value>(
   key: string | undefined,
   read: (signal: AbortSignal) => Promise<Value>,

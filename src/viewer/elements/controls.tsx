@@ -128,3 +128,23 @@ export function Section({ title, note, controls, children }: SectionProps): JSX.
     </section>
   );
 }
+
+export interface Fact {
+  readonly name: string;
+  readonly value: ComponentChildren;
+  readonly title?: string;
+}
+
+/** Named values in a row. */
+export function Facts({ facts, class: name = '' }: { facts: readonly Fact[]; class?: string }): JSX.Element {
+  return (
+    <dl class={`facts ${name}`}>
+      {facts.map((fact) => (
+        <div key={fact.name} title={fact.title}>
+          <dt>{fact.name}</dt>
+          <dd>{fact.value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

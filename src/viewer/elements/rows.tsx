@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 /** The rows of a scrolled list that are in the document. */
-export interface RowWindow {
+interface RowWindow {
   readonly first: number;
   /** Index after the last row. */
   readonly end: number;
@@ -11,7 +11,7 @@ export interface RowWindow {
 /** Rows above and below the visible ones, so that short scrolling shows no gap. */
 const MARGIN_ROWS = 6;
 
-/** Space for `count` rows of equal height. `children` are the rows of `window`. */
+/** Space for `count` rows of equal height. `children` are the rows from `first` on. */
 export function Rows({
   count,
   rowHeight,
@@ -58,7 +58,7 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
   return rowWindow(place.scrollTop, place.height, rowHeight, count);
 }
 
-export function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
+function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
   const top = Math.floor(Math.max(0, scrollTop) / rowHeight);
   const end = Math.min(count, top + Math.ceil(height / rowHeight) + 1 + MARGIN_ROWS);
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };

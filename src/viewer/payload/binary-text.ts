@@ -1,13 +1,13 @@
-/** Bytes in text: a data URI, or base64. */
+/** Binary data encoded as text: a data URI, or base64. */
 export interface BinaryText {
   readonly base64: string;
   readonly type: string;
   readonly sizeBytes: number;
 }
 
-/** Shorter text may be an id or a word. */
+/** Shorter text is not checked for base64, because it may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Characters that are checked. */
+/** Number of characters that are checked for base64. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [

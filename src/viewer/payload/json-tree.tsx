@@ -28,7 +28,7 @@ interface NodeProps {
   readonly value: unknown;
   readonly path: string;
   readonly depth: number;
-  /** Initial state. */
+  /** Whether the value starts open. */
   readonly isOpen: boolean;
 }
 

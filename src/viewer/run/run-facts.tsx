@@ -1,8 +1,8 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { fieldTerm, metadataTerm, parseFilter, printFilter, type Term, withTerm } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
-import { Link, Section } from '../elements/controls.tsx';
+import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';
 import { cost, count, duration, exact, latencyOf, millisecondsAt } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
@@ -13,53 +13,27 @@ const METADATA_MAX = 200;
 
 /** Times, model, tokens, costs and tags. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, end_time, first_token_time, model, usage, tags = [], run_type } = run;
-  const project = run.session_name ?? run.session_id;
+  const { start_time, end_time, first_token_time, model, usage, tags = [], session_name, session_id } = run;
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
   const split = input_tokens === undefined ? '' : ` (${count(input_tokens)} in, ${count(output_tokens)} out)`;
-  return (
-    <dl class="facts">
-      <Fact name="Type">{visible(run_type)}</Fact>
-      {model !== undefined && <Fact name="Model">{visible(model)}</Fact>}
-      <Fact name="Start" title={start_time}>
-        {exact(start_time)}
-      </Fact>
-      {end_time !== undefined && (
-        <Fact name="Latency" title={`ended ${end_time}`}>
-          {latencyOf(run)}
-        </Fact>
-      )}
-      {first_token_time !== undefined && (
-        <Fact name="First token">{duration(millisecondsAt(first_token_time) - millisecondsAt(start_time))}</Fact>
-      )}
-      {total_tokens !== undefined && (
-        <Fact name="Tokens">
-          {count(total_tokens)}
-          {split}
-        </Fact>
-      )}
-      {total_cost !== undefined && <Fact name="Cost">{cost(total_cost)}</Fact>}
-      {project !== undefined && <Fact name="Project">{visible(project)}</Fact>}
-      {tags.length > 0 && (
-        <Fact name="Tags">
-          {tags.map((tag) => (
-            <FilterLink key={tag} term={fieldTerm('tag', tag)} label={`Filter by the tag ${visible(tag)}`}>
-              {visible(tag)}
-            </FilterLink>
-          ))}
-        </Fact>
-      )}
-    </dl>
-  );
-}
-
-function Fact({ name, title, children }: { name: string; title?: string; children: ComponentChildren }): JSX.Element {
-  return (
-    <div title={title}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
+  const facts: readonly Fact[] = [
+    { name: 'Type', value: visible(run.run_type) },
+    { name: 'Model', value: visible(model ?? '') },
+    { name: 'Start', value: exact(start_time), title: start_time },
+    { name: 'Latency', value: latencyOf(run), title: `ended ${end_time}` },
+    {
+      name: 'First token',
+      value: first_token_time && duration(millisecondsAt(first_token_time) - millisecondsAt(start_time)),
+    },
+    { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split },
+    { name: 'Cost', value: total_cost !== undefined && cost(total_cost) },
+    { name: 'Project', value: visible(session_name ?? session_id ?? '') },
+    {
+      name: 'Tags',
+      value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} term={fieldTerm('tag', tag)} value={tag} />),
+    },
+  ];
+  return <Facts facts={facts.filter(({ value }) => value)} />;
 }
 
 /** Metadata with a filter link per value, and the other fields of `extra`. */
@@ -96,20 +70,17 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
 
 function MetadataValue({ name, value }: { name: string; value: string }): JSX.Element {
   if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
-  return (
-    <FilterLink term={metadataTerm(name, value)} label={`Filter by ${visible(name)} = ${visible(value)}`}>
-      {visible(value)}
-    </FilterLink>
-  );
+  return <FilterLink term={metadataTerm(name, value)} value={value} />;
 }
 
 /** Link to the list of runs with the same value. */
-function FilterLink({ term, label, children }: { term: Term; label: string; children: string }): JSX.Element {
+function FilterLink({ term, value }: { term: Term; value: string }): JSX.Element {
   const filter = printFilter(withTerm(parseFilter(address.value.filter), term));
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;
+  const to = { view, filter, trace: undefined, run: undefined };
   return (
-    <Link class="chip" title={label} to={{ view, filter, trace: undefined, run: undefined }}>
-      {children}
+    <Link class="chip" title={`Filter by ${visible(term.text)}`} to={to}>
+      {visible(value)}
     </Link>
   );
 }

@@ -5,7 +5,7 @@ import { api } from '../data/api.ts';
 import { fieldTerm, parseFilter, printFilter, queryOf, rangeTerms, type Term, withTerm } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { Link, Pending, Problem, Toggle } from '../elements/controls.tsx';
+import { type Fact, Facts, Link, Pending, Problem, Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, millisecondsAt } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
@@ -46,25 +46,16 @@ export default function StatisticsView(): JSX.Element {
 
 function Totals({ total }: { total: Figures }): JSX.Element {
   const { runs, errors, pending, latency_ms, usage } = total;
-  const figures: [string, string][] = [
-    ['Runs', runs.toLocaleString('en')],
-    ['Errors', `${errors.toLocaleString('en')} (${percent(errors, runs)})`],
-    ['Pending', pending.toLocaleString('en')],
-    ['Latency p50', printed(latency_ms?.p50, duration)],
-    ['Latency p95', printed(latency_ms?.p95, duration)],
-    ['Tokens', printed(usage?.total_tokens, count)],
-    ['Cost', printed(usage?.total_cost, cost)],
+  const facts: readonly Fact[] = [
+    { name: 'Runs', value: runs.toLocaleString('en') },
+    { name: 'Errors', value: `${errors.toLocaleString('en')} (${percent(errors, runs)})` },
+    { name: 'Pending', value: pending.toLocaleString('en') },
+    { name: 'Latency p50', value: printed(latency_ms?.p50, duration) },
+    { name: 'Latency p95', value: printed(latency_ms?.p95, duration) },
+    { name: 'Tokens', value: printed(usage?.total_tokens, count) },
+    { name: 'Cost', value: printed(usage?.total_cost, cost) },
   ];
-  return (
-    <dl class="facts totals">
-      {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts class="totals" facts={facts} />;
 }
 
 type Bucket = Statistics['buckets'][number];

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useId, useMemo } from 'preact/hooks';
-import { KEYS, type Term } from '../data/filter.ts';
+import type { Term } from '../data/filter.ts';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -81,25 +81,5 @@ function Chip({ term, edit, remove }: { term: Term; edit: () => void; remove: ()
         <Icon name="close" />
       </button>
     </span>
-  );
-}
-
-/** Describes the syntax of the filter in the help. */
-export function FilterHelp(): JSX.Element {
-  const textSearch = {
-    key: 'refund "late order"',
-    about: 'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
-  };
-  return (
-    <dl class="pairs">
-      {[...KEYS, textSearch].map(({ key, about }) => (
-        <div key={key}>
-          <dt>
-            <code>{key}</code>
-          </dt>
-          <dd>{about}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

@@ -1,8 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { KEYS as FILTER_KEYS } from '../data/filter.ts';
 import { useKeys } from '../elements/keys.ts';
-import { FilterHelp } from './filter-box.tsx';
 
 export const isHelpOpen: Signal<boolean> = signal(false);
 
@@ -23,6 +23,11 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['Esc', 'back, close, leave the text box'],
   ['?', 'this help'],
 ];
+
+const TEXT_SEARCH = [
+  'refund "late order"',
+  'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
+] as const;
 
 /** Dialog with all keys and the filter's syntax. */
 export function Help(): JSX.Element | null {
@@ -45,18 +50,22 @@ function HelpDialog(): JSX.Element {
           Close
         </button>
       </header>
-      <dl class="pairs">
-        {KEYS.map(([key, about]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{about}</dd>
-          </div>
-        ))}
-      </dl>
+      <Pairs pairs={KEYS} />
       <h2>Filter</h2>
-      <FilterHelp />
+      <Pairs pairs={[...FILTER_KEYS.map(({ key, about }) => [key, about] as const), TEXT_SEARCH]} />
     </dialog>
+  );
+}
+
+function Pairs({ pairs }: { pairs: readonly (readonly [string, string])[] }): JSX.Element {
+  return (
+    <dl class="pairs">
+      {pairs.map(([key, about]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>{about}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -102,7 +102,7 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Runs from the last branch to the first, so that descendants are complete before their ancestors. */
+/** Iterates from the last branch to the first, so that the end of a branch is known before its parent's. */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

@@ -25,7 +25,7 @@ export class TraceModel {
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
-  /** Search and filter hide the collapsed state. */
+  /** True while a search or the error filter is active. Collapsed branches are expanded then. */
   readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
   /** Indices of the visible branches. */
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
