@@ -119,7 +119,7 @@ function optionsOf(
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
     cursor: {
       y: false,
-      points: { show: form === 'lines' },
+      points: { show: false },
       drag: { setScale: false, dist: DRAG_PX_MIN },
       bind: {
         dblclick: () => () => {
@@ -129,7 +129,14 @@ function optionsOf(
       },
     },
     hooks: {
-      setCursor: [(plot) => setHovered(plot.cursor.idx ?? undefined)],
+      // Not `cursor.idx`: in the right half of a bar the next bucket is closer.
+      setCursor: [
+        (plot) => {
+          const { left = -1 } = plot.cursor;
+          const atMs = plot.posToVal(left, 'x');
+          setHovered(left < 0 ? undefined : latest.current.times.findLastIndex((time) => time <= atMs));
+        },
+      ],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;

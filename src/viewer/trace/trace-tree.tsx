@@ -14,8 +14,6 @@ const ROW_HEIGHT = 26;
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 const INDENT_PX = 14;
-/** Deeper runs are not indented further, so that the name keeps its room. */
-const INDENTS_MAX = 16;
 const NAME_LENGTH_MAX = 200;
 
 /** Time range of the bars. */
@@ -141,7 +139,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
       aria-selected={isSelected}
       onClick={() => model.select(run.id)}
     >
-      <div class="tree-name" role="gridcell" style={{ paddingLeft: `${Math.min(depth, INDENTS_MAX) * INDENT_PX}px` }}>
+      <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, 50%)` }}>
         {isParent ? (
           <button
             type="button"
@@ -162,7 +160,6 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
           {name}
         </span>
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
-        {depth > INDENTS_MAX && <span class="note">depth {depth}</span>}
         {isOrphan && (
           <span class="note" title="Its parent has not arrived">
             orphan
