@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
-import { callOf, callsOf, partsOf, resultOf } from './message-parts.ts';
+import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call, or undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
@@ -25,7 +25,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
     textOf(one),
   );
   const parts = [
-    ...(textOf(fields.reasoning) === undefined ? [] : [{ kind: 'reasoning', text: fields.reasoning } as Part]),
+    ...textPart('reasoning', textOf(fields.reasoning)),
     ...partsOf(text),
     ...callsOf(fields),
     ...listOf(fields.files).flatMap(partsOf),
@@ -99,16 +99,14 @@ function messageOf(value: unknown): Message {
     const isListed = Array.isArray(content) && content.some((block) => /result/.test(`${fieldsOf(block).type}`));
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
-  const reasoning = textOf(fields.reasoning_content) ?? textOf(fields.reasoning);
-  const refusal = textOf(fields.refusal);
   const parts: Part[] = [
-    ...(reasoning === undefined ? [] : [{ kind: 'reasoning', text: reasoning } as const]),
+    ...textPart('reasoning', textOf(fields.reasoning_content) ?? textOf(fields.reasoning)),
     ...partsOf(content),
-    ...(refusal === undefined ? [] : [{ kind: 'refusal', text: refusal } as const]),
+    ...textPart('refusal', textOf(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
   ];
   const shown = parts.length === 0 && Object.keys(fields).length > 2 ? [{ kind: 'other', value } as const] : parts;
-  return { role, parts: shown, ...(name === undefined ? {} : { name }) };
+  return { role, name, parts: shown };
 }
 
 /** Unwraps LangChain's messages: `{ lc, type: 'constructor', id, kwargs }` if serialized, `{ type, data }` if stored. */

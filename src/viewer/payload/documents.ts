@@ -2,10 +2,10 @@ import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
 
 /** A document that a retriever returned. */
 export interface FoundDocument {
-  readonly title?: string;
+  readonly title?: string | undefined;
   readonly text: string;
-  readonly score?: number;
-  readonly metadata?: Fields;
+  readonly score?: number | undefined;
+  readonly metadata?: Fields | undefined;
 }
 
 /** Returns the documents in the outputs of a retriever, or undefined if the outputs have no list of texts. */
@@ -47,10 +47,5 @@ function documentOf(value: unknown): FoundDocument | undefined {
   const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score].find(
     (one) => typeof one === 'number',
   ) as number | undefined;
-  return {
-    text,
-    ...(title === undefined ? {} : { title }),
-    ...(score === undefined ? {} : { score }),
-    ...(metadata === undefined ? {} : { metadata }),
-  };
+  return { text, title, score, metadata };
 }

@@ -22,20 +22,15 @@ export function callOf(call: Fields): Part {
   const id = textOf(call.id) ?? textOf(call.call_id) ?? textOf(call.toolCallId);
   const name = textOf(inner.name) ?? textOf(call.toolName) ?? textOf(call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
-  return { kind: 'call', name, input: parseJson(input), ...(id === undefined ? {} : { id }) };
+  return { kind: 'call', id, name, input: parseJson(input) };
 }
 
 export function resultOf(fields: Fields, value: unknown): Part {
   const id =
     textOf(fields.tool_call_id) ?? textOf(fields.tool_use_id) ?? textOf(fields.call_id) ?? textOf(fields.toolCallId);
   const name = textOf(fields.name) ?? textOf(fields.toolName);
-  return {
-    kind: 'result',
-    value: parseJson(plainResult(value)),
-    isError: fields.is_error === true || fields.isError === true || fields.status === 'error',
-    ...(id === undefined ? {} : { id }),
-    ...(name === undefined ? {} : { name }),
-  };
+  const isError = fields.is_error === true || fields.isError === true || fields.status === 'error';
+  return { kind: 'result', id, name, value: parseJson(plainResult(value)), isError };
 }
 
 /** Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
@@ -61,7 +56,7 @@ function partsByType(block: Fields): Part[] | undefined {
     case 'text-delta':
       return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
     case 'refusal':
-      return textPart('refusal', textOf(block.refusal) ?? '');
+      return textPart('refusal', textOf(block.refusal));
     case 'thinking':
     case 'reasoning':
     case 'redacted_thinking':
@@ -84,7 +79,8 @@ function partsByType(block: Fields): Part[] | undefined {
   }
 }
 
-function textPart(kind: 'text' | 'reasoning' | 'refusal', text: string): Part[] {
+/** Returns no part for an empty or missing text. */
+export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Part[] {
   return text === '' ? [] : [{ kind, text }];
 }
 
@@ -114,8 +110,7 @@ function mediaOf(block: Fields): Part[] | undefined {
     block.file_data,
   ];
   const found = candidates.map(textOf).find((text) => text !== undefined);
-  if (found === undefined) return undefined;
-  return [{ kind: 'media', source: found, ...(mime === undefined ? {} : { type: mime }) }];
+  return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
 }
 
 function geminiParts(block: Fields): Part[] | undefined {
@@ -123,10 +118,7 @@ function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
   const source = textOf(data.data) ?? textOf(data.fileUri) ?? textOf(data.file_uri);
-  if (source !== undefined) {
-    const type = textOf(data.mimeType) ?? textOf(data.mime_type);
-    return [{ kind: 'media', source, ...(type === undefined ? {} : { type }) }];
-  }
+  if (source !== undefined) return [{ kind: 'media', source, type: textOf(data.mimeType ?? data.mime_type) }];
   if (block.type !== undefined || typeof block.text !== 'string') return undefined;
   return textPart(block.thought === true ? 'reasoning' : 'text', block.text);
 }

@@ -1,19 +1,19 @@
 /** A message of a conversation, in one format for all providers. */
 export interface Message {
   readonly role: string;
-  readonly name?: string;
+  readonly name?: string | undefined;
   readonly parts: readonly Part[];
 }
 
 /** Content of a message. `other` is shown as JSON. */
 export type Part =
   | { readonly kind: 'text' | 'reasoning' | 'refusal'; readonly text: string }
-  | { readonly kind: 'media'; readonly source: string; readonly type?: string }
-  | { readonly kind: 'call'; readonly id?: string; readonly name: string; readonly input: unknown }
+  | { readonly kind: 'media'; readonly source: string; readonly type?: string | undefined }
+  | { readonly kind: 'call'; readonly id?: string | undefined; readonly name: string; readonly input: unknown }
   | {
       readonly kind: 'result';
-      readonly id?: string;
-      readonly name?: string;
+      readonly id?: string | undefined;
+      readonly name?: string | undefined;
       readonly value: unknown;
       readonly isError: boolean;
     }
