@@ -147,9 +147,17 @@ test('two runs are compared line by line', async () => {
   await page.getByRole('grid', { name: 'Runs' }).waitFor();
 });
 
-test('statistics apply the filter, and link to the runs of a group', async () => {
+test('statistics apply the filter, follow the theme, and link to the runs of a group', async () => {
   const { page } = await openPage(small, { path: '/?view=statistics&q=type%3Atool' });
   await page.getByRole('img', { name: /^Runs\. errors: at most 1/ }).waitFor();
+  const pixels = () =>
+    page
+      .locator('.chart canvas')
+      .first()
+      .evaluate((canvas) => (canvas as unknown as { toDataURL: () => string }).toDataURL());
+  const before = await pixels();
+  await page.getByRole('button', { name: 'Theme: system' }).click();
+  await expect.poll(pixels).not.toBe(before);
   await page.getByRole('link', { name: 'act' }).click();
   await page.getByRole('grid', { name: 'Runs' }).waitFor();
   expect(new URL(page.url()).searchParams.get('q')).toBe('type:tool name:act');

@@ -1,5 +1,5 @@
 import type { RunOutline, Usage } from '../../receiver/store/run-view.ts';
-import { millisecondsAt } from '../elements/figures.ts';
+import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree. */
 export interface Branch {
@@ -24,6 +24,16 @@ export interface RunTree {
   readonly endMs: number;
   readonly hasOpenRuns: boolean;
 }
+
+/** Time range that the bars of a trace share. */
+export interface Axis {
+  readonly startMs: number;
+  readonly lengthMs: number;
+}
+
+/** Bars of open runs grow until the trace has had no news for this time. */
+const IDLE_MS = 600_000;
+const TICK_MS = 250;
 
 /** Builds the tree in linear time. Runs in a cycle of parents become roots, the first of them as an orphan. */
 export function treeOf(runs: readonly RunOutline[]): RunTree {
@@ -77,6 +87,13 @@ export function countedUsages({ branches }: RunTree): Usage[] {
     const isModelCall = run_type === 'llm' || run_type === 'embedding';
     return usage !== undefined && (isModelCall || before[end] === before[index + 1]) ? [usage] : [];
   });
+}
+
+/** From the first start to the last end, or to now while runs are open. */
+export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
+  const nowMs = useNow(hasOpenRuns, TICK_MS);
+  const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
+  return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
 /** Returns the indices of branches without a collapsed ancestor. */

@@ -7,7 +7,7 @@ import { cost, count, duration, exact, plural } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
-import { countedUsages, type RunTree } from './run-tree.ts';
+import { countedUsages, type RunTree, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 /** Name, totals, search and exports of a trace. */
@@ -64,6 +64,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
 }
 
 function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
+  const { lengthMs } = useAxis(tree);
   const { branches } = tree;
   const { tokens, dollars } = useMemo(() => {
     const usages = countedUsages(tree);
@@ -76,7 +77,7 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   const startTime = branches[0]?.run.start_time ?? '';
   return (
     <ul class="figures clip">
-      <li>{duration(tree.endMs - tree.startMs)}</li>
+      <li>{duration(lengthMs)}</li>
       <li>{plural(branches.length, 'run')}</li>
       {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}
       {pending > 0 && <li>{pending} pending</li>}

@@ -1,26 +1,17 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { address } from '../data/navigation.ts';
-import { count, duration, millisecondsAt, useNow } from '../elements/figures.ts';
+import { count, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
-import type { Branch, RunTree } from './run-tree.ts';
+import { type Axis, type Branch, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 const ROW_HEIGHT = 26;
-/** Bars of open runs grow until the trace has had no news for this time. */
-const IDLE_MS = 600_000;
-const TICK_MS = 250;
 const INDENT_PX = 14;
 const NAME_LENGTH_MAX = 200;
-
-/** Time range of the bars. */
-interface Axis {
-  readonly startMs: number;
-  readonly lengthMs: number;
-}
 
 /** Tree and waterfall with a row per run. Only visible rows are in the document. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
@@ -74,13 +65,6 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       </div>
     </section>
   );
-}
-
-/** From the first start to the last end, or to now while runs are open. */
-function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
-  const nowMs = useNow(hasOpenRuns, TICK_MS);
-  const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
-  return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
 function useTreeKeys(model: TraceModel, rowsPerPage: () => number): void {
