@@ -4,8 +4,7 @@ import { generatedAnswer, modelReader, operationReader } from '../../src/integra
 import { messagesOf, toolNames } from '../../src/integrations/ai-sdk/prompt.ts';
 import { anthropicCalls } from '../../src/integrations/anthropic/calls.ts';
 import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
-import { emptyFields } from '../../src/integrations/fields.ts';
-import { addDelta, eventReader } from '../../src/integrations/fold.ts';
+import { eventReader } from '../../src/integrations/fold.ts';
 import { openaiCalls } from '../../src/integrations/openai/calls.ts';
 
 const { chat } = openaiCalls;
@@ -359,42 +358,10 @@ describe('server-sent events', () => {
   });
 });
 
-describe('a delta', () => {
-  const merged = (...deltas: Record<string, unknown>[]): unknown => {
-    const target = emptyFields();
-    for (const one of deltas) addDelta(target, one);
-    return target;
-  };
-  const calls = (...items: object[]) => ({ calls: items });
-
-  test.each<[string, Record<string, unknown>[], object]>([
-    ['appends text and repeats names', Array(2).fill({ id: 'a', content: 'Hi' }), { id: 'a', content: 'HiHi' }],
-    [
-      'replaces numbers but not by null',
-      [
-        { n: 1, s: 'a' },
-        { n: 2, s: null, x: null },
-      ],
-      { n: 2, s: 'a', x: null },
-    ],
-    [
-      'merges items by index',
-      [calls({ index: 1, a: 'x' }), calls({ index: 0, a: 'a' }, { index: 1, a: 'y' })],
-      calls({ index: 1, a: 'xy' }, { index: 0, a: 'a' }),
-    ],
-    [
-      'appends items without an index',
-      [{ p: [{ t: 'a' }] }, { p: [{ t: 'b' }, 1, [2]] }],
-      { p: [{ t: 'a' }, { t: 'b' }, 1, [2]] },
-    ],
-  ])('%s', (_, deltas, expected) => {
-    expect(merged(...deltas)).toEqual(expected);
-  });
-
-  test('never changes a prototype', () => {
-    merged(JSON.parse('{"__proto__": {"polluted": "yes"}, "constructor": {"prototype": {"polluted": "yes"}}}'));
-    expect(({} as { polluted?: string }).polluted).toBeUndefined();
-  });
+test('a chunk never changes a prototype', () => {
+  const delta = '{"__proto__": {"polluted": "yes"}, "constructor": {"prototype": {"polluted": "yes"}}}';
+  answerOf(chat, [JSON.parse(`{"choices": [{"delta": ${delta}}], "__proto__": {"polluted": "yes"}}`)]);
+  expect(({} as { polluted?: string }).polluted).toBeUndefined();
 });
 
 const inputsOf =

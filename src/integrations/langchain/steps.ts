@@ -8,6 +8,8 @@ const STEPS_MAX = 10_000;
 
 /** An open step of LangChain, as one handler records it. */
 export interface Step {
+  /** LangChain's run id. */
+  readonly id: string;
   readonly run: Run;
   readonly handler: object;
   /** The list of tags that LangChain passes to every callback of the step. */
@@ -26,8 +28,8 @@ const steps = new Map<string, Step[]>();
  * list of tags, so after the list is collected, nothing can end the step. This applies only while every observed step
  * has ended with the list that it started with.
  */
-const abandoned = new FinalizationRegistry<{ readonly id: string; readonly run: Run }>(({ id, run }) => {
-  if (areTagsKept === true) guard('langchain', () => abandon(id, run, 'the result was collected before its end'));
+const abandoned = new FinalizationRegistry<Step>((step) => {
+  if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
 });
 let areTagsKept: boolean | undefined;
 
@@ -38,12 +40,12 @@ export function installStepSource(): void {
 
 export function addStep(id: string, run: Run, handler: object, tags: unknown): void {
   const isObject = typeof tags === 'object' && tags !== null;
-  const step: Step = { run, handler, tags: isObject ? new WeakRef(tags) : undefined, hasTokens: false };
+  const step: Step = { id, run, handler, tags: isObject ? new WeakRef(tags) : undefined, hasTokens: false };
   steps.set(id, [...(steps.get(id) ?? []), step]);
-  if (isObject) abandoned.register(tags, { id, run }, run);
+  if (isObject) abandoned.register(tags, step, step);
   if (steps.size <= STEPS_MAX) return;
-  const [oldest] = steps;
-  for (const other of oldest?.[1] ?? []) abandon(oldest?.[0] as string, other.run, `${STEPS_MAX} other steps are open`);
+  const [oldest = []] = steps.values();
+  for (const other of oldest) abandon(other, `${STEPS_MAX} other steps are open`);
 }
 
 /** Returns the run of an open step, preferably in `sink`. */
@@ -67,20 +69,20 @@ export function takeStep(id: string, handler: object, tags: unknown): Step | und
   if (step === undefined) return undefined;
   const tagsAtStart = step.tags?.deref();
   if (areTagsKept !== false && tagsAtStart !== undefined && tags !== undefined) areTagsKept = tagsAtStart === tags;
-  remove(id, step.run);
+  remove(step);
   return step;
 }
 
-function remove(id: string, run: Run): void {
-  const others = steps.get(id)?.filter((step) => step.run !== run) ?? [];
-  if (others.length === 0) steps.delete(id);
-  else steps.set(id, others);
-  abandoned.unregister(run);
+function remove(step: Step): void {
+  const others = steps.get(step.id)?.filter((other) => other !== step) ?? [];
+  if (others.length === 0) steps.delete(step.id);
+  else steps.set(step.id, others);
+  abandoned.unregister(step);
 }
 
-function abandon(id: string, run: Run, reason: string): void {
-  remove(id, run);
-  run.interrupt(reason);
+function abandon(step: Step, reason: string): void {
+  remove(step);
+  step.run.interrupt(reason);
 }
 
 /** LangChain's own `AsyncLocalStorage`, and the key of the configuration that LangChain stores in it. */
