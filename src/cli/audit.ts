@@ -1,56 +1,116 @@
 import { open } from 'node:fs/promises';
-import { messageOf } from '../base/text.ts';
+import type { Command } from '@commander-js/extra-typings';
+import { messageOf, visible, visibleJson } from '../base/text.ts';
 import { createReceiver } from '../receiver/receiver.ts';
-import type { Invocation } from './arguments.ts';
-import { AuditStore } from './audit-store.ts';
-import { recordJson, recordLines } from './audit-text.ts';
-import { type Ending, runChild } from './child.ts';
+import type { RunOperation } from '../receiver/store/store.ts';
+import { type ChildCommand, childCommand, runChild } from './child.ts';
+import { type CommandContext, CommandFailure, type Ending, type Output, UsageError } from './command-line.ts';
 import { environmentFor } from './dev.ts';
-import { samplingOff } from './doctor-settings.ts';
-import { quiet } from './quiet.ts';
+import { samplingOff } from './doctor/settings.ts';
+import { AuditStore, recordBytes, waitForIdle } from './local-store.ts';
 import { quoted } from './terminal-text.ts';
 
-/** The payloads of a run are nobody else's business. */
-const OWNER_ONLY = 0o600;
+const HELP = `
+Runs that the command sends to an endpoint set in its own code are neither stopped nor shown.
 
-/**
- * Runs a command with an environment that sends its runs here, and shows each record as it arrives; nothing is forwarded or
- * kept. Rejects when the receiver cannot listen, and when the file cannot be written, at once or when the command has ended.
- */
-export async function audit({ command, isJson, output }: Extract<Invocation, { kind: 'audit' }>): Promise<Ending> {
-  const target = output === undefined ? process.stderr : await fileStream(output);
+Exit code:
+  that of the command, or its signal; 1 if the file cannot be written; 2 for invalid arguments;
+  126 or 127 if the command cannot be started`;
+
+interface AuditOptions {
+  readonly json?: true | undefined;
+  readonly output?: string | undefined;
+}
+
+export function define(command: Command, context: CommandContext): void {
+  command
+    .usage('[options] -- command...')
+    .description(
+      'Runs a command with an environment that sends its runs to a receiver in this process, and shows each record as it arrives, after sampling and redaction. Nothing is forwarded. The command uses the standard streams directly; the records are printed on standard error.',
+    )
+    .argument('[command...]')
+    .option('--json', 'print each record completely, as one line of JSON')
+    .option('--output <file>', 'write the complete records to this file, which is replaced')
+    .addHelpText('after', HELP)
+    .action(async (words, options) => {
+      const child = childCommand(words, context);
+      if (child === undefined) throw new UsageError('expected -- and a command');
+      context.endAs(await audit(child, options, context.stderr));
+    });
+}
+
+async function audit(command: ChildCommand, { json, output }: AuditOptions, stderr: Output): Promise<Ending> {
+  const file = output === undefined ? undefined : await openFile(output);
   let problem: unknown;
-  if (output !== undefined) target.on('error', (error) => (problem ??= error));
+  file?.on('error', (error) => {
+    problem ??= error;
+  });
   const store = new AuditStore((operation) => {
-    const text = isJson ? recordJson(operation) : recordLines(operation, output === undefined).join('\n');
-    target.write(`${text}\n`);
+    const text = json ? recordJson(operation) : recordLines(operation, file === undefined).join('\n');
+    (file ?? stderr).write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  // Nothing is left on the disk for a receiver that will be gone.
+  // The receiver will be gone, so runs must not be stored on disk for it.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
   const ending = await runChild(command, environment);
-  if (ending.kind !== 'not started') await quiet(store);
+  if (ending.kind !== 'not started') await waitForIdle(store);
   await receiver.close();
-  if (output !== undefined) await new Promise<void>((resolve) => target.end(resolve));
-  if (output !== undefined && problem !== undefined) throw notWritten(output, problem);
-  if (ending.kind !== 'not started') process.stderr.write(`runspan audit: ${summaryOf(store)}\n`);
+  if (file !== undefined) await new Promise<void>((resolve) => file.end(resolve));
+  if (problem !== undefined) throw notWritten(output ?? '', problem);
+  if (ending.kind !== 'not started') stderr.write(`runspan audit: ${summaryOf(store)}\n`);
   return ending;
 }
 
-/** What has come, in a line; where nothing has, why that may be. */
-function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStore): string {
-  if (posts + patches === 0) {
-    const sampling = samplingOff();
-    if (sampling !== undefined) return `no records came: ${sampling} is 0, by which no run is recorded`;
-    return 'no records came; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
+/** Characters of a field that are shown on standard error. A file contains all characters. */
+const SHOWN_MAX = 2_000;
+
+/** Returns a line for each field and each attachment, with its size in bytes. */
+export function recordLines(operation: RunOperation, isShortened: boolean): string[] {
+  const { kind, id, fields, attachments } = operation;
+  const { name = '', run_type: type = '' } = fields;
+  const lines = [`${kind} ${id}  ${[name, type].filter(Boolean).map(visible).join(', ')}`];
+  for (const [field, value] of Object.entries(fields)) {
+    const json = JSON.stringify(value);
+    const shown = isShortened && json.length > SHOWN_MAX ? `${json.slice(0, SHOWN_MAX)}…` : json;
+    lines.push(line(field, Buffer.byteLength(json), visible(shown)));
   }
-  return `posts: ${posts}, patches: ${patches}, attachments: ${attachments}, bytes: ${bytes}; nothing was forwarded`;
+  for (const { name, mimeType, bytes } of attachments) {
+    lines.push(line('attachment', bytes.length, `${visible(JSON.stringify(name))} ${visible(mimeType)}`));
+  }
+  return lines;
 }
 
-async function fileStream(path: string): Promise<NodeJS.WritableStream> {
+function line(label: string, bytes: number, text: string): string {
+  return `  ${label.padEnd(13)} ${String(bytes).padStart(7)}  ${text}`;
+}
+
+/** Returns the complete record on one line of JSON, without the bytes of attachments. */
+export function recordJson(operation: RunOperation): string {
+  const { kind, id, fields } = operation;
+  const attachments = operation.attachments.map(({ name, mimeType, bytes }) => ({
+    name,
+    mime_type: mimeType,
+    size: bytes.length,
+  }));
+  return visibleJson(JSON.stringify({ kind, id, bytes: recordBytes(operation), fields, attachments }));
+}
+
+function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStore): string {
+  if (posts + patches > 0) {
+    return `posts: ${posts}, patches: ${patches}, attachments: ${attachments}, bytes: ${bytes}; nothing was forwarded`;
+  }
+  const variable = samplingOff();
+  if (variable !== undefined) return `no records arrived: ${variable} is 0, so no run is recorded`;
+  return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
+}
+
+/** The records may contain confidential data. */
+const OWNER_ONLY = 0o600;
+
+async function openFile(path: string): Promise<NodeJS.WritableStream> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
-    // One that was there keeps its mode; a device or a pipe is not ours to change.
+    // An existing file keeps its mode when it is opened. The mode of a device or a pipe is not changed.
     if ((await file.stat()).isFile()) await file.chmod(OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {
@@ -59,5 +119,5 @@ async function fileStream(path: string): Promise<NodeJS.WritableStream> {
 }
 
 function notWritten(path: string, error: unknown): Error {
-  return new Error(`cannot write ${quoted(path)}: ${messageOf(error)}`);
+  return new CommandFailure(`cannot write ${quoted(path)}: ${messageOf(error)}`);
 }

@@ -1,26 +1,33 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../base/text.ts';
+import { type CommandContext, type Ending, UsageError } from './command-line.ts';
 import { quoted } from './terminal-text.ts';
 
 /** A program to start and its arguments. */
-export type Command = readonly [string, ...string[]];
-
-/** How a command ended. */
-export type Ending =
-  | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  | { readonly kind: 'not started'; readonly code: 126 | 127; readonly message: string };
+export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-/** So many signals in, the command is killed: it does not listen. */
+
+/** The command is killed at this signal, because it ignored the earlier ones. */
 const SIGNALS_MAX = 3;
 
+/** Returns the command after `--`, or undefined if there is no `--`. `words` are the arguments that are not options. */
+export function childCommand(words: readonly string[], { argv }: CommandContext): ChildCommand | undefined {
+  const end = argv.indexOf('--');
+  const own = end === -1 ? words : words.slice(0, words.length - (argv.length - end - 1));
+  if (own[0] !== undefined) throw new UsageError(`expected -- before the command ${quoted(own[0])}`);
+  if (end === -1) return undefined;
+  const [program, ...args] = argv.slice(end + 1);
+  if (!program) throw new UsageError('expected a command after --');
+  return [program, ...args];
+}
+
 /**
- * Runs a command, without a shell, on our own standard streams until it ends. Signals that come meanwhile are the
- * command's: how it ends is how we end. What it prints goes to our standard error where our standard output is for others.
+ * Runs a command without a shell on the standard streams of this process. Signals are forwarded. With `stderr`, the
+ * standard output of the command goes to standard error.
  */
 export function runChild(
-  [program, ...args]: Command,
+  [program, ...args]: ChildCommand,
   env: NodeJS.ProcessEnv,
   output: 'stdout' | 'stderr' = 'stdout',
 ): Promise<Ending> {
@@ -34,7 +41,7 @@ export function runChild(
     }
     const stopForwarding = forwardSignals(child);
     child.on('error', (error) => {
-      // Later ones are of signals that could not be sent.
+      // Errors after the start are about signals that could not be sent.
       if (child.pid !== undefined) return;
       stopForwarding();
       resolve(notStarted(program, error));
@@ -46,14 +53,14 @@ export function runChild(
   });
 }
 
-/** The function given back ends it, and signals do again what they did before. */
+/** Returns a function that stops the forwarding. */
 function forwardSignals(child: ChildProcess): () => void {
   const isInTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   let count = 0;
   const forward = (signal: NodeJS.Signals): void => {
     count += 1;
-    const handed = handedOn(signal, count, isInTerminal);
-    if (handed !== undefined) child.kill(handed);
+    const forwarded = forwardedSignal(signal, count, isInTerminal);
+    if (forwarded !== undefined) child.kill(forwarded);
   };
   for (const signal of FORWARDED) process.on(signal, forward);
   return () => {
@@ -61,11 +68,15 @@ function forwardSignals(child: ChildProcess): () => void {
   };
 }
 
-/** What the command is sent when we are sent a signal, the `count`th in all. */
-export function handedOn(signal: NodeJS.Signals, count: number, isInTerminal: boolean): NodeJS.Signals | undefined {
+/** Returns the signal to send to the command at the `count`th signal that this process receives. */
+export function forwardedSignal(
+  signal: NodeJS.Signals,
+  count: number,
+  isInTerminal: boolean,
+): NodeJS.Signals | undefined {
   if (count >= SIGNALS_MAX) return 'SIGKILL';
-  // A terminal sends these to every process of the foreground, the command among them; a second one makes many programs
-  // give up at once. That one is handed on nevertheless: the first may have been sent to us alone.
+  // A terminal sends SIGINT and SIGHUP to all processes in the foreground, so the command has received the first one.
+  // The second is forwarded, because the first may have been sent to this process only.
   const isFromTerminal = isInTerminal && (signal === 'SIGINT' || signal === 'SIGHUP');
   return isFromTerminal && count === 1 ? undefined : signal;
 }

@@ -1,21 +1,172 @@
+import { type Command, Option } from '@commander-js/extra-typings';
 import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
-import { visibleJson } from '../base/text.ts';
+import { RunspanError } from '../base/errors.ts';
+import { isLoopback } from '../base/options.ts';
+import { messageOf, visibleJson } from '../base/text.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
-import { createReceiver } from '../receiver/receiver.ts';
+import { createReceiver, type Receiver } from '../receiver/receiver.ts';
 import type { Store } from '../receiver/store/store.ts';
-import { type Ending, runChild } from './child.ts';
-import type { DevInvocation } from './dev-arguments.ts';
-import { type DevStore, openDevStore } from './dev-store.ts';
-import { quiet } from './quiet.ts';
-import { treeOptionsFor } from './terminal.ts';
+import { type ChildCommand, childCommand, runChild } from './child.ts';
+import {
+  type CommandContext,
+  CommandFailure,
+  collect,
+  duration,
+  type Ending,
+  size,
+  wholeNumber,
+  withCommandNames,
+} from './command-line.ts';
+import { DEFAULT_PORT, type DevStore, type DevStoreOptions, openDevStore, waitForIdle } from './local-store.ts';
 import { TraceWatch } from './trace-watch.ts';
-import { drawTree } from './tree.ts';
+import { drawTree, treeOptionsFor } from './tree.ts';
 
-/** Ends of a receiver that runs by itself. */
-const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+interface DevOptions extends DevStoreOptions {
+  readonly port: number;
+  readonly host?: string | undefined;
+  readonly allowHost?: string[] | undefined;
+  readonly strict?: true | undefined;
+  readonly json?: true | undefined;
+  readonly quiet?: true | undefined;
+}
 
-/** What turns the incumbent's package on, each by itself. */
-const TRACING_OF_LANGSMITH: readonly EnvironmentName[] = [
+const HELP = `
+If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
+RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
+
+The command receives RUNSPAN_ENDPOINT and RUNSPAN_TRACING and, for programs that use the langsmith
+package, LANGSMITH_ENDPOINT, LANGSMITH_TRACING and LANGSMITH_API_KEY. RUNSPAN_API_KEY contains the
+write key if it is set, otherwise the key.
+
+Exit code:
+  that of the command, or its signal; 0 after Ctrl-C without a command; 1 if the receiver cannot
+  listen or the file cannot be used; 2 for invalid arguments; 126 or 127 if the command cannot be
+  started`;
+
+export function define(command: Command, context: CommandContext): void {
+  command
+    .usage('[options] [-- command...]')
+    .description(
+      'Starts a receiver on this machine, serves a page that shows its runs, and draws each trace in the terminal when it has finished. With a command, runs the command with an environment that sends its runs to the receiver, and exits when the command exits. Without a command, runs until Ctrl-C.',
+    )
+    .argument('[command...]')
+    .option('--port <n>', 'port to listen on; 0 selects any free port', wholeNumber('--port', 0, 65_535), DEFAULT_PORT)
+    .option('--store <file>', 'file that stores the runs (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
+    .addOption(new Option('--memory', 'store the runs in memory until the receiver ends').conflicts('store'))
+    .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration('--max-age'))
+    .option(
+      '--max-size <size>',
+      'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)',
+      size('--max-size'),
+    )
+    .option(
+      '--prices <file>',
+      'prices of models per million tokens, for runs without a cost: { "a-model": { "input": 2.5, "output": 10 } }',
+    )
+    .option('--strict', 'reject requests that deviate from the documented interface')
+    .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
+    .addOption(new Option('--quiet', 'print no traces').conflicts('json'))
+    .option(
+      '--host <address>',
+      'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
+    )
+    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', collect)
+    .addHelpText('after', HELP)
+    .action(async (words, options) => context.endAs(await dev(options, childCommand(words, context), context)));
+}
+
+async function dev(
+  options: DevOptions,
+  command: ChildCommand | undefined,
+  { stdout, stderr }: CommandContext,
+): Promise<Ending> {
+  const kept = await openDevStore(options, (line) => stderr.write(`runspan: ${line}\n`));
+  const { store } = kept;
+  try {
+    const receiver = await startReceiver(store, options);
+    const watch = options.quiet ? undefined : watchOf(store, options.json === true, stdout);
+    try {
+      await kept.setAddress(receiver.url);
+      if (!options.json) stdout.write(greeting(receiver.url, kept, command === undefined));
+      if (command === undefined) return await untilStopped();
+      const environment = environmentFor(receiver.url, env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY'));
+      // Programs that read the JSON lines cannot parse other output between them.
+      const ending = await runChild(command, environment, options.json ? 'stderr' : 'stdout');
+      if (ending.kind !== 'not started') await waitForIdle(store);
+      return ending;
+    } finally {
+      await receiver.close();
+      await watch?.end();
+    }
+  } finally {
+    await kept.close();
+  }
+}
+
+const OPTION_NAMES = {
+  apiKey: 'RUNSPAN_RECEIVER_KEY',
+  writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
+  allowedHosts: '--allow-host',
+  host: '--host',
+};
+
+async function startReceiver(store: Store, { port, host, allowHost, strict }: DevOptions): Promise<Receiver> {
+  const [apiKey, writeKey] = [env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY')];
+  if (host !== undefined && !isLoopback(host) && apiKey === undefined) {
+    throw new CommandFailure(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
+  }
+  try {
+    return await createReceiver({
+      port,
+      store,
+      strict: strict === true,
+      allowedHosts: allowHost ?? [],
+      ...(host && { host }),
+      ...(apiKey && { apiKey }),
+      ...(writeKey && { writeKey }),
+    });
+  } catch (error) {
+    const code = error instanceof RunspanError ? error.code : undefined;
+    if (code === 'RUNSPAN_ADDRESS_IN_USE') {
+      throw new CommandFailure(`port ${port} is in use; choose another with --port (0 selects any free port)`);
+    }
+    if (code === 'RUNSPAN_LISTEN_FAILED') {
+      const reason = messageOf((error as RunspanError).cause);
+      throw new CommandFailure(
+        host === undefined
+          ? `cannot listen on port ${port}: ${reason}; choose another with --port`
+          : `cannot listen on ${host}, port ${port}: ${reason}; choose another with --host or --port`,
+      );
+    }
+    throw withCommandNames(error, OPTION_NAMES);
+  }
+}
+
+function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
+  return new TraceWatch({
+    store,
+    draw: async (runs, traceId) =>
+      isJson ? visibleJson((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(stdout)),
+    isPlain: isJson,
+    show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
+  });
+}
+
+function greeting(url: string, { where, isFallback }: DevStore, isAlone: boolean): string {
+  const lines = [`runspan listens on ${url}`];
+  if (isFallback) lines.push('Runs are kept in memory only, and are lost when the receiver ends');
+  if (isAlone) {
+    let key = '';
+    if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and its write key as RUNSPAN_API_KEY';
+    else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and its key as RUNSPAN_API_KEY';
+    lines.push(`To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}`);
+    lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** Each of these variables turns the tracing of the langsmith package on or off. */
+const LANGSMITH_TRACING: readonly EnvironmentName[] = [
   'LANGSMITH_TRACING',
   'LANGSMITH_TRACING_V2',
   'LANGCHAIN_TRACING',
@@ -23,107 +174,37 @@ const TRACING_OF_LANGSMITH: readonly EnvironmentName[] = [
 ];
 
 /**
- * Runs a receiver beside a command, or by itself until it is told to stop, and draws what arrives. Rejects with what there
- * is to say to the user when the receiver cannot listen, or its file cannot be used.
- */
-export async function dev(invocation: DevInvocation): Promise<Ending> {
-  const kept = await openDevStore(invocation, (line) => process.stderr.write(`runspan: ${line}\n`));
-  try {
-    return await receiveInto(kept, invocation);
-  } finally {
-    await kept.close();
-  }
-}
-
-async function receiveInto(
-  { store, where, isFallback, setAddress }: DevStore,
-  { port, host, allowedHosts, isStrict, isJson, isQuiet, command }: DevInvocation,
-): Promise<Ending> {
-  const apiKey = env('RUNSPAN_RECEIVER_KEY');
-  const writeKey = env('RUNSPAN_RECEIVER_WRITE_KEY');
-  const receiver = await createReceiver({
-    port,
-    store,
-    strict: isStrict,
-    allowedHosts,
-    ...(host && { host }),
-    ...(apiKey && { apiKey }),
-    ...(writeKey && { writeKey }),
-  });
-  const watch = isQuiet ? undefined : watchOf(store, isJson);
-  try {
-    await setAddress(receiver.url);
-    const keyName = writeKey !== undefined ? 'write key' : apiKey !== undefined ? 'key' : undefined;
-    if (!isJson) process.stdout.write(greeting(receiver.url, where, isFallback, command === undefined, keyName));
-    const ending = await (command === undefined
-      ? stopped()
-      : // Whoever reads lines of JSON can do nothing with what the command prints among them.
-        runChild(command, environmentFor(receiver.url, apiKey, writeKey), isJson ? 'stderr' : 'stdout'));
-    if (ending.kind !== 'not started' && command !== undefined) await quiet(store);
-    return ending;
-  } finally {
-    await receiver.close();
-    await watch?.end();
-  }
-}
-
-function watchOf(store: Store, isJson: boolean): TraceWatch {
-  return new TraceWatch({
-    store,
-    draw: async (runs, traceId) =>
-      isJson ? visibleJson((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(process.stdout)),
-    isPlain: isJson,
-    show: (text) => process.stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
-  });
-}
-
-function greeting(
-  url: string,
-  where: string,
-  isFallback: boolean,
-  isAlone: boolean,
-  keyName: 'key' | 'write key' | undefined,
-): string {
-  const lines = [`runspan listens on ${url}`];
-  if (isFallback) lines.push('Runs are kept in memory only, and are lost when the receiver ends');
-  if (isAlone) {
-    const key = keyName === undefined ? '' : ` and RUNSPAN_API_KEY, which is its ${keyName}`;
-    lines.push(`To see an application here, start it with RUNSPAN_ENDPOINT=${url}${key}`);
-    lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);
-  }
-  return `${lines.join('\n')}\n`;
-}
-
-/**
- * What a command is started with: the same for programs that use runspan and for those that use the incumbent's package, unless
- * that has been turned off. Beside a handler of ours its tracer tells of each step once more.
+ * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package. If
+ * the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
-  const isTurnedOff = TRACING_OF_LANGSMITH.some((name) => env(name)?.toLowerCase() === 'false');
+  const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
-    // Open runs appear on the page soon. The application's own limit takes precedence.
+    // Shows open runs on the page soon. A limit that the application sets takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
-    // Its clients send nothing without a key, also where the receiver asks for none.
+    // The clients of langsmith send nothing without a key, even if the receiver requires none.
     LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
-    // It would send the runs elsewhere, whatever the endpoint.
+    // This variable would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });
 }
 
-function stopped(): Promise<Ending> {
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+function untilStopped(): Promise<Ending> {
   return new Promise((resolve) => {
     const stop = (): void => {
-      // A second signal ends us at once.
-      for (const signal of STOPPING) process.off(signal, stop);
+      // A second signal ends the process immediately.
+      for (const signal of STOP_SIGNALS) process.off(signal, stop);
       resolve({ kind: 'exit', code: 0 });
     };
-    for (const signal of STOPPING) process.on(signal, stop);
+    for (const signal of STOP_SIGNALS) process.on(signal, stop);
   });
 }

@@ -1,22 +1,27 @@
 import { visible } from '../base/text.ts';
+import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Characters of a text from outside that a message shows. */
+/** Characters of a value from outside that a message quotes. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();
 
 const PLAIN = /^[\x20-\x7e]*$/;
-/** East Asian wide and fullwidth characters (Unicode Standard Annex 11) and emoji: two columns each. */
+/** East Asian wide and fullwidth characters (Unicode Standard Annex 11) and emoji have a width of two columns. */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 const MARKS_ALONE = /^\p{M}+$/u;
 
-/** As messages show it. */
 export function quoted(text: string): string {
   return `"${visible(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text)}"`;
 }
 
-/** How many columns of a terminal the text takes, as far as that can be known without asking it. */
+/** Escapes control characters except line breaks. */
+export function visibleLines(text: string): string {
+  return text.split(/\r?\n/).map(visible).join('\n');
+}
+
+/** Returns the width in a terminal. Terminals differ for some characters. */
 export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
@@ -24,7 +29,7 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** The text if it fits, else its beginning and an ellipsis, together at most so many columns. */
+/** Shortens the text to `columnsMax` columns, including the ellipsis. */
 export function cut(text: string, columnsMax: number): string {
   if (text.length <= columnsMax && PLAIN.test(text)) return text;
   let kept = '';
@@ -43,7 +48,21 @@ function columnsOfCluster(cluster: string): number {
   return WIDE.test(cluster) ? 2 : 1;
 }
 
-/** `1 run`, `2 runs`. */
+/** Formats a count with its noun: `1 run`, `2 runs`. */
 export function counted(count: number, one: string, many: string = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < 1_024) return counted(bytes, 'byte');
+  const kib = bytes / 1_024;
+  return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
+}
+
+/** Formats a time in the time zone of this machine: `2026-11-20 07:22:40`. */
+export function timeText(isoTime: string): string {
+  const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
+  const two = (number: number): string => String(number).padStart(2, '0');
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }

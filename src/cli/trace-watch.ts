@@ -3,51 +3,47 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { RunOutline } from '../receiver/store/run-view.ts';
 import type { Store } from '../receiver/store/store.ts';
+import { counted } from './terminal-text.ts';
 
 /**
- * Quiet after which a trace is looked at. An exporter waits 250 ms before it sends, so children may come a batch later
- * than their root.
+ * A trace is checked when none of its runs has arrived for this time. An exporter waits 250 ms before it sends, so child runs may
+ * arrive one batch after their root.
  */
 const SETTLE_MS = 300;
-/** A look goes through the whole trace, so with each one the quiet before the next has to be twice as long, up to this. */
+/** A check reads the whole trace, so the delay doubles with each check, up to this limit. */
 const SETTLE_MAX_MS = 4_800;
-/** Looks after which a trace is drawn that has ended but still lacks something: 2.1 s of quiet, if nothing came between. */
-const RAGGED_LOOKS = 3;
+/** A ragged trace is drawn at this check, after at least 2.1 s. */
+const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
 export interface TraceWatchOptions {
   store: Store;
-  /** The drawing of a trace, without its notes. */
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
-  /** Says nothing beside the drawings. @default false */
+  /** Shows only drawings, without notes. @default false */
   isPlain?: boolean;
-  /** Called with a drawing and its notes, ready to be shown. */
   show: (text: string) => void;
-  /** Traces that have been shown and are remembered; more of an older one is shown as if it were a new one. @default 10000 */
+  /** Number of drawn traces that are remembered. If more runs of an older trace arrive, it is drawn as a new one. @default 10000 */
   rememberedMax?: number;
 }
 
 interface Watched {
   timer: NodeJS.Timeout | undefined;
-  looks: number;
-  /** Whether something came since the trace was shown. */
+  checks: number;
+  /** Whether runs arrived since the trace was drawn. */
   isDue: boolean;
-  /** What was shown last: not the text, which may be megabytes. */
-  shown: { readonly hash: string; readonly runs: number } | undefined;
+  /** The last drawing. The text is not kept, because it may be megabytes long. */
+  drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
-/**
- * Shows each trace once when it has finished, again when more of it comes, and at the end all that was not shown before,
- * finished or not.
- */
+/** Draws each trace when it has finished, again if more of its runs arrive, and at the end each trace that was not drawn. */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
   readonly #traces = new Map<string, Watched>();
-  /** Those of which nothing came since they were shown, the one shown longest ago first. */
+  /** Traces without new runs since they were drawn. The trace that was drawn first comes first. */
   readonly #settled = new Set<string>();
-  readonly #looks = new Set<Promise<void>>();
+  readonly #checks = new Set<Promise<void>>();
   readonly #unsubscribe: () => void;
-  #state: 'open' | 'closed' = 'open';
+  #isClosed = false;
   #forgottenTraces = 0;
 
   constructor(options: TraceWatchOptions) {
@@ -58,73 +54,68 @@ export class TraceWatch {
     });
   }
 
-  /** Shows what has not been shown, says how much the store has forgotten, and watches no more. */
   async end(): Promise<void> {
-    this.#state = 'closed';
+    this.#isClosed = true;
     this.#unsubscribe();
     for (const { timer } of this.#traces.values()) clearTimeout(timer);
-    await Promise.all(this.#looks);
+    await Promise.all(this.#checks);
     for (const [traceId, watched] of this.#traces) {
-      if (watched.isDue) await this.#look(traceId, watched, 'end');
+      if (watched.isDue) await this.#check(traceId, watched);
     }
-    if (this.#forgottenTraces > 0 && !this.#options.isPlain) this.#options.show(forgottenNote(this.#forgottenTraces));
+    if (this.#forgottenTraces === 0 || this.#options.isPlain) return;
+    const traces = counted(this.#forgottenTraces, 'trace');
+    this.#options.show(`(the receiver deleted ${traces} to stay within its limits; those not drawn above are lost)`);
   }
 
   #touch(traceId: string): void {
-    const watched = this.#traces.get(traceId) ?? { timer: undefined, looks: 0, isDue: true, shown: undefined };
+    const watched = this.#traces.get(traceId) ?? { timer: undefined, checks: 0, isDue: true, drawn: undefined };
     this.#traces.set(traceId, watched);
     watched.isDue = true;
     this.#settled.delete(traceId);
-    this.#lookLater(traceId, watched);
+    this.#checkLater(traceId, watched);
   }
 
-  #lookLater(traceId: string, watched: Watched): void {
+  #checkLater(traceId: string, watched: Watched): void {
     clearTimeout(watched.timer);
     watched.timer = setTimeout(
       () => {
-        const look = this.#look(traceId, watched, 'quiet').finally(() => this.#looks.delete(look));
-        this.#looks.add(look);
+        const check = this.#check(traceId, watched).finally(() => this.#checks.delete(check));
+        this.#checks.add(check);
       },
-      Math.min(SETTLE_MS * 2 ** watched.looks, SETTLE_MAX_MS),
+      Math.min(SETTLE_MS * 2 ** watched.checks, SETTLE_MAX_MS),
     );
   }
 
-  /** Never rejects: a trace that the store cannot tell is not shown. */
-  async #look(traceId: string, watched: Watched, reason: Reason): Promise<void> {
+  async #check(traceId: string, watched: Watched): Promise<void> {
+    const { timer } = watched;
+    watched.checks += 1;
     try {
-      await this.#lookAt(traceId, watched, reason);
+      const runs = await this.#options.store.outline(traceId);
+      // More runs arrived, so another check follows.
+      if (watched.timer !== timer) return;
+      const progress = progressOf(runs);
+      // The store deleted the trace, or the trace is now a part of another one.
+      if (runs.length === 0) this.#traces.delete(traceId);
+      else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
+      else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
+      else if (progress === 'ragged') await this.#draw(traceId, runs, watched);
     } catch (error) {
       diagnostics.error(`trace ${traceId} cannot be drawn: ${messageOf(error)}`);
     }
   }
 
-  async #lookAt(traceId: string, watched: Watched, reason: Reason): Promise<void> {
-    const { timer } = watched;
-    watched.looks += 1;
-    const runs = await this.#options.store.outline(traceId);
-    // Something came meanwhile, and will be looked at.
-    if (watched.timer !== timer) return;
-    // Nothing left of it: the store has forgotten the trace, or it has become a part of another.
-    if (runs.length === 0) this.#traces.delete(traceId);
-    else {
-      const step = stepAfter(progressOf(runs), reason, watched.looks);
-      if (step === 'show') await this.#show(traceId, runs, watched);
-      else if (step === 'look again' && this.#state === 'open') this.#lookLater(traceId, watched);
-    }
-  }
-
-  async #show(traceId: string, runs: readonly RunOutline[], watched: Watched): Promise<void> {
+  async #draw(traceId: string, runs: readonly RunOutline[], watched: Watched): Promise<void> {
     const { draw, show, isPlain = false } = this.#options;
     watched.isDue = false;
     const drawing = await draw(runs, traceId);
-    const { shown } = watched;
+    const { drawn } = watched;
     const text = isPlain ? drawing : [drawing, ...notesOn(runs)].join('\n');
     const hash = createHash('sha256').update(text).digest('base64');
-    watched.shown = { hash, runs: runs.length };
+    watched.drawn = { hash, runs: runs.length };
     if (!watched.isDue) this.#settle(traceId);
-    // A message that came twice changes nothing.
-    if (hash === shown?.hash) return;
-    show(shown === undefined || isPlain ? text : `${againNote(runs.length - shown.runs)}\n${text}`);
+    // A message that arrives twice changes nothing.
+    if (hash === drawn?.hash) return;
+    show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }
 
   #settle(traceId: string): void {
@@ -138,50 +129,28 @@ export class TraceWatch {
   }
 }
 
-/** Why a trace is looked at: something came and quiet followed, or nothing will come any more. */
-export type Reason = 'quiet' | 'end';
-
-/** What a look leads to; `leave` until more comes. */
-export type Step = 'show' | 'look again' | 'leave';
-
-/** `looks` are those at the trace so far, this one included. */
-export function stepAfter(progress: Progress, reason: Reason, looks: number): Step {
-  if (reason === 'end' || progress === 'finished') return 'show';
-  if (progress === 'open') return 'leave';
-  return looks < RAGGED_LOOKS ? 'look again' : 'show';
-}
-
 /**
- * How far a trace has come, as far as its runs tell:
+ * The progress of a trace:
  *
- * - `finished`: its root has ended, and so have all others.
- * - `ragged`: it may be all there will be, or not: the root has ended but a run below has not, or a parent has not come.
+ * - `finished`: all runs have ended, and no parent is missing.
+ * - `ragged`: the root has ended, but another run has not, or a parent is missing. More runs may arrive.
  * - `open`: a root has not ended.
  */
-export type Progress = 'finished' | 'ragged' | 'open';
-
-export function progressOf(runs: readonly RunOutline[]): Progress {
+function progressOf(runs: readonly RunOutline[]): 'finished' | 'ragged' | 'open' {
   const ids = new Set(runs.map(({ id }) => id));
-  let isWhole = runs.length > 0;
+  let isComplete = true;
   for (const { parent_run_id: parentId, end_time: endTime } of runs) {
     if (parentId === undefined && endTime === undefined) return 'open';
-    if (endTime === undefined || (parentId !== undefined && !ids.has(parentId))) isWhole = false;
+    if (endTime === undefined || (parentId !== undefined && !ids.has(parentId))) isComplete = false;
   }
-  return isWhole ? 'finished' : 'ragged';
+  return isComplete ? 'finished' : 'ragged';
 }
 
 function notesOn(runs: readonly RunOutline[]): string[] {
   const open = runs.filter(({ end_time }) => end_time === undefined).length;
-  if (open === 0) return [];
-  return [`(incomplete: ${open} ${open === 1 ? 'run has' : 'runs have'} not ended)`];
-}
-
-function forgottenNote(traces: number): string {
-  const count = `${traces} ${traces === 1 ? 'trace' : 'traces'}`;
-  return `(the receiver has forgotten ${count} to stay within its limits; what was not drawn before is lost)`;
+  return open === 0 ? [] : [`(incomplete: ${counted(open, 'run has', 'runs have')} not ended)`];
 }
 
 function againNote(more: number): string {
-  if (more <= 0) return '(again, as it is now)';
-  return `(again, with ${more} more ${more === 1 ? 'run' : 'runs'})`;
+  return more <= 0 ? '(again, with changes)' : `(again, with ${counted(more, 'more run', 'more runs')})`;
 }

@@ -1,21 +1,78 @@
+import { type Command, Option } from '@commander-js/extra-typings';
+import { clock } from '../base/clock.ts';
 import { visibleJson } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query/query.ts';
-import type { TraceSummary } from '../receiver/store/run-view.ts';
-import { parseIsoTimestamp } from '../run/time.ts';
-import type { TracesInvocation } from './query-arguments.ts';
-import type { RunSource } from './run-source.ts';
-import { counted } from './terminal-text.ts';
-import { drawRun, type TreeOptions, tokensText } from './tree.ts';
+import type { RunStatus, TraceSummary } from '../receiver/store/run-view.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
+import { type CommandContext, collect, collectFrom, durationMs, UsageError, wholeNumber } from './command-line.ts';
+import type { RunSource } from './local-store.ts';
+import { withSource, withSourceOptions } from './run-source.ts';
+import { counted, quoted, timeText } from './terminal-text.ts';
+import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 
-/** Characters at the end of an id that tell traces apart; those at its beginning are the time. */
-const SHORT_ID = 12;
+const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
 
-/** The list of traces as it is printed, each on a line of its own. */
-export async function listTraces(
-  source: RunSource,
-  { query, isJson }: Pick<TracesInvocation, 'query' | 'isJson'>,
-  options: Required<TreeOptions>,
-): Promise<string> {
+const HELP = `
+Traces must match all options. --project, --name and --tag match the root run; --status, --type and
+--model match any run of the trace, but all of them the same run. --status success without --type
+and --model matches the root run.
+
+Exit code:
+  0; 1 if there is no receiver and no file; 2 for invalid arguments`;
+
+export function define(command: Command, { stdout }: CommandContext): void {
+  withSourceOptions(
+    command
+      .description('Lists traces, the latest first: the start time, the end of the id, the root run and totals.')
+      .option('--project <name>', 'project')
+      .option('--name <name>', 'name of the root run')
+      .addOption(
+        new Option('--status <status>', 'status of a run; can be repeated: any of the statuses')
+          .choices(STATUSES)
+          .argParser(collectFrom('--status', STATUSES)),
+      )
+      .option('--type <type>', 'type of a run')
+      .option('--model <model>', 'model of a run')
+      .option('--tag <tag>', 'tag of the root run; can be repeated: all of the tags', collect)
+      .option('--text <words>', 'words in any run; words in double quotes must be adjacent')
+      .option('--since <time>', 'for example 90s, 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00 (local time)', startTime)
+      .option('--limit <n>', 'number of traces, from 1 to 1000', wholeNumber('--limit', 1, 1_000), 20)
+      .option('--json', 'print each trace as one line of JSON'),
+  )
+    .addHelpText('after', HELP)
+    .action(async (options) => {
+      const { project, name, status, type: runType, model, tag, text, since: startedFrom, limit, json } = options;
+      const query = defined({ project, name, status, runType, model, tag, text, startedFrom, limit });
+      await withSource(options, async (source) => {
+        stdout.write(await listTraces(source, query, json === true, treeOptionsFor(stdout)));
+      });
+    });
+}
+
+function defined<Fields extends object>(fields: Fields): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
+function startTime(text: string): string {
+  const ms = durationMs(text);
+  if (ms !== undefined) return isoTimestamp(Math.max(0, clock.nowUs() - ms * 1_000));
+  const time = parseIsoTimestamp(text) === undefined ? localTime(text) : text;
+  if (time !== undefined) return time;
+  throw new UsageError(
+    `expected --since to be for example 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, got ${quoted(text)}`,
+  );
+}
+
+/** Parses a day or a time without a zone in the time zone of this machine. */
+function localTime(text: string): string | undefined {
+  const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
+  const at = new Date(`${day}T${time}`);
+  // `Date` moves a day that the month does not have to the next month.
+  if (at.getDate() !== Number(day.slice(-2))) return undefined;
+  return isoTimestamp(Math.max(0, at.getTime() * 1_000));
+}
+
+async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
   const { status, runType, model } = query;
   // Almost every trace contains a run that succeeded. Without a run type or a model, a filter for `success` therefore
   // applies to the root only.
@@ -24,7 +81,7 @@ export async function listTraces(
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
   if (items.length === 0) return 'no traces\n';
   const lines = items.map((trace) => lineOf(trace, options));
-  return `${[...lines, ...(next === undefined ? [] : ['… and more: --limit shows more of them'])].join('\n')}\n`;
+  return `${[...lines, ...(next === undefined ? [] : ['… more traces match; raise --limit to see them'])].join('\n')}\n`;
 }
 
 const RUNS_PAGE = 1_000;
@@ -38,17 +95,14 @@ async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
 ): Promise<Page<TraceSummary>> {
+  // A run never starts before its root run, so the lower bound also applies to runs.
   const ofRun: ListQuery = {
     limit: RUNS_PAGE,
-    ...(status && { status }),
-    ...(runType && { runType }),
-    ...(model && { model }),
-    // A run never starts before its root run, so the lower bound also applies to runs.
-    ...(ofRoot.startedFrom && { startedFrom: ofRoot.startedFrom }),
+    ...defined({ status, runType, model, startedFrom: ofRoot.startedFrom }),
   };
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
-  for (let page = await source.runs(ofRun); ; page = await source.runs({ ...ofRun, cursor: page.next })) {
+  for (let page = await source.list(ofRun); ; page = await source.list({ ...ofRun, cursor: page.next })) {
     const traceIds = [...new Set(page.items.map((run) => run.trace_id))].filter((id) => !seen.has(id));
     for (const id of traceIds) seen.add(id);
     for (let at = 0; at < traceIds.length; at += REQUESTS_AT_ONCE) {
@@ -66,9 +120,12 @@ function sorted(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
-function lineOf(trace: TraceSummary, { widthColumns, paint }: Required<TreeOptions>): string {
+/** Characters at the end of an id that identify a trace. Ids start with their time. */
+const SHORT_ID = 12;
+
+function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {
   const { runs, errors, pending, usage } = trace.trace;
-  const head = `${momentText(trace.start_time)}  ${trace.trace_id.slice(-SHORT_ID)}  `;
+  const head = `${timeText(trace.start_time)}  ${trace.trace_id.slice(-SHORT_ID)}  `;
   const below = errors - (trace.status === 'error' ? 1 : 0);
   const more = [
     runs === 1 ? [] : counted(runs, 'run'),
@@ -77,12 +134,4 @@ function lineOf(trace: TraceSummary, { widthColumns, paint }: Required<TreeOptio
     trace.usage === undefined && usage !== undefined ? (tokensText({ usage }) ?? []) : [],
   ].flat();
   return paint('detail', head) + drawRun(trace, more, { widthColumns: widthColumns - head.length, paint });
-}
-
-/** In the time of this machine. */
-export function momentText(isoTime: string): string {
-  const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
-  const two = (number: number): string => String(number).padStart(2, '0');
-  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }

@@ -16,6 +16,55 @@ import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
 
+export type SettingName =
+  | 'endpoint'
+  | 'apiKey'
+  | 'workspaceId'
+  | 'project'
+  | 'projectId'
+  | 'tracing'
+  | 'sampleRate'
+  | 'hideInputs'
+  | 'hideOutputs'
+  | 'allowInsecure'
+  | 'durability'
+  | 'spoolDir'
+  | 'limits.startDelayMs'
+  | 'log'
+  | 'handleSignals'
+  | 'proxy';
+
+/** The environment variables of each setting, in order of precedence. */
+export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>> = {
+  endpoint: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
+  apiKey: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
+  workspaceId: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID', 'LANGCHAIN_WORKSPACE_ID'],
+  project: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
+  projectId: ['RUNSPAN_PROJECT_ID'],
+  tracing: ['RUNSPAN_TRACING'],
+  sampleRate: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'],
+  hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
+  hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
+  allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],
+  durability: ['RUNSPAN_DURABILITY'],
+  spoolDir: ['RUNSPAN_SPOOL_DIR'],
+  'limits.startDelayMs': ['RUNSPAN_START_DELAY_MS'],
+  log: ['RUNSPAN_LOG'],
+  handleSignals: [],
+  proxy: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
+};
+
+/** These settings are read from variables of one prefix, so that no key is sent to the endpoint of the other prefix. */
+const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
+
+/** Returns the variable that applies to a setting, or undefined if no variable is set. */
+export function variableOf(setting: SettingName): EnvironmentName | undefined {
+  const isService = SERVICE.includes(setting);
+  return VARIABLES[setting].find(
+    (name) => env(name) !== undefined && (!isService || name.startsWith('RUNSPAN_') !== usesLangsmithService()),
+  );
+}
+
 const KEY_CHARACTERS_MAX = 8_192;
 
 /** Printable ASCII without spaces. */
@@ -65,7 +114,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     if (value === undefined || typeof value === 'string' || (name === 'apiKey' && typeof value === 'function'))
       continue;
     const endpoint = originOf(options.endpoint ?? env('RUNSPAN_ENDPOINT'));
-    complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`);
+    complain(`expected \`${name}\` to be text, so tracing to ${endpoint} is off`, name);
     return undefined;
   }
   const { endpoint: address, apiKey, workspaceId } = resolveAddress(options, isForProcess);
@@ -77,9 +126,12 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   const { origin } = endpoint;
   if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
     const isLong = apiKey.length > KEY_CHARACTERS_MAX;
-    if (isLong) complain(`the API key has more than 8192 characters, so tracing to ${origin} is off`);
-    else
-      complain(`the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`);
+    complain(
+      isLong
+        ? `the API key has more than 8192 characters, so tracing to ${origin} is off`
+        : `the API key has characters that a header cannot carry, so tracing to ${origin} is off; copy it again`,
+      'apiKey',
+    );
     return undefined;
   }
   if (endpoint.protocol === 'https:' && env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
@@ -90,7 +142,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   const isConfidential =
     endpoint.protocol === 'https:' ||
     isLoopback(endpoint.hostname) ||
-    flag('allowInsecure', options.allowInsecure, ['RUNSPAN_ALLOW_INSECURE'], false);
+    flag('allowInsecure', options.allowInsecure, false);
   if (apiKey !== undefined && !isConfidential) {
     complain(`the API key is not sent to ${origin} over plain HTTP; use https, or set \`allowInsecure\``);
   }
@@ -98,7 +150,9 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   const custom = typeof sent.headers === 'function' ? {} : customHeaders(sent.headers, sent);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
   if (workspaceId !== undefined && KEY.test(workspaceId)) headers['x-tenant-id'] = workspaceId;
-  else if (workspaceId !== undefined) complain('the workspace id has characters that a header cannot carry; left out');
+  else if (workspaceId !== undefined) {
+    complain('the workspace id has characters that a header cannot carry; left out', 'workspaceId');
+  }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
   diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
   const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
@@ -224,7 +278,7 @@ function parseEndpoint(text: string): URL | undefined {
   } catch {
     // The text is not a URL.
   }
-  complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`);
+  complain(`the endpoint ${problem}, so tracing is off; expected an address such as http://127.0.0.1:4777`, 'endpoint');
   return undefined;
 }
 
@@ -279,21 +333,15 @@ function pairsOf(given: unknown): Iterable<unknown> {
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
-/** An option takes precedence over `variables`. Returns `misread` for a value that is neither true nor false. */
-export function flag(
-  name: string,
-  option: unknown,
-  variables: readonly EnvironmentName[],
-  otherwise: boolean,
-  misread: boolean = otherwise,
-): boolean {
+/** An option takes precedence over the variables. Returns `misread` for a value that is neither true nor false. */
+export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;
-  const variable = variables.find((candidate) => env(candidate) !== undefined);
+  const variable = variableOf(setting);
   if (option === undefined && variable === undefined) return otherwise;
   const meaning = parseFlag(option ?? env(variable as EnvironmentName));
   const value = meaning ?? misread;
-  if (option !== undefined) complain(`expected \`${name}\` to be true or false; ${value} is used`);
-  else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`);
+  if (option !== undefined) complain(`expected \`${setting}\` to be true or false; ${value} is used`);
+  else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`, setting);
   return value;
 }
 
@@ -309,7 +357,28 @@ export function isOnByEnvironment(): boolean {
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;
 }
 
-/** `problem` must not contain the value of the setting, because the value may be a secret. */
-export function complain(problem: string): void {
-  diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
+/** A problem of the configuration. `setting` is undefined if the problem is not about the value of a variable. */
+export interface SettingProblem {
+  readonly setting: SettingName | undefined;
+  readonly problem: string;
+}
+
+let collected: SettingProblem[] | undefined;
+
+/** Logs a problem. `problem` must not contain the value of the setting, because the value may be a secret. */
+export function complain(problem: string, setting?: SettingName): void {
+  if (collected !== undefined) collected.push({ setting, problem });
+  else diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
+}
+
+/** Returns the problems that `resolve` finds, instead of logging them. */
+export function collectProblems(resolve: () => void): readonly SettingProblem[] {
+  const problems: SettingProblem[] = [];
+  collected = problems;
+  try {
+    resolve();
+  } finally {
+    collected = undefined;
+  }
+  return problems;
 }

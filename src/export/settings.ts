@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
-import { type EnvironmentName, env, langsmithEnv } from '../base/env.ts';
+import { type EnvironmentName, env } from '../base/env.ts';
 import { DELAY_MAX_MS, defaultLimits, type Limits } from '../base/limits.ts';
 import {
   type Check,
@@ -21,7 +21,15 @@ import { foreignOption, type Hiding } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import type { OnDrop } from './ledger.ts';
-import { complain, flag, type HeaderFields, type Service, serviceOf } from './service-settings.ts';
+import {
+  complain,
+  flag,
+  type HeaderFields,
+  type Service,
+  type SettingName,
+  serviceOf,
+  variableOf,
+} from './service-settings.ts';
 import { defaultSpoolDir } from './spool/fs.ts';
 
 /**
@@ -184,13 +192,17 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   for (const mistake of mistakes) Object.assign(hiding, reportMistake(mistake, copy ?? {}));
   const limits = limitsOf(options.limits);
   const capture = { ...captureOf(options, limits), ...hiding };
-  const isWanted = flag('tracing', options.tracing, ['RUNSPAN_TRACING'], true);
+  const isWanted = flag('tracing', options.tracing, true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
   if (service === undefined || !isRuntimeSupported()) return undefined;
   const { onDrop, dispatcher } = options;
-  const proxies = dispatcher === undefined ? environmentProxies() : undefined;
-  const handleSignals = flag('handleSignals', options.handleSignals, [], false);
+  const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
+  const handleSignals = flag('handleSignals', options.handleSignals, false);
   return { ...service, ...durabilityOf(options), limits, capture, onDrop, dispatcher, proxies, handleSignals };
+}
+
+function reportInvalidProxy(variable: EnvironmentName): void {
+  complain(`${variable} is not an http or https address; the proxy is not used`, 'proxy');
 }
 
 /** Returns false and logs the reason on a runtime without `eventLoopUtilization`, such as Bun 1.4. */
@@ -220,22 +232,22 @@ function reportMistake({ name, value, check }: OptionMistake, options: object): 
 }
 
 function fromEnvironment<Value>(
-  variable: EnvironmentName,
+  setting: SettingName,
   [expected, holds]: Check,
   read: (text: string) => unknown = (text) => text,
 ): Value | undefined {
-  const text = env(variable);
-  if (text === undefined) return undefined;
-  const value = read(text);
+  const variable = variableOf(setting);
+  if (variable === undefined) return undefined;
+  const value = read(env(variable) ?? '');
   if (holds(value)) return value as Value;
-  complain(`expected \`${variable}\` to be ${expected}; the default is used`);
+  complain(`expected \`${variable}\` to be ${expected}; the default is used`, setting);
   return undefined;
 }
 
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   return {
-    durability: durability ?? fromEnvironment<Durability>('RUNSPAN_DURABILITY', CHECKS.durability) ?? 'memory',
+    durability: durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? 'memory',
     spoolDir: resolve(spoolDir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir()),
     syncEveryMs,
   };
@@ -244,15 +256,15 @@ export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durabil
 function applyLog(option: Log | undefined, isForProcess: boolean): void {
   if (option === undefined && !isForProcess && diagnostics.isLogSet) return;
   // The variable is read even if the option is set, so that an invalid variable is always logged.
-  const fromVariable = fromEnvironment<LogLevel>('RUNSPAN_LOG', CHECKS.log);
+  const fromVariable = fromEnvironment<LogLevel>('log', CHECKS.log);
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
 
 function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
   return {
     project: projectOf(options),
-    hideInputs: flag('hideInputs', options.hideInputs, HIDE_INPUTS, false, true),
-    hideOutputs: flag('hideOutputs', options.hideOutputs, HIDE_OUTPUTS, false, true),
+    hideInputs: flag('hideInputs', options.hideInputs, false, true),
+    hideOutputs: flag('hideOutputs', options.hideOutputs, false, true),
     payload: payloadRules(limits, redactionOf('configure', options.redact)),
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
@@ -266,21 +278,13 @@ function projectOf({ project, projectId }: ConfigureOptions): Project {
   }
   if (projectId !== undefined) return { id: projectId };
   if (project !== undefined) return project;
-  const id = env('RUNSPAN_PROJECT_ID');
-  return id === undefined ? (env('RUNSPAN_PROJECT') ?? langsmithEnv('PROJECT') ?? 'default') : { id };
+  const [id, name] = [env('RUNSPAN_PROJECT_ID'), variableOf('project')];
+  if (id !== undefined) return { id };
+  return (name && env(name)) ?? 'default';
 }
 
-const HIDE_INPUTS = ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'] as const;
-const HIDE_OUTPUTS = ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'] as const;
-const SAMPLE_RATES: readonly EnvironmentName[] = [
-  'RUNSPAN_SAMPLE_RATE',
-  'LANGSMITH_TRACING_SAMPLING_RATE',
-  'LANGCHAIN_TRACING_SAMPLING_RATE',
-];
-
 function samplingOf({ sampleRate, sampler }: ConfigureOptions): SamplingDecision | undefined {
-  const variable = SAMPLE_RATES.find((name) => env(name) !== undefined);
-  const rate = sampleRate ?? (variable && fromEnvironment<number>(variable, CHECKS.sampleRate, Number));
+  const rate = sampleRate ?? fromEnvironment<number>('sampleRate', CHECKS.sampleRate, Number);
   return samplingDecision(rate ?? 1, sampler);
 }
 
@@ -295,11 +299,7 @@ const LIMIT_CHECKS = Object.fromEntries(
 function limitsOf(given: unknown = {}): Limits {
   const [, isDelay] = LIMIT_CHECKS.startDelayMs;
   // `runspan dev` sets this variable for the program that it starts.
-  const delayMs = fromEnvironment<number>(
-    'RUNSPAN_START_DELAY_MS',
-    ['a whole number of milliseconds', isDelay],
-    Number,
-  );
+  const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
   const limits = validOptions(given, LIMIT_CHECKS, ({ name, value, check }) => {
     if (name === undefined) complain('expected `limits` to be an object; the defaults are used');
     else if (check === undefined) complain(`unknown limit \`${name}\`; left out`);

@@ -130,9 +130,9 @@ export type NoProxy = 'none is named' | 'this machine' | 'an exception';
  * Lower-case names of variables take precedence, as in curl. A warning about an invalid address does not quote the
  * address, which may contain credentials.
  */
-export function environmentProxies(): Proxies | undefined {
-  const http = proxyOf('http_proxy', 'HTTP_PROXY');
-  const https = proxyOf('https_proxy', 'HTTPS_PROXY');
+export function environmentProxies(onInvalid: (variable: EnvironmentName) => void = logInvalid): Proxies | undefined {
+  const http = proxyOf(['http_proxy', 'HTTP_PROXY'], onInvalid);
+  const https = proxyOf(['https_proxy', 'HTTPS_PROXY'], onInvalid);
   if (http === undefined && https === undefined) return undefined;
   return { http, https, except: env('no_proxy') ?? env('NO_PROXY') ?? '' };
 }
@@ -156,15 +156,22 @@ function isException({ hostname, port, protocol }: URL, except: string): boolean
   });
 }
 
-function proxyOf(...names: EnvironmentName[]): NamedProxy | undefined {
+function proxyOf(
+  names: readonly EnvironmentName[],
+  onInvalid: (variable: EnvironmentName) => void,
+): NamedProxy | undefined {
   const variable = names.find((candidate) => env(candidate) !== undefined);
   if (variable === undefined) return undefined;
   const text = env(variable) ?? '';
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
+  onInvalid(variable);
+  return undefined;
+}
+
+function logInvalid(variable: EnvironmentName): void {
   diagnostics.warnOnce(
     `proxy ${variable}`,
     `configuration: ${variable} is not an http or https address; the proxy is not used.`,
   );
-  return undefined;
 }

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { KEY, serveAgents } from '../clients/agent-server.ts';
 import { serve } from '../http/server.ts';
+import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { type Ended, runRunspan } from '../support/program.ts';
 
 const THREAD = '0193b3a0-4444-7000-8000-000000000001';
 const { path: folder, remove } = temporaryFolder();
 afterAll(remove);
 
-const run = (url: string, words: string[], key = KEY): Promise<Ended> =>
-  runRunspan(['run', ...words], { RUNSPAN_AGENT_URL: url, RUNSPAN_AGENT_KEY: key });
+const run = (url: string, words: string[], key = KEY): Promise<CommandResult> =>
+  runMain(['run', ...words], { RUNSPAN_AGENT_URL: url, RUNSPAN_AGENT_KEY: key });
 
-/** An agent server that streams these events to whoever runs anything. */
+/** Starts an agent server that streams these events for each run. */
 async function streaming(events: readonly (readonly [name: string, data: unknown])[]): Promise<string> {
   const text = events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('');
   const { url } = await serve((_, response) =>
@@ -26,7 +26,7 @@ const piece = (id: string, content: unknown, type = 'AIMessageChunk') =>
   ['messages', [{ type, id, content }, {}]] as const;
 
 describe('runspan run', () => {
-  it('prints the text of a model as it comes, tools and addresses for feedback on lines of their own', async () => {
+  it('prints the text of a model as it arrives, and tools and feedback addresses on separate lines', async () => {
     const url = await streaming([
       ['metadata', { run_id: 'r-1' }],
       piece('m-1', 'It is '),
@@ -49,7 +49,7 @@ describe('runspan run', () => {
     );
   });
 
-  it('keeps the text of a model together that gives no id', async () => {
+  it('prints the chunks of a message without an id on one line', async () => {
     const url = await streaming([
       ['messages', [{ type: 'ai', content: 'It is ' }, {}]],
       ['messages', [{ type: 'ai', content: 'sunny.' }, {}]],
@@ -58,13 +58,13 @@ describe('runspan run', () => {
     expect(stdout).toBe('It is sunny.\n');
   });
 
-  it('ends the line of a text before it says that the run has failed', async () => {
+  it('ends the line of a text before it reports a failed run', async () => {
     const url = await streaming([piece('m-1', 'It is '), ['error', { message: 'no' }]]);
     const { code, stdout } = await run(url, ['agent', '--message', 'weather?']);
     expect([code, stdout]).toEqual([1, 'It is \n']);
   });
 
-  it('prints what has another form than its name says as it is', async () => {
+  it('prints data of an unexpected form as JSON', async () => {
     const url = await streaming([
       ['messages', null],
       ['messages', [null, {}]],
@@ -97,7 +97,7 @@ describe('runspan run', () => {
     );
   });
 
-  it('prints what each step has changed, with the subgraph that it is in, and modes of any other kind', async () => {
+  it('prints updates with their subgraph, and events of other modes', async () => {
     const url = await streaming([
       ['updates', { plan: { steps: 2 } }],
       ['updates|weather:a1|look:b2', { ask: { city: 'Kiel' } }],
@@ -117,7 +117,7 @@ describe('runspan run', () => {
     );
   });
 
-  it('prints what a run waits for, whatever is streamed, and answers it', async () => {
+  it('prints an interrupt in every mode, and resumes the run', async () => {
     const interrupt = [{ id: 'i-1', value: { question: 'May I?' } }];
     const { url, seen } = await serve((_, response) => {
       const events = ['updates', { plan: {} }, 'updates', { __interrupt__: interrupt }];
@@ -135,8 +135,8 @@ describe('runspan run', () => {
     expect(second).not.toHaveProperty('input');
   });
 
-  it('calls options by the words of the command', async () => {
-    const ended = await runRunspan(['run', 'agent', '--input', '{}'], {
+  it('reports invalid options by their names in the command', async () => {
+    const ended = await runMain(['run', 'agent', '--input', '{}'], {
       RUNSPAN_AGENT_URL: 'http://192.0.2.1',
       RUNSPAN_AGENT_KEY: KEY,
     });
@@ -148,7 +148,7 @@ describe('runspan run', () => {
     ]);
   });
 
-  it('makes the thread, sends the input of a file, and prints events as JSON', async () => {
+  it('creates the thread, sends the input of a file, and prints events as JSON', async () => {
     const server = await serveAgents();
     const file = join(folder, 'input.json');
     writeFileSync(file, '{"city":"Kiel"}');
@@ -182,44 +182,39 @@ describe('runspan run', () => {
     });
   });
 
-  it('ends with 1 and says why when the run fails, the key is not taken, or the input cannot be read', async () => {
+  it.each<[string, string, string, number, string]>([
+    ['the run fails', '{"text":"fail"}', KEY, 1, 'RangeError: no such city'],
+    ['the key is rejected', '{}', 'a-wrong-key', 1, '401 Missing or invalid authentication'],
+    ['the input is not JSON', '{"key":"secret-in-it"', KEY, 2, '--input is not valid JSON (at character 21)\n'],
+    ['the file does not exist', '@none.json', KEY, 1, 'runspan: --input: ENOENT'],
+  ])('reports that %s', async (_, input, key, code, message) => {
     const server = await serveAgents();
-    const [failed, refused, unreadable, absent, nowhere] = await Promise.all([
-      run(server.url, ['agent', '--input', '{"text":"fail"}']),
-      run(server.url, ['agent', '--input', '{}'], 'a-wrong-key'),
-      run(server.url, ['agent', '--input', '{"key":"secret-in-it"']),
-      run(server.url, ['agent', '--input', '@none.json']),
-      runRunspan(['run', 'agent', '--input', '{}']),
-    ]);
-    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('RangeError: no such city')]);
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining('401 Missing or invalid authentication'),
-    ]);
-    expect(refused.stderr).not.toContain('a-wrong-key');
-    const message = 'runspan: expected --input to be JSON; it is none at character 21\n';
-    expect([unreadable.code, unreadable.stderr]).toEqual([2, message]);
-    expect([absent.code, absent.stderr]).toEqual([1, expect.stringMatching(/^runspan: --input: ENOENT/)]);
-    expect([nowhere.code, nowhere.stderr]).toEqual([
-      1,
-      'runspan: no agent server: set RUNSPAN_AGENT_URL, or give --url\n',
-    ]);
+    const result = await run(server.url, ['agent', '--input', input], key);
+    expect([result.code, result.stderr]).toEqual([code, expect.stringContaining(message)]);
+    expect(result.stderr).not.toMatch(/a-wrong-key|secret-in-it/);
   });
 
-  it('waits for as long as a timer can where the time is longer', async () => {
+  it('reports that no server is set', async () => {
+    expect(await runMain(['run', 'agent', '--input', '{}'])).toMatchObject({
+      code: 1,
+      stderr: 'runspan: no agent server: set RUNSPAN_AGENT_URL or --url\n',
+    });
+  });
+
+  it('accepts a timeout longer than a timer allows', async () => {
     const url = await streaming([['custom', 'done']]);
     const { code, stdout, stderr } = await run(url, ['agent', '--input', '{}', '--timeout', '1000h']);
     expect([code, stdout, stderr]).toEqual([0, 'custom: done\n', '']);
   });
 
-  it('ends with 4 when the time is over', async () => {
+  it('exits with 4 after the timeout', async () => {
     const { url } = await serve((_, response) => {
       response
         .writeHead(200, { 'content-type': 'text/event-stream' })
         .write('event: metadata\ndata: {"run_id":"r"}\n\n');
     });
     const ended = await run(url, ['agent', '--input', '{}', '--timeout', '1s']);
-    const message = 'run r\nrunspan: the run has not ended within 1 s (--timeout); it is cancelled\n';
+    const message = 'run r\nrunspan: the run did not end within 1 s (--timeout) and was cancelled\n';
     expect([ended.code, ended.stderr]).toEqual([4, message]);
   });
 });

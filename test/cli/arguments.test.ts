@@ -1,82 +1,219 @@
-import { describe, expect, it } from 'vitest';
-import { parseArguments, usage } from '../../src/cli/arguments.ts';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { version } from '../../src/base/env.ts';
+import { duration, size } from '../../src/cli/command-line.ts';
+import { runMain } from '../support/command.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
 
-const audit = (command: string[]) => ({ kind: 'audit', isJson: false, output: undefined, command });
-const dev = (port: number, command?: string[]) => expect.objectContaining({ kind: 'dev', port, command });
+const HASH = '6f1f4ab0a32f6a9f43a0b7b3f5c55b0e';
+const MODES = 'values, messages, messages-tuple, updates, events, tasks, checkpoints, debug, custom, tools';
+const since = (text: string): string =>
+  `expected --since to be for example 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, got "${text}"`;
 
-describe('the arguments', () => {
-  it.each<[string[], object]>([
-    [['dev'], dev(4777)],
-    [['dev', '--port', '0'], dev(0)],
-    [['dev', '--port=65535'], dev(65_535)],
-    [['dev', '--port', '1', '--port', '2'], dev(2)],
-    [['dev', '--', 'node', 'a.js'], dev(4777, ['node', 'a.js'])],
+/** Arguments that contain spaces are written as `[a b]`. */
+const split = (line: string): string[] =>
+  [...line.matchAll(/\[([^\]]*)\]|\S+/g)].map(([word, quoted]) => quoted ?? word);
+
+describe('invalid arguments are reported with exit code 2', () => {
+  it.each<[string, string]>([
+    ['serve', "unknown command 'serve'"],
+    ['trace', "unknown command 'trace'\n(Did you mean traces?)"],
+    ['\u001b[2J', "unknown command '\\x1b[2J'"],
+    ['--port', "unknown option '--port'"],
+    ['dev --prot 1', "unknown option '--prot'\n(Did you mean --port?)"],
+    ['dev -p 1', "unknown option '-p'"],
+    ['dev --port', "option '--port <n>' argument missing"],
+    ['dev --port -- node', 'expected a value for --port'],
+    ['dev --port 65536', 'expected --port to be a number from 0 to 65535'],
+    ['dev --port -1', 'expected --port to be a number from 0 to 65535'],
+    ['dev --port 1e3', 'expected --port to be a number from 0 to 65535'],
+    ['dev --port []', 'expected a value for --port'],
+    ['dev --max-age 30', 'expected --max-age to be a time, for example 90s, 15m, 12h or 30d'],
+    ['dev --max-size 4', 'expected --max-size to be a size, for example 500mb or 4gb'],
+    ['dev --memory --store a', "option '--memory' cannot be used with option '--store <file>'"],
+    ['dev --json --quiet', "option '--quiet' cannot be used with option '--json'"],
+    ['dev --constructor', "unknown option '--constructor'"],
+    ['dev node a.js', 'expected -- before the command "node"'],
+    ['dev node -- a.js', 'expected -- before the command "node"'],
+    ['dev --', 'expected a command after --'],
+    ['dev -- []', 'expected a command after --'],
+    ['audit', 'expected -- and a command'],
+    ['audit --', 'expected a command after --'],
+    ['audit node', 'expected -- before the command "node"'],
+    ['audit --output -- node', 'expected a value for --output'],
+    ['audit --output= -- node', 'expected a value for --output'],
+    ['audit --port 1 -- node', "unknown option '--port'"],
+    ['audit --json=yes -- node', "unknown option '--json=yes'"],
+    ['doctor --fix', "unknown option '--fix'"],
+    ['doctor now', "too many arguments for 'doctor'. Expected 0 arguments but got 1."],
+    ['traces --limit 0', 'expected --limit to be a number from 1 to 1000'],
+    ['traces --limit 1001', 'expected --limit to be a number from 1 to 1000'],
     [
-      ['dev', '--port', '5000', '--', 'node', '--port', '1', '--', '--help'],
-      dev(5000, ['node', '--port', '1', '--', '--help']),
+      'traces --status done',
+      'expected --status to be one of pending, success, error, cancelled, interrupted, incomplete',
     ],
-    [['audit', '--', 'node', '--json'], audit(['node', '--json'])],
-    [['audit', '--json', '--output', 'a.jsonl', '--', 'node'], { ...audit(['node']), isJson: true, output: 'a.jsonl' }],
-    [['audit', '--help'], { kind: 'help', topic: 'audit' }],
-    [['doctor'], { kind: 'doctor', isJson: false }],
-    [['doctor', '--json'], { kind: 'doctor', isJson: true }],
-    [['doctor', '-h'], { kind: 'help', topic: 'doctor' }],
-    [['--help'], { kind: 'help', topic: 'runspan' }],
-    [['-h'], { kind: 'help', topic: 'runspan' }],
-    [['dev', '--help'], { kind: 'help', topic: 'dev' }],
-    [['dev', '--port', '1', '-h'], { kind: 'help', topic: 'dev' }],
-    [['--version'], { kind: 'version' }],
-    [['-v'], { kind: 'version' }],
-  ])('%j are understood', (argv, expected) => {
-    expect(parseArguments(argv)).toEqual(expected);
+    ['traces --since soon', since('soon')],
+    ['traces --since 2026-02-30', since('2026-02-30')],
+    ['traces --since 2026-01-31T24', since('2026-01-31T24')],
+    ['traces refund', "too many arguments for 'traces'. Expected 0 arguments but got 1."],
+    ['traces --url ftp://x', 'expected --url to be an http or https address'],
+    ['traces --url http://x --store y', '--url and --store cannot be used together'],
+    ['show abc', 'expected an id, or at least four characters of it, got "abc"'],
+    ['show hello', 'expected an id, or at least four characters of it, got "hello"'],
+    ['show abcd ef01', "too many arguments for 'show'. Expected 1 argument but got 2."],
+    ['backup', "missing required argument 'file'"],
+    ['spool drain', "unknown command 'drain'"],
+    ['spool list --yes', "unknown option '--yes'"],
+    ['spool purge --bad', "unknown option '--bad'"],
+    ['spool send --from ../x', 'expected --from to be a destination that runspan spool list shows'],
+    ['spool list --dir=', 'expected a value for --dir'],
+    ['spool list --endpoint file:///x', 'expected --endpoint to be an http or https address'],
+    ['deployments destroy', "unknown command 'destroy'"],
+    ['deployments get', "missing required argument 'id'"],
+    ['deployments upload d1', "missing required argument 'path'"],
+    ['deployments get d1 --wait', "unknown option '--wait'"],
+    ['deployments update d1 --name other', "unknown option '--name'"],
+    ['deployments update d1 --ref --wait', 'expected a value for --ref'],
+    ['deployments wait d1 --timeout 0s', 'expected --timeout to be a time, for example 90s, 15m, 12h or 30d'],
+    ['deployments list --limit 0', 'expected --limit to be a number from 1 to 1000'],
+    ['deployments get d1 --url host', 'expected --url to be an http or https address'],
+    ['deployments get d1 --spelling git_host', 'expected --spelling to be for example git_host=…'],
+    ['deployments get d1 --spelling =a', 'expected --spelling to be for example git_host=…'],
+    ['deployments create --secret =value', 'expected --secret to be <name> or <name>=<value>'],
+    ['deployments create --timeout 5m', '--timeout requires --wait'],
+    ['deployments upload d1 a --wait', '--wait and --config require --deploy'],
+    ['deployments upload d1 a --config graph.json', '--wait and --config require --deploy'],
+    ['deployments update d1', 'expected something to change: --file or a field'],
+    ['run', "missing required argument 'assistant'"],
+    ['run agent', 'expected --input, --message or --resume'],
+    ['run agent --input {} --message a', 'use only one of --input, --message and --resume'],
+    ['run agent --resume true', '--resume requires --thread'],
+    ['run agent --input {} --mode all', `expected --mode to be one of ${MODES}`],
+    ['run agent --input []', 'expected a value for --input'],
+    ['run agent --input null', 'expected --input to be a JSON object'],
+    ['run agent --input {"key":"secret-in-it",}', '--input is not valid JSON (at character 22)'],
+    [
+      'completion tcsh',
+      "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish.",
+    ],
+  ])('%s', async (line, message) => {
+    const env = { RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9' };
+    const { code, stdout, stderr } = await runMain(split(line), env);
+    const hint = /Run "runspan (\w+ )?--help" for (help|a list of commands)\.\n$/.exec(stderr);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr.slice(0, hint?.index)).toBe(`runspan: ${message}\n`);
   });
 
-  it.each<[string[], string]>([
-    [[], 'expected a command'],
-    [[''], 'unknown command ""'],
-    [['serve'], 'unknown command "serve"'],
-    [['--port'], 'unknown option "--port"'],
-    [['\u001b[2J'], 'unknown command "\\x1b[2J"'],
-    [['dev', '--prot', '1'], 'unknown option "--prot"'],
-    [['dev', '-p', '1'], 'unknown option "-p"'],
-    [['dev', '--port'], 'expected --port to be a number from 0 to 65535'],
-    [['dev', '--port', '--', 'node'], 'expected --port to be a number from 0 to 65535'],
-    [['dev', '--port', '65536'], 'expected --port to be a number from 0 to 65535'],
-    [['dev', '--port', '-1'], 'expected --port to be a number from 0 to 65535'],
-    [['dev', '--port', '1e3'], 'expected --port to be a number from 0 to 65535'],
-    [['dev', '--port', ''], 'expected --port to be a number from 0 to 65535'],
-    [['dev', 'node', 'a.js'], 'expected -- before the command "node"'],
-    [['dev', '--'], 'expected a command after --'],
-    [['dev', '--', ''], 'expected a command after --'],
-    [['audit'], 'expected -- and a command'],
-    [['audit', '--'], 'expected -- and a command'],
-    [['audit', 'node'], 'expected -- before the command "node"'],
-    [['audit', '--output', '--', 'node'], 'expected a file after --output'],
-    [['audit', '--output=', '--', 'node'], 'expected a file after --output'],
-    [['audit', '--port', '1', '--', 'node'], 'unknown option "--port"'],
-    [['doctor', '--fix'], 'unknown option "--fix"'],
-    [['doctor', '--', 'node'], 'expected no command'],
-    [['doctor', 'now'], 'expected no argument "now"'],
-    [['doctor', '--json=yes'], 'expected no value for --json'],
-    [['audit', '--json=yes', '--', 'node'], 'expected no value for --json'],
-    [['x'.repeat(81)], `unknown command "${'x'.repeat(80)}…"`],
-  ])('%j are a mistake that is named on one line', (argv, message) => {
-    expect(parseArguments(argv)).toMatchObject({ kind: 'mistake', message });
+  it.each([[], ['spool'], ['deployments']])('a missing command, with the help: %s', async (...args) => {
+    const { code, stdout, stderr } = await runMain(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('Commands:\n');
+  });
+
+  it('with an option that is repeated wrongly', async () => {
+    const { stderr } = await runMain(['spool', 'send', '--from', HASH, '--from', 'x']);
+    expect(stderr).toContain('expected --from to be a destination');
   });
 });
 
-describe('the usage', () => {
-  it('fits a narrow terminal', () => {
-    const lines = Object.values(usage).flatMap((text) => text.split('\n'));
-    expect(lines.filter((line) => line.length > 100)).toEqual([]);
+describe('amounts', () => {
+  it.each<[string, number | undefined]>([
+    ['90s', 90_000],
+    ['15m', 900_000],
+    ['12h', 43_200_000],
+    ['30d', 2_592_000_000],
+    ['0d', undefined],
+    ['30', undefined],
+    ['1.5h', undefined],
+    ['1gb', undefined],
+    ['1 h', undefined],
+  ])('%s is a duration of %s ms', (text, ms) => {
+    if (ms === undefined) expect(() => duration('--x')(text)).toThrow('expected --x to be a time');
+    else expect(duration('--x')(text)).toBe(ms);
   });
 
-  it.each(['spool', 'deployments'] as const)('names every action of %s', (command) => {
-    const actions = [...usage[command].matchAll(new RegExp(`runspan ${command} (\\w+)`, 'g'))].map(
-      ([, action]) => action,
-    );
-    const [, summary = ''] = new RegExp(`^  ${command} ([^,]*)`, 'm').exec(usage.runspan) ?? [];
-    expect(actions.filter((action) => !summary.includes(action ?? ''))).toEqual([]);
-    expect(actions.length).toBeGreaterThan(2);
+  it.each<[string, number | undefined]>([
+    ['500mb', 524_288_000],
+    ['4GB', 4_294_967_296],
+    ['0mb', undefined],
+    ['1d', undefined],
+    ['toString', undefined],
+  ])('%s is a size of %s bytes', (text, bytes) => {
+    if (bytes === undefined) expect(() => size('--x')(text)).toThrow('expected --x to be a size');
+    else expect(size('--x')(text)).toBe(bytes);
+  });
+});
+
+describe('help', () => {
+  const commands = ['dev', 'traces', 'show', 'backup', 'audit', 'doctor', 'spool', 'deployments', 'run', 'completion'];
+
+  it('lists all commands', async () => {
+    const { code, stdout } = await runMain(['--help']);
+    const listed = stdout.slice(stdout.indexOf('Commands:')).matchAll(/^ {2}(\w+)/gm);
+    expect(code).toBe(0);
+    expect([...listed].map(([, name]) => name)).toEqual([...commands, 'help']);
+    expect(await runMain(['-h'])).toMatchObject({ stdout });
+    expect(await runMain(['help'])).toMatchObject({ stdout });
+  });
+
+  it.each([
+    ...commands.map((name) => [name]),
+    ...['list', 'send', 'purge'].map((action) => ['spool', action]),
+    ...['list', 'get', 'create', 'update', 'redeploy', 'wait', 'upload', 'delete', 'integrations', 'listeners'].map(
+      (action) => ['deployments', action],
+    ),
+  ])('of %s %s is at most 100 columns wide', async (...args) => {
+    const names = args.filter((one) => one !== undefined);
+    const { code, stdout, stderr } = await runMain([...names, '--help']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^Usage: runspan ${names.join(' ')}`));
+    expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([]);
+    if (names.length === 1) expect(await runMain(['help', ...names])).toMatchObject({ code: 0, stdout });
+  });
+
+  it('is also printed after other options', async () => {
+    expect((await runMain(['dev', '--port', '1', '-h'])).stdout).toMatch(/^Usage: runspan dev/);
+  });
+
+  it.each(['-v', '--version'])('%s prints the version', async (option) => {
+    expect(await runMain([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+});
+
+describe('completion', () => {
+  it.each<[string, string[]]>([
+    ['d', ['dev', 'doctor', 'deployments']],
+    ['dev --p', ['--port', '--prices']],
+    ['spool p', ['purge']],
+    ['spool purge --', ['--dir', '--endpoint', '--all', '--yes']],
+    ['traces --status in', ['interrupted', 'incomplete']],
+    ['run agent --mode up', ['updates']],
+    ['completion ', ['bash', 'zsh', 'fish']],
+    ['dev --store ', []],
+    ['dev -- --p', []],
+  ])('of "%s" suggests %j', async (line, values) => {
+    const { code, stdout } = await runMain(['complete', '--', ...line.split(' ')]);
+    expect(code).toBe(0);
+    const suggested = stdout.split('\n').map((text) => text.split('\t')[0]);
+    expect(suggested.filter(Boolean)).toEqual(values);
+  });
+
+  it.each(['bash', 'zsh', 'fish'])('has a script for %s', async (shell) => {
+    const { code, stdout } = await runMain(['completion', shell]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('runspan complete -- ')]);
+  });
+
+  it.skipIf(spawnSync('bash', ['--version']).status !== 0)('works in bash', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const command = join(folder.path, 'runspan');
+    writeFileSync(command, `#!/bin/sh\nexec ${process.execPath} ${join(root, 'dist/cli/main.js')} "$@"\n`);
+    chmodSync(command, 0o755);
+    const { stdout: script } = await runMain(['completion', 'bash']);
+    const test = `${script}\nCOMP_WORDS=(runspan traces --st)\nCOMP_CWORD=2\n_runspan\necho "\${COMPREPLY[@]}"`;
+    const env = { ...process.env, PATH: `${folder.path}:${process.env.PATH}` };
+    expect(spawnSync('bash', ['-c', test], { env, encoding: 'utf8' }).stdout).toBe('--status --store\n');
   });
 });

@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { usage } from '../../src/cli/arguments.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runRunspan, startRunspan } from '../support/program.ts';
@@ -44,7 +43,7 @@ const folder = temporaryFolder();
 afterAll(folder.remove);
 
 describe.concurrent('runspan audit', () => {
-  it.skipIf(!existsSync('/dev/full'))('lets the command end where the disk is full, and says so then', async () => {
+  it.skipIf(!existsSync('/dev/full'))('reports a full disk after the command has ended', async () => {
     const { code, stdout, stderr } = await runRunspan(auditOf(PROGRAM, ['--output', '/dev/full']));
 
     expect(stdout).toBe('the program says this\n');
@@ -66,7 +65,7 @@ describe.concurrent('runspan audit', () => {
     expect(code).toBe(0);
   });
 
-  it('sends nothing to the service that the environment names, and no key', async () => {
+  it('sends nothing to the configured service', async () => {
     await using service = await ingestServer();
     const env = { RUNSPAN_ENDPOINT: service.url, RUNSPAN_API_KEY: 'canary-key', LANGSMITH_ENDPOINT: service.url };
     const { stdout, stderr } = await runRunspan(auditOf(PROGRAM), env);
@@ -76,16 +75,16 @@ describe.concurrent('runspan audit', () => {
     expect(stdout + stderr).not.toContain('canary');
   });
 
-  it('shows what is sampled and hidden as it would be', async () => {
+  it('applies sampling and hidden inputs', async () => {
     const { stderr } = await runRunspan(auditOf(PROGRAM), { RUNSPAN_HIDE_INPUTS: 'true' });
     expect(stderr).not.toContain('how many');
     const none = await runRunspan(auditOf(PROGRAM), { RUNSPAN_SAMPLE_RATE: '0' });
-    expect(none.stderr).toBe('runspan audit: no records came: RUNSPAN_SAMPLE_RATE is 0, by which no run is recorded\n');
+    expect(none.stderr).toBe('runspan audit: no records arrived: RUNSPAN_SAMPLE_RATE is 0, so no run is recorded\n');
   });
 
-  it('says why nothing may have come', async () => {
+  it('reports possible reasons if no records arrive', async () => {
     const { stderr } = await runRunspan(auditOf(''));
-    expect(stderr).toMatch(/^runspan audit: no records came; .*endpoint/m);
+    expect(stderr).toMatch(/^runspan audit: no records arrived; .*endpoint/m);
   });
 
   it('prints a line of JSON for each record, as it arrives', async () => {
@@ -109,7 +108,7 @@ describe.concurrent('runspan audit', () => {
     expect(parsed(stderr)[0]?.attachments).toEqual([{ name: 'photo', mime_type: 'image/png', size: 70 }]);
   });
 
-  it('writes to a file that is its owner’s alone, and leaves stderr to the command but for the last line', async () => {
+  it('writes the records to a file that only the owner can read, and prints only the last line', async () => {
     const file = join(folder.path, 'audit.jsonl');
     const { stderr } = await runRunspan(auditOf(PROGRAM, ['--json', '--output', file]));
 
@@ -118,7 +117,7 @@ describe.concurrent('runspan audit', () => {
     if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it.skipIf(process.platform === 'win32')('takes a file that others could read from them', async () => {
+  it.skipIf(process.platform === 'win32')('makes an existing file readable only by its owner', async () => {
     const file = join(folder.path, 'readable.jsonl');
     writeFileSync(file, 'from before', { mode: 0o644 });
     chmodSync(file, 0o644);
@@ -128,13 +127,13 @@ describe.concurrent('runspan audit', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('does not start the command when the file cannot be written', async () => {
+  it('does not start the command if the file cannot be written', async () => {
     const { code, stdout, stderr } = await runRunspan(auditOf(PROGRAM, ['--output', folder.path]));
     expect(stderr).toMatch(/^runspan: cannot write ".*": EISDIR.*\n$/);
     expect([code, stdout]).toEqual([1, '']);
   });
 
-  it('ends as the command ends', async () => {
+  it('exits with the exit code or signal of the command', async () => {
     expect(await runRunspan(auditOf('process.exitCode = 7;'))).toMatchObject({ code: 7 });
     expect(await runRunspan(['audit', '--', 'no-such-command'])).toMatchObject({
       code: 127,
@@ -144,13 +143,5 @@ describe.concurrent('runspan audit', () => {
       auditOf(`${PROGRAM} process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);`),
     );
     expect([signal, stderr.includes('posts: 1')]).toEqual(['SIGTERM', true]);
-  });
-
-  it('asks for a command', async () => {
-    const [hint] = usage.audit.split('\n', 1);
-    expect(await runRunspan(['audit'])).toMatchObject({
-      code: 2,
-      stderr: `runspan: expected -- and a command\n${hint}\n`,
-    });
   });
 });

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { usage } from '../../src/cli/arguments.ts';
 import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';
@@ -62,19 +61,5 @@ describe('runspan backup', () => {
     }
     expect(readFileSync(taken, 'utf8')).toBe('mine');
     expect(files()).toEqual(before);
-  });
-
-  it.each<[string[], string]>([
-    [[], 'expected the file to write'],
-    [['a', 'b'], 'unexpected "b"'],
-    [['a', '--url', 'http://127.0.0.1'], 'unknown option "--url"'],
-  ])('exits with 2 for invalid arguments: %j', async (args, message) => {
-    const { code, stdout, stderr } = await runRunspan(['backup', ...args]);
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toBe(`runspan: ${message}\nUsage: runspan backup <file> [--store file]\n`);
-  });
-
-  it('prints its help', async () => {
-    expect(await runRunspan(['backup', '--help'])).toMatchObject({ code: 0, stdout: usage.backup });
   });
 });

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ControlPlaneServer } from '../clients/control-plane-server.ts';
+import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { type Ended, runRunspan } from '../support/program.ts';
 
 const KEY = 'key-of-the-control-plane';
 const { path: folder, remove } = temporaryFolder();
@@ -22,10 +22,10 @@ afterAll(async () => {
   remove();
 });
 
-const deployments = (words: string, more: Record<string, string> = {}): Promise<Ended> =>
-  runRunspan(['deployments', ...words.split(' ')], { ...environment, ...more });
+const deployments = (words: string, more: Record<string, string> = {}): Promise<CommandResult> =>
+  runMain(['deployments', ...words.split(' ')], { ...environment, ...more });
 
-/** The id of a deployment that was made by the command. */
+/** Creates a deployment and returns its id. */
 async function made(words: string): Promise<string> {
   const { stdout } = await deployments(`create ${words} --json`, { TOKEN: 'value-of-the-token' });
   return JSON.parse(stdout).id;
@@ -35,7 +35,7 @@ const IMAGE = '--name chat --source external_container --image registry.example.
 const SOURCE = '--name chat --source internal_source --config graph.json';
 
 describe('runspan deployments', () => {
-  it('creates, waits with its status on standard error, and prints the revision', async () => {
+  it('creates a deployment, prints its status while it waits, and prints the revision', async () => {
     server.statuses = ['DEPLOYING', 'DEPLOYED'];
     const ended = await deployments(`create ${IMAGE} --secret TOKEN --wait`, { TOKEN: 'value-of-the-token' });
     expect(ended.stderr).toMatch(/^created [0-9a-f-]{36}\nDEPLOYING {2}\d+ s\nDEPLOYED {2}\d+ s\n$/);
@@ -47,13 +47,13 @@ describe('runspan deployments', () => {
     expect(body).toMatchObject({ name: 'chat', secrets: [{ name: 'TOKEN', value: 'value-of-the-token' }] });
   });
 
-  it('prints names of secrets, and never what they hold', async () => {
+  it('prints the names of secrets without their values', async () => {
     const id = await made(`${IMAGE} --secret TOKEN`);
     const { stdout } = await deployments(`get ${id} --json`);
     expect(JSON.parse(stdout).secrets).toEqual([{ name: 'TOKEN' }]);
   });
 
-  it('prints names of environment variables of containers, and never what they hold', async () => {
+  it('prints the names of environment variables of containers without their values', async () => {
     const file = join(folder, 'sidecar.json');
     const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
     const resource_spec = { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] };
@@ -62,7 +62,7 @@ describe('runspan deployments', () => {
     expect(JSON.parse(stdout).source_config.resource_spec.sidecars[0].env).toEqual([{ name: 'DATABASE_URL' }]);
   });
 
-  it('takes a deployment from a file, with options over it', async () => {
+  it('reads a deployment from a file, and options take precedence', async () => {
     const file = join(folder, 'deployment.json');
     const source_revision_config = { image_uri: 'registry.example.com/chat:1' };
     writeFileSync(
@@ -73,7 +73,7 @@ describe('runspan deployments', () => {
     expect(JSON.parse(stdout)).toMatchObject({ name: 'other', source_revision_config });
   });
 
-  it('lists, updates, deploys again, waits, and deletes when it is told twice', async () => {
+  it('lists, updates, redeploys, waits, and deletes with --yes', async () => {
     const id = await made(IMAGE);
     expect((await deployments('list --limit 100')).stdout).toContain(id);
     const updated = await deployments(`update ${id} --image registry.example.com/chat:2 --wait --json`);
@@ -84,13 +84,13 @@ describe('runspan deployments', () => {
     expect((await deployments(`redeploy ${id} --wait`)).stdout).toContain('  DEPLOYED\n');
     expect((await deployments(`wait ${id}`)).code).toBe(0);
     const asked = await deployments(`delete ${id}`);
-    expect([asked.code, asked.stderr]).toEqual([1, 'runspan: would delete the deployment chat; say so with --yes\n']);
+    expect([asked.code, asked.stderr]).toEqual([1, 'runspan: would delete deployment chat; pass --yes to confirm\n']);
     expect((await deployments(`delete ${id} --yes`)).stdout).toBe('deleted\n');
     const gone = await deployments(`get ${id}`);
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(`404 Deployment ID ${id} not found.`)]);
   });
 
-  it('lists the integrations and listeners that a deployment can refer to', async () => {
+  it('lists integrations and listeners', async () => {
     const [integration] = server.integrations;
     expect((await deployments('integrations')).stdout).toBe(`${integration?.id}  acme\n`);
     expect(JSON.parse((await deployments('integrations --json')).stdout)).toEqual(integration);
@@ -106,7 +106,7 @@ describe('runspan deployments', () => {
     expect(JSON.parse((await deployments('listeners --limit 1 --json')).stdout)).toEqual(listener);
   });
 
-  it('uploads a folder, and makes a revision of it', async () => {
+  it('uploads a folder, and creates a revision', async () => {
     const id = await made(SOURCE);
     const app = join(folder, 'app');
     mkdirSync(app);
@@ -116,7 +116,7 @@ describe('runspan deployments', () => {
     expect(JSON.parse(stdout).revision.status).toBe('DEPLOYED');
   });
 
-  it('ends with 3 when the revision will not be deployed, and with 4 when the time is over', async () => {
+  it('exits with 3 if the revision will not be deployed, and with 4 after the timeout', async () => {
     server.statuses = ['BUILD_FAILED'];
     const failed = await deployments(`create ${IMAGE} --wait`);
     expect([failed.code, failed.stderr]).toEqual([3, expect.stringMatching(/BUILD_FAILED/)]);
@@ -130,36 +130,25 @@ describe('runspan deployments', () => {
     expect([late.code, late.stderr]).toEqual([4, expect.stringMatching(/BUILDING/)]);
   });
 
-  it('names what is missing or wrong before anything is sent', async () => {
+  it.each<[string, Record<string, string>, number, string]>([
+    ['list', { RUNSPAN_CONTROL_PLANE_URL: '' }, 1, 'no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url\n'],
+    [
+      'list',
+      { RUNSPAN_CONTROL_PLANE_SPELLING: 'git_host' },
+      1,
+      'expected RUNSPAN_CONTROL_PLANE_SPELLING to be for example git_host=…,graph_config_path=…\n',
+    ],
+    [`create ${IMAGE} --secret NOT_SET`, {}, 1, '--secret NOT_SET: this environment variable is not set\n'],
+    ['create --name chat --source git_host --repo https://host/a --ref main', {}, 1, 'graph_config_path'],
+    ['create --file /no/such/file.json', {}, 1, '--file: ENOENT'],
+  ])('reports before it sends a request what is wrong with %s and %j', async (words, env, code, message) => {
     const before = server.calls.length;
-    const [nowhere, spelling, nothing, secret, rule, file] = await Promise.all([
-      runRunspan(['deployments', 'list']),
-      deployments('list', { RUNSPAN_CONTROL_PLANE_SPELLING: 'git_host' }),
-      deployments('update 0193b3a0-2222-7000-8000-000000000001'),
-      deployments(`create ${IMAGE} --secret NOT_SET_ANYWHERE`),
-      deployments('create --name chat --source git_host --repo https://host/a --ref main'),
-      deployments(`create --file ${join(folder, 'none.json')}`),
-    ]);
-    expect([nowhere.code, nowhere.stderr]).toEqual([
-      1,
-      'runspan: no control plane: set RUNSPAN_CONTROL_PLANE_URL, or give --url\n',
-    ]);
-    const likeThis = 'to be like git_host=…,graph_config_path=…\n';
-    expect([spelling.code, spelling.stderr]).toEqual([
-      1,
-      `runspan: expected RUNSPAN_CONTROL_PLANE_SPELLING ${likeThis}`,
-    ]);
-    expect([nothing.code, nothing.stderr]).toEqual([2, 'runspan: expected something to change: --file, or a field\n']);
-    expect([secret.code, secret.stderr]).toEqual([
-      1,
-      'runspan: --secret NOT_SET_ANYWHERE: there is no such variable here\n',
-    ]);
-    expect([rule.code, rule.stderr]).toEqual([1, expect.stringContaining('source_revision_config.graph_config_path')]);
-    expect([file.code, file.stderr]).toEqual([1, expect.stringMatching(/^runspan: --file: ENOENT/)]);
+    const result = await deployments(words, env);
+    expect([result.code, result.stderr]).toEqual([code, expect.stringContaining(message)]);
     expect(server.calls.length).toBe(before);
   });
 
-  it('says what the service does, and not the key', async () => {
+  it('reports an error of the service without the key', async () => {
     const { code, stderr } = await deployments('list', { RUNSPAN_CONTROL_PLANE_KEY: 'another-key' });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^runspan: \[GET\] "http:.*": 40[13]/);

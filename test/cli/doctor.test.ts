@@ -4,23 +4,24 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
-import { doctor, nodeFinding, spoolFinding } from '../../src/cli/doctor.ts';
+import { nodeFinding, spoolFinding } from '../../src/cli/doctor/doctor.ts';
+import { adviceFor } from '../../src/cli/doctor/service.ts';
 import { resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { type SpoolFs, systemFs } from '../../src/export/spool/fs.ts';
 import { createReceiver } from '../../src/receiver.ts';
+import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
-import { bareEnvironment, runNode, runRunspan } from '../support/program.ts';
+import { runNode, runRunspan } from '../support/program.ts';
 import { filesBelow, spoolFolder } from '../support/spool.ts';
 
 const command = join(root, 'dist/cli/main.js');
 const JSON_INFO: Answer = { status: 200, body: '{}' };
 
-/** Whatever the machine has of them. */
+/** Removes the proxies of the machine. */
 const NO_PROXIES = { HTTP_PROXY: '', HTTPS_PROXY: '', NO_PROXY: '', http_proxy: '', https_proxy: '', no_proxy: '' };
 
-/** The findings that are not well, as `level check`. */
+/** Returns the warnings and failures as `level check`. */
 const troubles = (stdout: string): string[] =>
   stdout
     .split('\n')
@@ -30,7 +31,7 @@ const troubles = (stdout: string): string[] =>
 const lineOf = (stdout: string, check: string): string =>
   stdout.split('\n').find((line) => line.slice(6).startsWith(`${check} `)) ?? '';
 
-/** What is undone at the end: tests that run beside each other have no end of their own to hook into. */
+/** Called at the end, because concurrent tests have no hooks of their own. */
 const undo: (() => unknown)[] = [];
 afterAll(async () => {
   for (const one of undo) await one();
@@ -49,28 +50,19 @@ async function receiver() {
 }
 
 /** Runs the command in this process, in a folder without packages. */
-async function runDoctor(env: Record<string, string>, isJson = false): Promise<{ code: number; stdout: string }> {
+async function runDoctor(env: Record<string, string>, ...args: string[]) {
   const folder = temporaryFolder();
-  const written: string[] = [];
-  const mocks = [
-    vi.spyOn(process, 'cwd').mockReturnValue(folder.path),
-    vi.spyOn(process.stdout, 'write').mockImplementation((text) => written.push(String(text)) > 0),
-  ];
-  diagnostics.forgetPlaces();
-  const { RUNSPAN_STORE: _, ...bare } = bareEnvironment();
-  for (const name of Object.keys(process.env)) if (!(name in bare)) vi.stubEnv(name, undefined);
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder.path);
   try {
-    return { code: await doctor({ kind: 'doctor', isJson }), stdout: written.join('') };
+    return await runMain(['doctor', ...args], env);
   } finally {
-    vi.unstubAllEnvs();
-    for (const mock of mocks) mock.mockRestore();
+    cwd.mockRestore();
     folder.remove();
   }
 }
 
 describe.concurrent('runspan doctor', () => {
-  it('finds nothing to complain of with a service that works, sends one run, and reads it back', async () => {
+  it('reports no problems with a working service, sends one run, and reads it back', async () => {
     const { url, runs } = await receiver();
     const { code, stdout, stderr } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' });
 
@@ -80,14 +72,14 @@ describe.concurrent('runspan doctor', () => {
     expect(lineOf(stdout, 'sampleRate')).toMatch(/ 1, the default$/);
     expect(lineOf(stdout, 'info')).toMatch(/status 200 in \d+ ms$/);
     expect(lineOf(stdout, 'clock')).toMatch(/within 1 s of the service$/);
-    expect(lineOf(stdout, 'key')).toMatch(/none, and the service asks for none$/);
-    expect(lineOf(stdout, 'read back')).toMatch(/the run is there$/);
+    expect(lineOf(stdout, 'key')).toMatch(/none, and the service requires none$/);
+    expect(lineOf(stdout, 'read back')).toMatch(/the run was found$/);
     const [run, ...others] = await runs({ project: 'shop' });
     expect([run?.name, run?.end_time === undefined, others]).toEqual(['runspan doctor', false, []]);
     expect(stdout).toContain(run?.id);
   });
 
-  it('fails when the key is refused, and says which variable to look at', async () => {
+  it('fails if the key is rejected, and names the variable', async () => {
     const { url, received } = await service(() => ({ status: 401 }));
     const { code, stdout } = await runRunspan(['doctor'], { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'canary-key' });
 
@@ -98,7 +90,7 @@ describe.concurrent('runspan doctor', () => {
     expect(stdout).not.toContain('canary');
   });
 
-  it('prints no secret, wherever one has come to stand', async () => {
+  it('prints no secret of any variable', async () => {
     const { url } = await receiver();
     const canary = 'canary-51f0c3';
     const key = `lsv2_pt_${'canary'.repeat(5)}`;
@@ -139,7 +131,7 @@ describe.concurrent('runspan doctor', () => {
     }
   });
 
-  it('tells of copies of the package, and of an OpenTelemetry that does not fit', async () => {
+  it('reports copies of the package, and unsupported versions of OpenTelemetry', async () => {
     const folder = temporaryFolder();
     undo.push(folder.remove);
     const install = (path: string, name: string, version: string): void => {
@@ -153,7 +145,6 @@ describe.concurrent('runspan doctor', () => {
     expect(lineOf(one.stdout, 'copies of runspan')).toMatch(/^ok .* 0\.1\.0 in /);
     expect(lineOf(one.stdout, '@opentelemetry/api')).toContain('not installed');
 
-    // A link leads to the same copy; a package of another's own does not.
     symlinkSync(join(folder.path, 'node_modules/runspan'), join(folder.path, 'node_modules/linked'));
     install('node_modules/@shop/agent/node_modules/runspan', 'runspan', '0.0.9');
     install('node_modules/@opentelemetry/api', '@opentelemetry/api', '1.3.0');
@@ -177,9 +168,9 @@ describe('runspan doctor in this process', () => {
   it.each<[string, Record<string, string>, string]>([
     ['as it is', { HTTPS_PROXY: 'http://127.0.0.1:1' }, 'HTTPS_PROXY'],
     ['with a user, and without a scheme', { HTTPS_PROXY: 'user:canary-pw@127.0.0.1:1' }, 'HTTPS_PROXY'],
-    ['that is for http, where https has none', { HTTP_PROXY: '127.0.0.1:1' }, 'HTTP_PROXY'],
-    ['beside one that is left out', { HTTPS_PROXY: 'socks5://p:1', http_proxy: '127.0.0.1:1' }, 'http_proxy'],
-  ])('takes a proxy %s for the way, as delivery does, and says when it is what fails', async (_, env, variable) => {
+    ['for http if there is none for https', { HTTP_PROXY: '127.0.0.1:1' }, 'HTTP_PROXY'],
+    ['next to an invalid one', { HTTPS_PROXY: 'socks5://p:1', http_proxy: '127.0.0.1:1' }, 'http_proxy'],
+  ])('uses a proxy %s as delivery does, and reports that it fails', async (_, env, variable) => {
     const { stdout } = await runDoctor({
       RUNSPAN_ENDPOINT: 'https://runs.invalid',
       ...NO_PROXIES,
@@ -193,7 +184,7 @@ describe('runspan doctor in this process', () => {
     expect(stdout).not.toMatch(/canary|^.{6}(dns|tls) /m);
   });
 
-  it('names the variable of a proxy that refuses to connect', async () => {
+  it('names the variable of a proxy that rejects the connection', async () => {
     const refusing = createServer().on('connect', (_, socket) => {
       socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
     });
@@ -206,9 +197,13 @@ describe('runspan doctor in this process', () => {
   });
 
   it.each<[string, Record<string, string>, string]>([
-    ['NO_PROXY has it', { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' }, 'NO_PROXY names the host'],
-    ['it cannot be used', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
-  ])('looks at the way itself where there is no proxy as %s', async (_, env, why) => {
+    [
+      'NO_PROXY contains the host',
+      { NO_PROXY: '.invalid', HTTPS_PROXY: 'http://127.0.0.1:1' },
+      'NO_PROXY contains the host',
+    ],
+    ['the address is invalid', { HTTPS_PROXY: 'socks5://127.0.0.1:1' }, 'HTTPS_PROXY is not an http or https address'],
+  ])('checks the connection itself if there is no proxy because %s', async (_, env, why) => {
     const { stdout } = await runDoctor({
       RUNSPAN_ENDPOINT: 'https://runs.invalid',
       ...NO_PROXIES,
@@ -219,24 +214,24 @@ describe('runspan doctor in this process', () => {
   });
 
   it.each<[string, Record<string, string>, string]>([
-    ['this machine', { HTTP_PROXY: '127.0.0.1:1' }, 'this machine is never reached through one'],
-    ['plain HTTP', { HTTPS_PROXY: '127.0.0.1:1' }, 'HTTPS_PROXY is for https alone'],
-  ])('says why there is no proxy for %s', async (_, env, why) => {
+    ['this machine', { HTTP_PROXY: '127.0.0.1:1' }, 'a connection to this machine uses no proxy'],
+    ['plain HTTP', { HTTPS_PROXY: '127.0.0.1:1' }, 'HTTPS_PROXY applies to https only'],
+  ])('reports why there is no proxy for %s', async (_, env, why) => {
     const { url } = await receiver();
     const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, ...NO_PROXIES, ...env });
     expect([lineOf(stdout, 'proxy'), troubles(stdout)]).toEqual([expect.stringContaining(`none: ${why}`), []]);
   });
 
-  it('prints the same as one object of JSON', async () => {
+  it('prints the findings as one object of JSON with --json', async () => {
     const { url } = await receiver();
-    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, true);
-    const told = JSON.parse(stdout);
+    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, '--json');
+    const report = JSON.parse(stdout);
 
-    expect([code, told.ok]).toEqual([0, true]);
-    expect(told.findings).toContainEqual({ level: 'ok', check: 'read back', message: 'the run is there' });
+    expect([code, report.ok]).toEqual([0, true]);
+    expect(report.findings).toContainEqual({ level: 'ok', check: 'read back', message: 'the run was found' });
   });
 
-  it('sends its run whatever the environment samples or turns off, and says so', async () => {
+  it('sends its run even if tracing is off or the sample rate is 0, with warnings', async () => {
     const { url, runs } = await receiver();
     const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
     const { code, stdout } = await runDoctor(env);
@@ -256,7 +251,7 @@ describe('runspan doctor in this process', () => {
     ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
     ['RUNSPAN_LOG', 'loud', 'log'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
-  ])('warns where it says what %s is, and how long it is, when that is refused', async (name, value, setting) => {
+  ])('warns of an invalid %s and prints only its length', async (name, value, setting) => {
     const { url } = await receiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, [name]: value });
     expect([code, troubles(stdout)]).toEqual([0, [`warn ${setting}`]]);
@@ -264,7 +259,7 @@ describe('runspan doctor in this process', () => {
     expect(lineOf(stdout, setting)).toMatch(new RegExp(told));
   });
 
-  it('warns of what is refused without an endpoint, too', async () => {
+  it('warns of invalid variables without an endpoint, too', async () => {
     const { stdout } = await runDoctor({ RUNSPAN_DURABILITY: 'disk', RUNSPAN_TRACING: 'nope' });
     expect(troubles(stdout)).toEqual(['warn tracing', 'warn durability', 'fail tracing']);
     expect(lineOf(stdout, 'tracing')).toContain('; true is used; ');
@@ -274,15 +269,19 @@ describe('runspan doctor in this process', () => {
     ['RUNSPAN_ENDPOINT', 'nowhere', 'endpoint'],
     ['RUNSPAN_ENDPOINT', 'https://me:sk-secret@traces.invalid', 'endpoint'],
     ['RUNSPAN_API_KEY', 'with blanks', 'apiKey'],
-  ])('fails when %s is refused', async (name, value, setting) => {
+  ])('fails if %s is invalid', async (name, value, setting) => {
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', [name]: value });
     expect([code, troubles(stdout)]).toEqual([1, [`warn ${setting}`, 'fail tracing']]);
     expect(stdout).not.toContain(value);
   });
 
-  it('warns of a variable that nobody reads', async () => {
+  it('warns of an unknown variable, and not of those of other commands', async () => {
     const { url } = await receiver();
-    const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, RUNSPAN_PROJCET: 'shop' });
+    const { code, stdout } = await runDoctor({
+      RUNSPAN_ENDPOINT: url,
+      RUNSPAN_PROJCET: 'shop',
+      RUNSPAN_AGENT_URL: 'x',
+    });
     expect([code, troubles(stdout)]).toEqual([0, ['warn RUNSPAN_PROJCET']]);
   });
 
@@ -294,14 +293,14 @@ describe('runspan doctor in this process', () => {
     expect(stdout).not.toContain('.;');
   });
 
-  it('takes a key that may write and not read for what it is', async () => {
+  it('accepts a key that can only write', async () => {
     const server = await ingestServer(({ path }) => ({ status: path === '/runs/query' ? 403 : 202 }), JSON_INFO);
     undo.push(server.close);
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: server.url });
     expect([code, troubles(stdout)]).toEqual([0, ['warn key']]);
   });
 
-  it('fails at a closed port, and goes no further', async () => {
+  it('fails at a closed port, and stops', async () => {
     const { url, close } = await ingestServer();
     await close();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
@@ -309,24 +308,24 @@ describe('runspan doctor in this process', () => {
     expect(lineOf(stdout, 'tcp')).toContain('ECONNREFUSED');
   });
 
-  it('fails where plain HTTP answers an https address', async () => {
+  it('fails if the port of an https address responds with plain HTTP', async () => {
     const { url } = await receiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url.replace('http:', 'https:') });
     expect([code, troubles(stdout)]).toEqual([1, ['fail tls']]);
   });
 
-  it('fails at a host that nobody knows', async () => {
+  it('fails at an unknown host', async () => {
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: 'http://nowhere.invalid' });
     expect([code, troubles(stdout)]).toEqual([1, ['fail dns']]);
   });
 
-  it('fails at a wrong path, where there is neither way to send runs', async () => {
+  it('fails at a wrong path', async () => {
     const { url } = await receiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: `${url}/nothing/here` });
     expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
     expect(lineOf(stdout, 'endpoint')).toContain('/nothing/here');
     expect(lineOf(stdout, 'test run')).toMatch(
-      /not accepted: status 404; check the path in the endpoint: .* below it$/,
+      /not accepted: status 404; check the path in the endpoint; .* below it$/,
     );
   });
 
@@ -355,11 +354,11 @@ describe('runspan doctor in this process', () => {
     expect(await findingsFor(answering(noQuery, accepted), JSON_INFO)).toEqual([0, []]);
   });
 
-  it('gives the advice that fits the status, to GET /info and to the test run alike', async () => {
+  it('gives advice for the status of GET /info and of the test run', async () => {
     const { url } = await service(() => ({ status: 413 }), { status: 413 });
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
     expect([code, troubles(stdout)]).toEqual([1, ['warn info', 'fail test run']]);
-    const advice = '; raise how much the service, or a proxy before it, takes in one request';
+    const advice = '; raise the limit for the size of a request in the service, or in a proxy in front of it';
     expect(lineOf(stdout, 'info')).toMatch(new RegExp(`status 413 in \\d+ ms${advice}$`));
     expect(lineOf(stdout, 'test run')).toMatch(new RegExp(`not accepted: status 413${advice}$`));
   });
@@ -367,16 +366,15 @@ describe('runspan doctor in this process', () => {
   it.each<[number, string]>([
     [3_600_000, 'behind'],
     [-3_600_000, 'ahead of'],
-  ])('warns of a clock when that of the service is %i ms away', async (awayMs, told) => {
+  ])('warns if the clock of the service is %i ms away', async (awayMs, told) => {
     const date = new Date(Date.now() + awayMs).toUTCString();
     const { url } = await service(() => ({ status: 202 }), { ...JSON_INFO, headers: { date } });
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
     expect([code, troubles(stdout)]).toEqual([0, ['warn clock']]);
-    // An hour, and as long as the command took to ask.
     expect(lineOf(stdout, 'clock')).toMatch(new RegExp(`(35[5-9]\\d|36[0-4]\\d) s ${told} the service`));
   });
 
-  it('fails at a redirect, and follows none', async () => {
+  it('fails at a redirect, and does not follow it', async () => {
     const other = await service(() => ({ status: 202 }));
     const { url } = await service(() => ({ status: 302, headers: { location: other.url } }), {
       status: 302,
@@ -386,14 +384,14 @@ describe('runspan doctor in this process', () => {
     expect([code, troubles(stdout), other.received]).toEqual([1, ['fail info'], []]);
   });
 
-  it('says of a service that has no such question that it cannot be asked', async () => {
+  it('skips the query if the service has no query endpoint', async () => {
     const { url } = await service(() => ({ status: 202 }));
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url });
     expect([code, troubles(stdout)]).toEqual([0, []]);
-    expect(lineOf(stdout, 'read back')).toContain('cannot be asked');
+    expect(lineOf(stdout, 'read back')).toContain('skipped: this service has no query endpoint');
   });
 
-  it('says where each value comes from, and which are not used', async () => {
+  it('prints the variable of each value, and the variables that are not used', async () => {
     const { url } = await receiver();
     const all = {
       LANGSMITH_TRACING: 'true',
@@ -409,7 +407,7 @@ describe('runspan doctor in this process', () => {
     const ours = await runDoctor({ ...all, RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'ours' });
     expect(lineOf(ours.stdout, 'apiKey')).toContain('none, the default');
     expect(lineOf(ours.stdout, 'LANGSMITH_API_KEY')).toContain('set (47 characters), not used');
-    expect(lineOf(ours.stdout, 'LANGSMITH_PROJECT')).toContain('"theirs", not used: RUNSPAN_PROJECT comes first');
+    expect(lineOf(ours.stdout, 'LANGSMITH_PROJECT')).toContain('"theirs", not used: RUNSPAN_PROJECT takes precedence');
 
     const { LANGSMITH_TRACING: _, ...off } = all;
     const unused = await runDoctor(off);
@@ -426,39 +424,34 @@ describe('the spool', () => {
     return spoolFinding(settings as Settings, fs);
   };
 
-  it('is written to for a try, and nothing of it stays', () => {
+  it('is tested with a file, which is deleted', () => {
     const { dir } = spoolFolder();
     expect(found(dir)).toMatchObject({ level: 'ok', message: `${dir} can be written` });
     expect(filesBelow(dir)).toEqual([]);
-  });
-
-  it('is not looked at where nothing is kept on disk', () => {
-    const settings = resolveSettings({ endpoint: 'http://127.0.0.1:4777', spoolDir: '/proc/x' });
-    expect(spoolFinding(settings as Settings)).toBeUndefined();
   });
 
   it.each<[string, (dir: string) => void, string]>([
     ['a symbolic link', (dir) => symlinkSync(dirname(dir), dir), 'is a symbolic link'],
     ['a link that leads nowhere', (dir) => symlinkSync(`${dir}-gone`, dir), 'is a symbolic link'],
     ['a file', (dir) => writeFileSync(dir, ''), 'is not a folder'],
-  ])('is warned of when its folder is %s', (_, plant, told) => {
+  ])('causes a warning if its folder is %s', (_, plant, told) => {
     const { dir } = spoolFolder();
     plant(dir);
     expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining(told) });
   });
 
-  it.skipIf(process.getuid?.() !== 0)('is warned of when its folder is another user’s', () => {
+  it.skipIf(process.getuid?.() !== 0)('causes a warning if its folder belongs to another user', () => {
     const { dir } = spoolFolder();
     mkdirSync(dir);
     chownSync(dir, 12_345, 12_345);
     expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining('belongs to another user') });
   });
 
-  it.skipIf(process.platform !== 'linux')('is warned of where the system has no folders', () => {
+  it.skipIf(process.platform !== 'linux')('causes a warning if the folder cannot be created', () => {
     expect(found('/proc/x')).toMatchObject({ level: 'warn' });
   });
 
-  it('is warned of on a disk that takes a part of what is written', () => {
+  it('causes a warning if the disk is full', () => {
     const { dir } = spoolFolder();
     const writeSync = ((fd: number, bytes: Uint8Array) =>
       systemFs.writeSync(fd, bytes.subarray(1))) as SpoolFs['writeSync'];
@@ -477,4 +470,26 @@ describe('the version of Node', () => {
   ])('%s is %s', (version, level) => {
     expect(nodeFinding(version).level).toBe(level);
   });
+});
+
+it.each<[number | undefined, RegExp]>([
+  [200, /^check the meaning of this status/],
+  [302, /^set the endpoint to the target of the redirect$/],
+  [400, /a service that accepts runs/],
+  [401, /^copy RUNSPAN_API_KEY again/],
+  [402, /^check the payment and the plan/],
+  [403, /^copy RUNSPAN_API_KEY again/],
+  [404, /^check the path in the endpoint/],
+  [408, /try again later$/],
+  [413, /size of a request/],
+  [418, /^check the meaning of this status/],
+  [422, /report this as a defect of runspan$/],
+  [429, /rate limit of the service$/],
+  [499, /^check the meaning of this status/],
+  [500, /try again later$/],
+  [501, /^check the path in the endpoint/],
+  [undefined, /try again later$/],
+])('status %s has suitable advice', (status, expected) => {
+  expect(adviceFor(status, true)).toMatch(expected);
+  if (status === 401 || status === 403) expect(adviceFor(status, false)).toBe('set RUNSPAN_API_KEY');
 });

@@ -1,43 +1,24 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { SpoolInvocation } from '../../src/cli/spool-arguments.ts';
-import { sendSpool } from '../../src/cli/spool-send.ts';
+import { type SendOptions, sendSpool } from '../../src/cli/spool/send.ts';
 import type { Segment } from '../../src/export/spool/spool.ts';
 import { createReceiver } from '../../src/receiver.ts';
+import { runMain } from '../support/command.ts';
 import { root } from '../support/folders.ts';
-import { runRunspan } from '../support/program.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
-const SEND: SpoolInvocation = {
-  kind: 'spool',
-  action: 'send',
-  dir: undefined,
-  endpoint: undefined,
-  from: [],
-  includesBad: false,
-  isConfirmed: false,
-  isAll: false,
-};
-
-async function sent(
-  dir: string,
-  url: string,
-  options: Partial<SpoolInvocation> = {},
-): Promise<{ code: number; text: string }> {
+async function sent(dir: string, url: string, options: SendOptions = {}): Promise<{ code: number; text: string }> {
   let text = '';
-  const code = await sendSpool(
-    { ...SEND, dir, endpoint: new URL(url), ...options },
-    (more) => {
-      text += more;
-    },
-    1_000,
-  );
+  const print = (more: string): void => {
+    text += more;
+  };
+  const code = await sendSpool({ dir, endpoint: new URL(url), ...options }, print, 1_000);
   return { code, text };
 }
 
-test('what dead processes have left is delivered, and nothing is left on disk', async () => {
+test('the runs of dead processes are delivered, and no file is left', async () => {
   told();
   const receiver = await createReceiver();
   onTestFinished(() => receiver.close());
@@ -51,10 +32,13 @@ test('what dead processes have left is delivered, and nothing is left on disk', 
   expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `delivered 3 of 3 runs to ${receiver.url}\n` });
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual(records.map(({ run }) => run.id).sort());
   expect(segmentsBelow(dir)).toEqual([]);
-  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 0,
+    text: `no runs to send for ${receiver.url} without a key\n`,
+  });
 });
 
-/** A process that has died with runs for a receiver, which is there. */
+/** Creates the files of a dead process for a receiver. */
 async function left(...numbers: number[]) {
   told();
   const receiver = await createReceiver();
@@ -70,36 +54,38 @@ async function left(...numbers: number[]) {
   return { ...folder, receiver, destination };
 }
 
-test('what waits is counted whether or not it could be taken over', async () => {
+test('runs that cannot be delivered are counted and kept', async () => {
   const { dir, receiver } = await left(1, 2, 3);
   await receiver.close();
   const { code, text } = await sent(dir, receiver.url);
-  expect(text).toMatch(/^delivered 0 of 3 runs to \S+\nthe rest still waits: .*ECONNREFUSED.*\n$/);
+  expect(text).toMatch(/^delivered 0 of 3 runs to \S+\nthe other runs remain on disk: .*ECONNREFUSED.*\n$/);
   expect(code).toBe(1);
   expect(segmentsBelow(dir)).toHaveLength(3);
 });
 
-test('what cannot be taken over is told and left, and is a failure', async () => {
+test('a file that cannot be claimed is kept, with exit code 1', async () => {
   const { dir, receiver } = await left(1);
   const [segment = ''] = segmentsBelow(dir);
   copyFileSync(join(root, 'test/fixtures/spool/version-3.seg'), join(dir, segment));
   const { code, text } = await sent(dir, receiver.url);
-  expect(text).toMatch(/^the rest still waits: not all of it could be taken over or read in \S+\n$/);
+  expect(text).toMatch(/^the other runs remain on disk: some files in \S+ could not be claimed or read\n$/);
   expect(code).toBe(1);
 });
 
-test('damaged files are told, and are not said to wait', async () => {
+test('damaged files are reported once', async () => {
   const { dir, receiver } = await left(1, 2);
   writeFileSync(join(dir, segmentsBelow(dir)[0] as string), 'rubbish');
   expect(await sent(dir, receiver.url)).toEqual({
     code: 1,
-    text: `delivered 1 of 2 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n`,
+    text: `delivered 1 of 2 runs to ${receiver.url}\n1 run dropped\n1 file damaged, set aside\n`,
   });
-  // It was told once.
-  expect(await sent(dir, receiver.url)).toEqual({ code: 0, text: `nothing waits for ${receiver.url} without a key\n` });
+  expect(await sent(dir, receiver.url)).toEqual({
+    code: 0,
+    text: `no runs to send for ${receiver.url} without a key\n`,
+  });
 });
 
-test('--bad sends files that were set aside if they are undamaged, or were set aside unread by an earlier version', async () => {
+test('--bad sends undamaged files, and unread files that an earlier version set aside', async () => {
   const { dir, receiver, destination, open } = await left();
   const setAside = (numbers: readonly number[], damage: 'none' | 'some' | 'all', deaths: string): string[] => {
     const records = numbers.map((number) => makeRecord(number));
@@ -121,18 +107,17 @@ test('--bad sends files that were set aside if they are undamaged, or were set a
   setAside([5], 'all', '.a5');
   killOwners(dir);
 
-  const send = (...flags: string[]) =>
-    runRunspan(['spool', 'send', '--dir', dir, '--endpoint', receiver.url, ...flags]);
-  expect(await send()).toMatchObject({ code: 0, stdout: `nothing waits for ${receiver.url} without a key\n` });
+  const send = (...flags: string[]) => runMain(['spool', 'send', '--dir', dir, '--endpoint', receiver.url, ...flags]);
+  expect(await send()).toMatchObject({ code: 0, stdout: `no runs to send for ${receiver.url} without a key\n` });
   expect(await send('--bad')).toMatchObject({
     code: 1,
-    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run given up\n1 file damaged, set aside\n2 files that were set aside cannot be read whole and stay\n`,
+    stdout: `delivered 3 of 4 runs to ${receiver.url}\n1 run dropped\n1 file damaged, set aside\n2 damaged files cannot be sent, kept\n`,
   });
   expect((await receiver.runs()).map(({ id }) => id).sort()).toEqual([...whole, ...unread].sort());
   expect(segmentsBelow(dir).map((path) => basename(dirname(path)))).toEqual(['bad', 'bad', 'bad']);
 });
 
-test('--bad says that a damaged file stays if nothing else waits', async () => {
+test('--bad reports a damaged file if there are no other runs', async () => {
   const { dir, receiver, destination, open } = await left();
   const { path } = open(destination).spill([makeRecord(1)]) as Segment;
   const bad = join(dirname(dirname(path)), 'bad');
@@ -140,11 +125,9 @@ test('--bad says that a damaged file stays if nothing else waits', async () => {
   renameSync(path, join(bad, basename(path)));
   writeFileSync(join(bad, basename(path)), 'rubbish');
   killOwners(dir);
-  expect(await sent(dir, receiver.url, { includesBad: true })).toEqual({
+  expect(await sent(dir, receiver.url, { bad: true })).toEqual({
     code: 0,
-    text:
-      `nothing waits for ${receiver.url} without a key\n` +
-      '1 file that was set aside cannot be read whole and stays\n',
+    text: `no runs to send for ${receiver.url} without a key\n` + '1 damaged file cannot be sent, kept\n',
   });
 });
 
@@ -157,7 +140,7 @@ test('--bad keeps files that the service does not accept', async () => {
   utimesSync(join(bad, basename(path)), 1, 1);
   killOwners(dir);
   await receiver.close();
-  expect((await sent(dir, receiver.url, { includesBad: true })).text).toMatch(/^delivered 0 of 1 run /);
+  expect((await sent(dir, receiver.url, { bad: true })).text).toMatch(/^delivered 0 of 1 run /);
   expect(basename(dirname(segmentsBelow(dir)[0] as string))).not.toBe('bad');
 });
 
@@ -167,45 +150,45 @@ test('--from with an unknown destination reports an error that names it', async 
   await expect(sent(dir, receiver.url, { from })).rejects.toThrow(`there is no destination ${from} in ${dir}`);
 });
 
-test('what living processes keep is told, and is no failure', async () => {
+test('the runs of running processes are reported, with exit code 0', async () => {
   const { dir, receiver, destination, open } = await left();
   open(destination).spill([makeRecord(1), makeRecord(2), makeRecord(3)]);
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `nothing waits for ${receiver.url} without a key\n3 runs belong to 1 living process, which delivers them\n`,
+    text: `no runs to send for ${receiver.url} without a key\n3 runs left to 1 running process\n`,
   });
 });
 
-test('several living processes are counted', async () => {
+test('running processes are counted', async () => {
   const { dir, receiver, destination, open } = await left();
   for (const number of [1, 2]) open(destination).spill([makeRecord(number)]);
-  expect((await sent(dir, receiver.url)).text).toMatch(/\n2 runs belong to 2 living processes, which deliver them\n$/);
+  expect((await sent(dir, receiver.url)).text).toMatch(/\n2 runs left to 2 running processes\n$/);
 });
 
-test('what another process is the first to take over is not said to have failed', async () => {
+test('runs that another process claims first are reported, with exit code 0', async () => {
   const { dir, receiver, destination, open } = await left(1, 2, 3);
   const other = open({ ...destination, wallMs: Date.now });
   const sending = sent(dir, receiver.url);
-  // It has looked, and nothing of it is read yet: from here on all that it has claimed is the other's.
+  // The files have been counted, but not claimed.
   killOwners(dir);
   other.takeOver();
   expect(await sending).toEqual({
     code: 0,
-    text: 'another process delivers what waited\n3 runs belong to 1 living process, which delivers them\n',
+    text: 'another process delivers the runs\n3 runs left to 1 running process\n',
   });
 });
 
-test('with another key nothing waits, and no failure, but there is something for others', async () => {
+test('runs recorded with another key are reported, with exit code 0', async () => {
   const { dir, receiver } = await left(1);
   vi.stubEnv('RUNSPAN_API_KEY', 'canary-key');
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `nothing waits for ${receiver.url} with this key\nthere are runs for 1 other endpoint, workspace or key\n`,
+    text: `no runs to send for ${receiver.url} with this key\nthere are runs for 1 other endpoint, workspace or key\n`,
   });
 });
 
-test('runs for other endpoints, workspaces and keys are told of', async () => {
+test('runs for other endpoints, workspaces and keys are reported', async () => {
   const { dir, receiver, destination, open } = await left(1);
   open({ ...destination, apiKey: 'canary-key' }).spill([makeRecord(2)]);
   killOwners(dir);
@@ -215,12 +198,12 @@ test('runs for other endpoints, workspaces and keys are told of', async () => {
   });
 });
 
-test('a key that cannot be used is not taken for a service that is missing', async () => {
+test('an invalid key is reported', async () => {
   told();
   const { dir } = spoolFolder();
   vi.stubEnv('RUNSPAN_API_KEY', 'a key with blanks');
   onTestFinished(() => void vi.unstubAllEnvs());
-  await expect(sent(dir, 'http://127.0.0.1:4777')).rejects.toThrow('the settings cannot be used');
+  await expect(sent(dir, 'http://127.0.0.1:4777')).rejects.toThrow('the settings are invalid');
 });
 
 test.each(['list', 'send', 'purge'])(
@@ -228,7 +211,7 @@ test.each(['list', 'send', 'purge'])(
   async (action) => {
     const { dir } = spoolFolder();
     const url = 'http://127.0.0.1:4777';
-    const run = (env: Record<string, string>) => runRunspan(['spool', action, '--dir', dir, '--endpoint', url], env);
+    const run = (env: Record<string, string>) => runMain(['spool', action, '--dir', dir, '--endpoint', url], env);
     for (const name of ['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID']) {
       expect(await run({ RUNSPAN_ENDPOINT: 'http://old.example', [name]: 'canary' })).toMatchObject({
         code: 1,
@@ -240,8 +223,8 @@ test.each(['list', 'send', 'purge'])(
   },
 );
 
-test('without a service there is an error that says what to set', async () => {
+test('without an endpoint, the error names RUNSPAN_ENDPOINT', async () => {
   told();
   const { dir } = spoolFolder();
-  await expect(sendSpool({ ...SEND, dir }, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
+  await expect(sendSpool({ dir }, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
 });

@@ -1,39 +1,20 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { spool } from '../../src/cli/spool.ts';
-import type { SpoolInvocation } from '../../src/cli/spool-arguments.ts';
+import { describe, expect, it } from 'vitest';
 import { destinationHash } from '../../src/export/spool/directory.ts';
 import type { ReadSegment, Segment } from '../../src/export/spool/spool.ts';
-import { runRunspan } from '../support/program.ts';
+import { runMain } from '../support/command.ts';
 import { drain, filesBelow, killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
 const ONE = { endpoint: new URL('http://127.0.0.1:4777'), workspaceId: undefined, apiKey: undefined };
 const TWO = { endpoint: new URL('https://traces.example'), workspaceId: 'w', apiKey: 'canary-key' };
+const WORKSPACE = { RUNSPAN_WORKSPACE_ID: 'w' };
 
-function run(dir: string, fields: Partial<SpoolInvocation> = {}): { code: number; text: string } {
-  let text = '';
-  const code = spool(
-    {
-      kind: 'spool',
-      action: 'list',
-      dir,
-      endpoint: undefined,
-      from: [],
-      includesBad: false,
-      isConfirmed: false,
-      isAll: false,
-      ...fields,
-    },
-    (more) => {
-      text += more;
-    },
-  );
-  return { code, text };
-}
+const list = (dir: string, args: string[] = [], env = {}) => runMain(['spool', 'list', '--dir', dir, ...args], env);
+const purge = (dir: string, args: string[] = [], env = {}) => runMain(['spool', 'purge', '--dir', dir, ...args], env);
 
-/** A dead process and one that is alive for one destination, for another a dead one, and a damaged file. */
+/** Creates the files of a dead and a running process for one destination, of a dead process for another, and a damaged file. */
 function makeSpool() {
   told();
   const { dir, open } = spoolFolder();
@@ -45,118 +26,116 @@ function makeSpool() {
   writeFileSync((dead.spill([makeRecord(3)]) as Segment).path, 'rubbish');
   open(TWO).spill([makeRecord(4, 3_000), makeRecord(5)]);
   killOwners(dir);
-  const alive = open();
-  alive.takeOver();
-  const read = [alive.next(), alive.next(), alive.next()].filter((one) => one !== undefined) as ReadSegment[];
-  for (const { segment, records } of read) if (records.length === 0) alive.done(segment);
-  alive.close();
-  const living = open();
-  living.append(makeRecord(6));
+  const next = open();
+  next.takeOver();
+  const read = [next.next(), next.next(), next.next()].filter((one) => one !== undefined) as ReadSegment[];
+  for (const { segment, records } of read) if (records.length === 0) next.done(segment);
+  next.close();
+  const running = open();
+  running.append(makeRecord(6));
   const writtenAt = new Date('2026-11-17T18:30:00Z');
   for (const path of segmentsBelow(dir)) utimesSync(join(dir, path), writtenAt, writtenAt);
-  return { dir, open, living };
+  return { dir, open, running };
 }
 
 describe('runspan spool list', () => {
-  it('says what waits, for whom and since when', () => {
-    const { dir } = makeSpool();
-    const [one, two] = [destinationHash(ONE), destinationHash(TWO)];
-    const { code, text } = run(dir);
-    expect(code).toBe(0);
-    const lines = text.replaceAll(/\d+(\.\d)? (bytes|KiB)/g, 'SIZE').split('\n');
-    expect(lines.slice(0, 2)).toEqual([dir, '']);
-    const blocks = new Map(
-      lines
-        .slice(2, -1)
-        .join('\n')
-        .split('\n\n')
-        .map((block) => [block.slice(0, 32), block]),
-    );
-    const ofOne = (blocks.get(one) as string).split('\n').slice(1).sort();
-    const since = 'SIZE, oldest 2026-11-17T18:30:00Z';
-    expect(ofOne).toEqual([
-      `  damaged, set aside: 1 file, ${since}`,
-      `  process ${process.pid}, alive: 1 run in 1 file, ${since}`,
-      `  process ${process.pid}, dead: 2 runs in 2 files, ${since}`,
-    ]);
-    expect(blocks.get(two)).toBe(`${two}\n  process ${process.pid}, dead: 2 runs in 1 file, ${since}`);
-    expect(text).not.toMatch(/canary|question/);
-  });
-
-  it('shows one destination alone, by the endpoint and the workspace or key of the environment', () => {
-    const { dir } = makeSpool();
-    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'w');
-    const { text } = run(dir, { endpoint: TWO.endpoint });
-    vi.unstubAllEnvs();
-    expect(text).toContain(destinationHash(TWO));
-    expect(text).not.toContain(destinationHash(ONE));
-  });
-
-  it('says for whom nothing waits, and that something does for others', () => {
-    const { dir } = makeSpool();
-    expect(run(dir, { endpoint: new URL('https://traces.example/api/') })).toEqual({
-      code: 0,
-      text:
-        `nothing waits for https://traces.example/api without a key in ${dir}\n` +
-        'there are runs for 2 other endpoints, workspaces or keys\n',
-    });
-    vi.stubEnv('RUNSPAN_API_KEY', 'canary-other');
-    onTestFinished(() => void vi.unstubAllEnvs());
-    expect(run(dir, { endpoint: TWO.endpoint }).text).toContain('for https://traces.example with this key in ');
-    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'canary-other');
-    expect(run(dir, { endpoint: TWO.endpoint }).text).toContain('for https://traces.example with this workspace in ');
-    expect(run(dir, { action: 'purge', endpoint: TWO.endpoint }).text).toBe(
-      'nothing to delete\nthere are runs for 2 other endpoints, workspaces or keys\n',
-    );
-  });
-
-  it('says so when nothing waits, and makes no folder', () => {
-    const { dir } = spoolFolder();
-    expect(run(dir)).toEqual({ code: 0, text: `nothing waits in ${dir}\n` });
-    expect(existsSync(dir)).toBe(false);
-  });
-
-  it('changes nothing', () => {
+  it('prints the processes and files of each destination, and no content', async () => {
     const { dir } = makeSpool();
     const before = filesBelow(dir);
-    run(dir);
+    const { code, stdout, stderr } = await runMain(['spool', 'list'], { RUNSPAN_SPOOL_DIR: dir });
+    expect([code, stderr]).toEqual([0, '']);
+    const [head, ...blocks] = stdout
+      .replaceAll(/\d+(\.\d)? (bytes|KiB)/g, 'SIZE')
+      .trimEnd()
+      .split('\n\n');
+    const since = 'SIZE, oldest 2026-11-17T18:30:00Z';
+    const sorted = blocks.map((block) => block.split('\n').sort()).sort();
+    expect(head).toBe(dir);
+    expect(sorted).toEqual(
+      [
+        [
+          `  damaged, set aside: 1 file, ${since}`,
+          `  process ${process.pid}, alive: 1 run in 1 file, ${since}`,
+          `  process ${process.pid}, dead: 2 runs in 2 files, ${since}`,
+          destinationHash(ONE),
+        ],
+        [`  process ${process.pid}, dead: 2 runs in 1 file, ${since}`, destinationHash(TWO)],
+      ].sort(),
+    );
+    expect(stdout).not.toMatch(/canary|question/);
     expect(filesBelow(dir)).toEqual(before);
   });
 
-  it('looks into no folder that is a link', () => {
+  it('selects a destination by the endpoint and by the workspace or key of the environment', async () => {
+    const { dir } = makeSpool();
+    const { stdout } = await list(dir, ['--endpoint', TWO.endpoint.href], WORKSPACE);
+    expect(stdout).toContain(destinationHash(TWO));
+    expect(stdout).not.toContain(destinationHash(ONE));
+  });
+
+  it.each<[Record<string, string>, string]>([
+    [{}, 'without a key'],
+    [{ RUNSPAN_API_KEY: 'canary-other' }, 'with this key'],
+    [{ RUNSPAN_API_KEY: 'canary-other', RUNSPAN_WORKSPACE_ID: 'canary-other' }, 'with this workspace'],
+  ])('names a destination without runs, and counts the others: %j', async (env, credentials) => {
+    const { dir } = makeSpool();
+    const others = 'there are runs for 2 other endpoints, workspaces or keys\n';
+    const endpoint = ['--endpoint', 'https://traces.example/api/'];
+    expect(await list(dir, endpoint, env)).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `no runs for https://traces.example/api ${credentials} in ${dir}\n${others}`,
+    });
+    expect((await purge(dir, endpoint, env)).stdout).toBe(`nothing to delete\n${others}`);
+  });
+
+  it('creates no folder', async () => {
+    const { dir } = spoolFolder();
+    expect(await list(dir)).toEqual({ code: 0, stderr: '', stdout: `no runs in ${dir}\n` });
+    expect(existsSync(dir)).toBe(false);
+  });
+
+  it('follows no link', async () => {
     const { dir } = spoolFolder();
     mkdirSync(join(dirname(dir), 'elsewhere'));
     symlinkSync(join(dirname(dir), 'elsewhere'), dir);
-    expect(() => run(dir)).toThrow('is a symbolic link');
+    expect(await list(dir)).toMatchObject({ code: 1, stderr: expect.stringContaining('is a symbolic link') });
+  });
+
+  it('reports a folder that it cannot read on one line', async () => {
+    const { dir } = spoolFolder();
+    mkdirSync(dir);
+    writeFileSync(join(dir, 'v1'), '');
+    expect(await list(dir)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${dir}/v1 is not a folder\n` });
   });
 });
 
 describe('runspan spool purge', () => {
-  it('deletes nothing before it is told to', () => {
+  it('deletes nothing without --yes', async () => {
     const { dir } = makeSpool();
     const before = filesBelow(dir);
-    const { code, text } = run(dir, { action: 'purge' });
+    const { code, stdout } = await purge(dir);
     expect(code).toBe(1);
-    expect(text).toMatch(
-      /^would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; nothing was deleted; add --yes to delete it\nthe runs of 1 living process are kept; --all/,
+    expect(stdout).toMatch(
+      /^dry run: would delete 4 runs in 3 files, \S+ KiB and 1 damaged file, 7 bytes, in \S+; pass --yes to delete\nthe runs of 1 running process are kept; --all deletes them too\n$/,
     );
     expect(filesBelow(dir)).toEqual(before);
   });
 
-  it('deletes what dead processes have left and what is damaged, and no more', () => {
-    const { dir, living } = makeSpool();
-    const { code, text } = run(dir, { action: 'purge', isConfirmed: true });
+  it('deletes the files of dead processes and damaged files', async () => {
+    const { dir, running } = makeSpool();
+    const { code, stdout } = await purge(dir, ['--yes']);
     expect(code).toBe(0);
-    expect(text).toMatch(
-      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 living process are kept; --all deletes them too\n$/,
+    expect(stdout).toMatch(
+      /^deleted 4 runs in 3 files, .* and 1 damaged file, .*\nthe runs of 1 running process are kept; --all deletes them too\n$/,
     );
     expect(segmentsBelow(dir)).toHaveLength(1);
-    expect(living.append(makeRecord(7))).toBeDefined();
+    expect(running.append(makeRecord(7))).toBeDefined();
     expect(segmentsBelow(dir)).toHaveLength(1);
-    expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^nothing to delete\n/);
+    expect((await purge(dir, ['--yes'])).stdout).toMatch(/^nothing to delete\n/);
   });
 
-  it('counts no run of a damaged file: what could be read of it is delivered', () => {
+  it('does not count the runs of damaged files, because the readable ones were delivered', async () => {
     const { dir, open } = spoolFolder();
     told();
     const { path } = open().spill([makeRecord(1), makeRecord(2)]) as Segment;
@@ -165,75 +144,43 @@ describe('runspan spool purge', () => {
     const next = open();
     next.takeOver();
     expect(drain(next)).toEqual([1, 2]);
-    expect(run(dir).text).toMatch(/\n {2}damaged, set aside: 1 file, [^\n]*\n$/);
-    expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^deleted 1 damaged file, \d+ bytes, in /);
+    expect((await list(dir)).stdout).toMatch(/\n {2}damaged, set aside: 1 file, [^\n]*\n$/);
+    expect((await purge(dir, ['--yes'])).stdout).toMatch(/^deleted 1 damaged file, \d+ bytes, in /);
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it('keeps to one destination', () => {
+  it('deletes only the runs of the selected destination', async () => {
     const { dir } = makeSpool();
-    expect(run(dir, { action: 'purge', isConfirmed: true, endpoint: ONE.endpoint }).text).toMatch(/^deleted 2 runs/);
-    expect(run(dir).text).toContain(destinationHash(TWO));
+    expect((await purge(dir, ['--yes', '--endpoint', ONE.endpoint.href])).stdout).toMatch(/^deleted 2 runs/);
+    expect((await list(dir)).stdout).toContain(destinationHash(TWO));
   });
 
-  it('keeps to the endpoint of the environment', () => {
+  it('selects the endpoint of the environment', async () => {
     const { dir } = makeSpool();
-    vi.stubEnv('RUNSPAN_ENDPOINT', TWO.endpoint.href);
-    vi.stubEnv('RUNSPAN_WORKSPACE_ID', 'w');
-    onTestFinished(() => void vi.unstubAllEnvs());
-    expect(run(dir, { action: 'purge', isConfirmed: true }).text).toMatch(/^deleted 2 runs in 1 file, /);
-    const listed = run(dir).text;
-    expect(listed).toContain(destinationHash(ONE));
-    expect(listed).not.toContain(destinationHash(TWO));
-    vi.stubEnv('RUNSPAN_ENDPOINT', 'traces.example');
-    expect(() => run(dir, { action: 'purge', isConfirmed: true })).toThrow('expected RUNSPAN_ENDPOINT to be an http');
+    const env = { RUNSPAN_ENDPOINT: TWO.endpoint.href, ...WORKSPACE };
+    expect((await purge(dir, ['--yes'], env)).stdout).toMatch(/^deleted 2 runs in 1 file, /);
+    const { stdout } = await list(dir);
+    expect(stdout).toContain(destinationHash(ONE));
+    expect(stdout).not.toContain(destinationHash(TWO));
+    expect(await purge(dir, ['--yes'], { RUNSPAN_ENDPOINT: 'traces.example' })).toMatchObject({
+      code: 1,
+      stderr: 'runspan: expected RUNSPAN_ENDPOINT to be an http or https address\n',
+    });
   });
 
-  it('deletes what living processes have when it is told to, and they go on', () => {
-    const { dir, living, open } = makeSpool();
-    expect(run(dir, { action: 'purge', isConfirmed: true, isAll: true }).text).toMatch(
+  it('deletes the files of running processes with --all, and the processes go on', async () => {
+    const { dir, running, open } = makeSpool();
+    const [segment = ''] = segmentsBelow(dir);
+    writeFileSync(join(dir, dirname(segment), 'notes.txt'), 'mine');
+    expect((await purge(dir, ['--yes', '--all'])).stdout).toMatch(
       /^deleted 5 runs in 4 files, \S+ KiB and 1 damaged file/,
     );
     expect(segmentsBelow(dir)).toEqual([]);
-    expect(living.spill([makeRecord(7)])).toBeDefined();
+    expect(readdirSync(join(dir, dirname(segment)))).toContain('notes.txt');
+    expect(running.spill([makeRecord(7)])).toBeDefined();
     killOwners(dir);
     const next = open();
     next.takeOver();
     expect(drain(next)).toEqual([7]);
-  });
-
-  it('leaves files of another kind alone', () => {
-    const { dir } = makeSpool();
-    const [segment = ''] = segmentsBelow(dir);
-    writeFileSync(join(dir, dirname(segment), 'notes.txt'), 'mine');
-    run(dir, { action: 'purge', isConfirmed: true, isAll: true });
-    expect(readdirSync(join(dir, dirname(segment)))).toContain('notes.txt');
-  });
-});
-
-describe('the command', () => {
-  it('lists the folder that the environment names, and ends with 0', async () => {
-    const { dir } = makeSpool();
-    const { code, stdout, stderr } = await runRunspan(['spool', 'list'], { RUNSPAN_SPOOL_DIR: dir });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toBe(run(dir).text);
-  });
-
-  it.each([
-    [['list', '-x'], 'list [--dir folder] [--endpoint url]'],
-    [['send', '--yes'], 'send [--dir folder] [--endpoint url] [--from destination] [--bad]'],
-    [['--dir', '/x', 'purge', '-x'], 'purge [--dir folder] [--endpoint url] [--all] --yes'],
-    [['drain'], 'list [--dir folder] [--endpoint url]'],
-  ])('after a mistake in %j says how it is called', async (argv, call) => {
-    const { code, stderr } = await runRunspan(['spool', ...argv]);
-    expect([code, stderr.split('\n')[1]]).toEqual([2, `Usage: runspan spool ${call}`]);
-  });
-
-  it('says in one line what it cannot read', async () => {
-    const { dir } = spoolFolder();
-    mkdirSync(dir);
-    writeFileSync(join(dir, 'v1'), '');
-    const { code, stdout, stderr } = await runRunspan(['spool', 'list', '--dir', dir]);
-    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: `runspan: ${dir}/v1 is not a folder\n` });
   });
 });

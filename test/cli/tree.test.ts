@@ -1,20 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { columnsOf } from '../../src/cli/terminal-text.ts';
-import { drawTree as drawOutlines, type TreeOptions } from '../../src/cli/tree.ts';
+import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '../../src/cli/tree.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { isoTimestamp } from '../../src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
-function drawTree(runs: readonly RunRecord[], options?: TreeOptions): string {
+function lines(runs: readonly RunRecord[], options: Partial<TreeOptions> = {}): string[] {
   const sorted = runs.toSorted((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
-  return drawOutlines(sorted.map(outlined), options);
+  const paint: TreeOptions['paint'] = (_, text) => text;
+  return drawOutlines(sorted.map(outlined), { widthColumns: 120, paint, ...options }).split('\n');
 }
 
-/** The lines of a drawing, for expectations that are written by hand. */
-const lines = (...drawn: Parameters<typeof drawTree>): string[] => drawTree(...drawn).split('\n');
-
 describe('a trace is drawn', () => {
-  it('with its runs below each other, in the order in which they started, whatever order they come in', () => {
+  it('with child runs sorted by start', () => {
     const runs = [
       makeRun('1.2', 'answer', { run_type: 'llm' }),
       makeRun('1.1.1', 'embed', { run_type: 'embedding' }),
@@ -52,7 +50,7 @@ describe('a trace is drawn', () => {
     ]);
   });
 
-  it('with what was cancelled or interrupted, whether that was an error or not', () => {
+  it('with a notice for cancelled and interrupted runs, with and without an error', () => {
     const endedBy = (end_reason: unknown) => ({ extra: { metadata: { end_reason } } });
     const runs = [
       makeRun('1', 'ask'),
@@ -72,14 +70,14 @@ describe('a trace is drawn', () => {
     ]);
   });
 
-  it('with what is still open or has no readable time', () => {
+  it('with open runs and runs without a valid time', () => {
     expect(lines([makeOpenRun('1', 'ask'), makeRun('1.1', 'call', { start_time: 'soon' })])).toEqual([
       'ask · chain · not ended',
       '└─ call · chain · unknown time',
     ]);
   });
 
-  it('with several roots, and with runs whose parent is missing', () => {
+  it('with several roots, and with a note if a parent is missing', () => {
     expect(
       lines([makeRun('2', 'second'), makeRun('3.1', 'lost'), makeRun('3.1.1', 'with it'), makeRun('1', 'first')]),
     ).toEqual([
@@ -90,7 +88,7 @@ describe('a trace is drawn', () => {
     ]);
   });
 
-  it('with each run once where parents go in a ring', () => {
+  it('with each run once if parents form a cycle', () => {
     const ring = [
       makeRun('1', 'a', { parent_run_id: '2' }),
       makeRun('2', 'b', { parent_run_id: '1' }),
@@ -105,13 +103,13 @@ describe('a trace is drawn', () => {
     ]);
   });
 
-  it('without control characters of names, types and errors', () => {
+  it('without control characters in names, types and errors', () => {
     const run = makeRun('1', 'a\u001b[2Jb\nc', { run_type: '\u009b31m', error: '\u001b]0;owned\u0007: \u202eno' });
     expect(lines([run])).toEqual(['a\\x1b[2Jb\\nc · \\x9b31m · 12 ms · ✗ \\x1b]0;owned\\x07: \\u202eno']);
   });
 
-  it('as nothing when there is nothing', () => {
-    expect(drawTree([])).toBe('');
+  it('as an empty text without runs', () => {
+    expect(lines([])).toEqual(['']);
   });
 });
 
@@ -132,13 +130,13 @@ describe('the duration of a run', () => {
     [3_599_499_000, '59 min 59 s'],
     [3_599_500_000, '1 h 0 min'],
     [90_061_000_000, '25 h 1 min'],
-  ])('of %i µs reads as %s', (us, text) => {
+  ])('of %i µs is formatted as %s', (us, text) => {
     const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
     expect(lines([run])).toEqual([`ask · chain · ${text}`]);
   });
 });
 
-describe('the tokens of a run', () => {
+describe('token counts', () => {
   it.each<[unknown, string]>([
     [{ input_tokens: 120, output_tokens: 45, total_tokens: 165 }, ' · 165 tokens (120 in, 45 out)'],
     [{ input_tokens: 120, output_tokens: 45 }, ' · 165 tokens (120 in, 45 out)'],
@@ -154,42 +152,42 @@ describe('the tokens of a run', () => {
     [{}, ''],
     ['many', ''],
     [null, ''],
-  ])('of the usage %j read as "%s", from outputs or from metadata', (usage_metadata, text) => {
+  ])('of the usage %j are formatted as "%s", from outputs or metadata', (usage_metadata, text) => {
     const expected = [`call · chain · 12 ms${text}`];
     expect(lines([makeRun('1', 'call', { outputs: { usage_metadata } })])).toEqual(expected);
     expect(lines([makeRun('1', 'call', { extra: { metadata: { usage_metadata } } })])).toEqual(expected);
   });
 });
 
-describe('a line that is too long', () => {
-  it('loses the end of its name', () => {
+describe('a long line', () => {
+  it('is shortened in the name', () => {
     const name = 'summarise every document';
     expect(lines([makeRun('1', name)], { widthColumns: 40 })).toEqual(['summarise every document · chain · 12 ms']);
     expect(lines([makeRun('1', name)], { widthColumns: 39 })).toEqual(['summarise every docume… · chain · 12 ms']);
   });
 
-  it('loses the end of its error first', () => {
+  it('is shortened in the error first', () => {
     const run = makeRun('1', 'call the model', { error: 'RangeError: the context is longer than the model takes' });
     expect(lines([run], { widthColumns: 60 })).toEqual([
       'call the model · chain · 12 ms · ✗ RangeError: the context …',
     ]);
   });
 
-  it('counts wide characters twice', () => {
+  it('counts two columns for wide characters', () => {
     const [line = ''] = lines([makeRun('1', '検索'.repeat(40))], { widthColumns: 60 });
     expect(line).toMatch(/^(検索)+検?… · chain · 12 ms$/);
     expect(columnsOf(line)).toBeGreaterThan(57);
     expect(columnsOf(line)).toBeLessThanOrEqual(60);
   });
 
-  it('is drawn at once, however long the text that came as name or error', () => {
+  it('is drawn fast even if the name and the error are long', () => {
     const [line = ''] = lines([makeRun('1', 'n'.repeat(10_000_000), { error: 'e'.repeat(10_000_000) })]);
     expect(columnsOf(line)).toBe(120);
   });
 });
 
 describe('a large trace', () => {
-  it('leaves room for the run, however deep it stands', () => {
+  it('leaves half of the line for deeply nested runs', () => {
     const places = Array.from({ length: 5_000 }, (_, depth) =>
       Array(depth + 1)
         .fill('1')
@@ -207,7 +205,7 @@ describe('a large trace', () => {
   it.each([
     [1_000, 1_000, '└─ child · chain · 12 ms'],
     [1_001, 1_001, '… and 1 more'],
-  ])('of %i runs takes %i lines', (count, expected, last) => {
+  ])('of %i runs is drawn on %i lines', (count, expected, last) => {
     const children = Array.from({ length: count - 1 }, (_, index) => makeRun(`1.${1e6 + index}`, 'child'));
     const drawn = lines([makeRun('1', 'root'), ...children]);
     expect(drawn.length).toBe(expected);
@@ -216,7 +214,7 @@ describe('a large trace', () => {
 });
 
 describe('colours', () => {
-  it('are put around text that is cut and escaped already', () => {
+  it('are added after shortening and escaping', () => {
     const cancelled = { extra: { metadata: { end_reason: 'cancelled' } } };
     const runs = [makeRun('1', 'ask', cancelled), makeRun('1.1', 'fail\u001b', { error: 'Error: no' })];
     expect(lines(runs, { paint: (ink, text) => (text === '' ? '' : `<${ink}>${text}</>`) })).toEqual([
@@ -224,4 +222,16 @@ describe('colours', () => {
       '<glyph>└─ </><failure>fail\\x1b</><glyph> · </><type>chain</><glyph> · </><detail>12 ms</><glyph> · </><failure>✗ Error: no</>',
     ]);
   });
+});
+
+it.each<[string, Parameters<typeof treeOptionsFor>[0], number, string]>([
+  ['a terminal', { write: () => true, isTTY: true, columns: 80, hasColors: () => true }, 80, '\u001b[31mno\u001b[39m'],
+  ['a terminal with NO_COLOR', { write: () => true, isTTY: true, columns: 80, hasColors: () => false }, 80, 'no'],
+  ['a terminal without a width', { write: () => true, isTTY: true, columns: 0, hasColors: () => false }, 200, 'no'],
+  ['a file or a pipe', { write: () => true }, 200, 'no'],
+])('the width and the colours fit %s', (_, stream, widthColumns, painted) => {
+  const options = treeOptionsFor(stream);
+  expect(options.widthColumns).toBe(widthColumns);
+  expect(options.paint('failure', 'no')).toBe(painted);
+  expect(options.paint('glyph', '')).toBe('');
 });

@@ -1,7 +1,7 @@
 import { copyFileSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sendSpool } from '../../src/cli/spool-send.ts';
+import { sendSpool } from '../../src/cli/spool/send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
@@ -114,19 +114,14 @@ describe('runs that wait on disk for another key', () => {
         silenceOwners(dir, 30_000);
       } else {
         environmentOf({ RUNSPAN_API_KEY: 'key-mistyped' });
-        const flags = { includesBad: false, isConfirmed: false, isAll: false };
         const endpoint = new URL(server.url);
         let text = '';
         const print = (more: string): void => {
           text += more;
         };
-        const code = await sendSpool(
-          { kind: 'spool', action: 'send', dir, endpoint, from: [from], ...flags },
-          print,
-          500,
-        );
+        const code = await sendSpool({ dir, endpoint, from: [from] }, print, 500);
         expect(code).toBe(1);
-        expect(text).toMatch(/^delivered 0 of 4 runs to \S+\nthe rest still waits: .*\n$/);
+        expect(text).toMatch(/^delivered 0 of 4 runs to \S+\nthe other runs remain on disk: .*\n$/);
       }
 
       environmentOf();

@@ -88,12 +88,13 @@ describe('the snippets', () => {
 /** What of a command does not exist: its script, its file, its option. */
 async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const words = line.split(/\s+/).filter((word) => !/^[A-Z_]+=/.test(word));
-  const [program, first = '', second = ''] = words;
+  const [program, first = '', second = '', third = ''] = words;
   if (program === 'npm' && first === 'run') return second in manifest.scripts ? [] : [second];
   if (program === 'npm' && first === 'test') return 'test' in manifest.scripts ? [] : [first];
   if (program === 'node') return existsHere(first, shell) ? [] : [first];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const texts = await Promise.all([helpOf(), helpOf(second)]);
+  const action = /^(spool|deployments)$/.test(second) ? [helpOf(second, third)] : [];
+  const texts = await Promise.all([helpOf(), helpOf(second), ...action]);
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));
   return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !known.includes(word));
@@ -101,9 +102,9 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
 
 const helps = new Map<string, Promise<string>>();
 
-/** What the command says of itself; of a command that many pages have it is asked once. */
+/** Returns the help of a command. Each help is read once. */
 function helpOf(...subcommand: readonly string[]): Promise<string> {
-  const [name = ''] = subcommand;
+  const name = subcommand.join(' ');
   const help =
     helps.get(name) ??
     runNode([join(root, manifest.bin.runspan ?? ''), ...subcommand, '--help']).then(({ stdout }) => stdout);

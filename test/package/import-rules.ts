@@ -60,8 +60,7 @@ const TYPE_CYCLES = ['clients', 'otel'];
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['http'],
-  '@optique/core': ['cli'],
-  '@optique/run': ['cli'],
+  '@commander-js/extra-typings': ['cli'],
   '@preact/signals': ['viewer'],
   diff: ['viewer'],
   'highlight.js': ['viewer'],

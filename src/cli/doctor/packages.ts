@@ -3,62 +3,68 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** Folders that are looked into; a tree that is larger is looked at in part. */
+/** In a larger tree, some folders are not searched. */
 const FOLDERS_MAX = 50_000;
 
-/** The packages of OpenTelemetry that matter here, and which of their versions fit. */
-const FITTING: Readonly<Record<string, { readonly range: string; readonly fits: (version: string) => boolean }>> = {
+/** The packages of OpenTelemetry that `runspan/otel` works with. */
+const COMPATIBLE: Readonly<
+  Record<string, { readonly range: string; readonly isCompatible: (version: string) => boolean }>
+> = {
   '@opentelemetry/api': {
     range: '1.4 or later of 1.x',
-    fits: (version) => majorOf(version) === 1 && Number(version.split('.')[1]) >= 4,
+    isCompatible: (version) => majorOf(version) === 1 && Number(version.split('.')[1]) >= 4,
   },
   '@opentelemetry/sdk-trace-base': {
     range: '1.x, 2.x or 3.x',
-    fits: (version) => majorOf(version) >= 1 && majorOf(version) <= 3,
+    isCompatible: (version) => majorOf(version) >= 1 && majorOf(version) <= 3,
   },
 };
 
-/** A copy of a package, as it is installed. */
+/** An installed copy of a package. */
 interface Copy {
   readonly name: string;
   readonly version: string;
   readonly folder: string;
 }
 
-/** Copies of this package that a program in the folder may load, and what it has of OpenTelemetry. */
+/** Checks the copies of runspan and of OpenTelemetry that a program in the folder can load. */
 export function* packageFindings(folder: string): Generator<Finding> {
-  const copies = installedCopies(folder, ['runspan', ...Object.keys(FITTING)]);
+  const copies = installedCopies(folder, ['runspan', ...Object.keys(COMPATIBLE)]);
   const of = (name: string): Copy[] => copies.filter((copy) => copy.name === name);
   yield copiesFinding(of('runspan'));
-  for (const name of Object.keys(FITTING)) yield otelFinding(name, of(name));
+  for (const name of Object.keys(COMPATIBLE)) yield otelFinding(name, of(name));
 }
 
 function copiesFinding(copies: readonly Copy[]): Finding {
   const check = 'copies of runspan';
-  if (copies.length === 0) return ok(check, `none in node_modules here; this is ${ownFolder()}`);
-  const told = copies.map(({ version, folder }) => `${version} in ${folder}`).join(', ');
-  if (copies.length === 1) return ok(check, told);
+  if (copies.length === 0) return ok(check, `none in node_modules here; this command is in ${ownFolder()}`);
+  const list = copies.map(({ version, folder }) => `${version} in ${folder}`).join(', ');
+  if (copies.length === 1) return ok(check, list);
   return warn(
     check,
-    `${copies.length}: ${told}`,
-    'each has settings and a queue of its own; npm dedupe, or one version for all, leaves one',
+    `${copies.length}: ${list}`,
+    'each copy has separate settings and a separate queue; run npm dedupe, or use one version everywhere',
   );
 }
 
 function otelFinding(name: string, copies: readonly Copy[]): Finding {
-  const known = FITTING[name];
+  const known = COMPATIBLE[name];
   const [first] = copies;
-  if (known === undefined || first === undefined) return ok(name, 'not installed; runspan/otel alone needs it');
-  const told = [...new Set(copies.map(({ version }) => version))].join(', ');
-  const misfit = copies.find(({ version }) => !known.fits(version));
-  if (misfit !== undefined) {
-    return warn(name, `${misfit.version} in ${misfit.folder} does not fit`, `runspan/otel needs ${known.range}`);
+  if (known === undefined || first === undefined) return ok(name, 'not installed; only runspan/otel needs it');
+  const versions = [...new Set(copies.map(({ version }) => version))].join(', ');
+  const incompatible = copies.find(({ version }) => !known.isCompatible(version));
+  if (incompatible !== undefined) {
+    return warn(
+      name,
+      `${incompatible.version} in ${incompatible.folder} is not supported`,
+      `install ${known.range} for runspan/otel`,
+    );
   }
-  // Several of them work as one where the older does not know more than the newer: they share a global.
-  return ok(name, `${told}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
+  // Several copies share their state through a global.
+  return ok(name, `${versions}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
 }
 
-/** Each copy once, wherever links lead to it: in the `node_modules` above the folder, and in all that is within them. */
+/** Searches the `node_modules` of the folder and of the folders above it. A copy is returned once, even if links lead to it. */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
   const seen = new Set<string>();
@@ -76,7 +82,7 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       }
       pending.push(join(path, 'node_modules'));
     }
-    // pnpm keeps every package in a folder of its own there.
+    // pnpm keeps each package in a folder in `.pnpm`.
     for (const { name } of entriesOf(join(real, '.pnpm'))) pending.push(join(real, '.pnpm', name, 'node_modules'));
   }
   return [...found.values()].sort((a, b) => (a.folder < b.folder ? -1 : 1));
@@ -112,7 +118,7 @@ function realPathOf(path: string): string | undefined {
   }
 }
 
-/** Undefined where it is another package under that name, an alias for example, or none. */
+/** Returns undefined for another package in this folder, for example an alias. */
 function versionIn(folder: string, name: string): string | undefined {
   try {
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;
@@ -127,5 +133,5 @@ function majorOf(version: string): number {
 }
 
 function ownFolder(): string {
-  return fileURLToPath(new URL('../..', import.meta.url));
+  return fileURLToPath(new URL('../../../', import.meta.url));
 }

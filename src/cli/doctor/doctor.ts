@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Command } from '@commander-js/extra-typings';
+import { version } from '../../base/env.ts';
+import { DELAY_MAX_MS } from '../../base/limits.ts';
+import { messageOf, visibleJson } from '../../base/text.ts';
+import { destinationOf } from '../../export/create-exporter.ts';
+import type { Settings } from '../../export/settings.ts';
+import { destinationHash, FORMAT_FOLDER } from '../../export/spool/directory.ts';
+import { makeFolders, removeFile, type SpoolFs, systemFs, writeNewFile } from '../../export/spool/fs.ts';
+import { HttpClient } from '../../http/client.ts';
+import type { CommandContext, Output } from '../command-line.ts';
+import { type Finding, fail, findingLine, ok, warn, withoutSecrets } from './finding.ts';
+import { packageFindings } from './packages.ts';
+import { keyFinding, serviceFindings } from './service.ts';
+import { secretsOfEnvironment, settingFindings } from './settings.ts';
+import { runFindings } from './test-run.ts';
+
+const HELP = `
+Exit code:
+  0 if no check fails, 1 if a check fails, 2 for invalid arguments`;
+
+export function define(command: Command, { stdout, endAs }: CommandContext): void {
+  command
+    .description(
+      'Checks what tracing needs, in the environment and folder in which it is started: Node, each setting and its source, the service and the connection to it, the key, the clocks, and the installed packages. Then sends one run named "runspan doctor", and reads it back if the service supports queries. Prints no secrets.',
+    )
+    .option('--json', 'print the findings as one object of JSON')
+    .addHelpText('after', HELP)
+    .action(async ({ json }) => {
+      const isHealthy = await doctor(json === true, stdout);
+      endAs({ kind: 'exit', code: isHealthy ? 0 : 1 });
+    });
+}
+
+async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
+  const secrets = secretsOfEnvironment();
+  const findings: Finding[] = [];
+  const add = (found: Finding): void => {
+    const finding = withoutSecrets(found, secrets);
+    findings.push(finding);
+    if (!isJson) stdout.write(`${findingLine(finding)}\n`);
+  };
+  // The sockets of the HTTP client do not keep the process alive.
+  const keepAlive = setInterval(() => {}, DELAY_MAX_MS);
+  try {
+    for await (const finding of allFindings()) add(finding);
+  } catch (thrown) {
+    add(fail('doctor', messageOf(thrown), 'this is a defect of runspan; please report it'));
+  } finally {
+    clearInterval(keepAlive);
+  }
+  const isHealthy = findings.every(({ level }) => level !== 'fail');
+  if (isJson) stdout.write(`${visibleJson(JSON.stringify({ version, ok: isHealthy, findings }, undefined, 2))}\n`);
+  return isHealthy;
+}
+
+async function* allFindings(): AsyncGenerator<Finding> {
+  yield nodeFinding(process.versions.node);
+  yield* packageFindings(process.cwd());
+  const { findings, settings } = settingFindings();
+  yield* findings;
+  if (settings === undefined) return;
+  if (settings.durability !== 'memory') yield spoolFinding(settings);
+  const { connectTimeoutMs, requestTimeoutMs } = settings.limits;
+  const client = new HttpClient({ ...settings, connectTimeoutMs, requestTimeoutMs });
+  try {
+    for await (const finding of serviceFindings(settings, client)) {
+      yield finding;
+      if (finding.level === 'fail') return;
+    }
+    yield await keyFinding(settings, client);
+    yield* runFindings(settings, client);
+  } finally {
+    await client.destroy();
+  }
+}
+
+/** `engines` of package.json. */
+const NODE_MIN = [20, 19] as const;
+
+export function nodeFinding(running: string): Finding {
+  const [major = 0, minor = 0] = running.split('.').map(Number);
+  const [majorMin, minorMin] = NODE_MIN;
+  const isSupported = major > majorMin || (major === majorMin && minor >= minorMin);
+  const message = `v${running}, with runspan ${version}`;
+  return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
+}
+
+/** The size of a block of most file systems. A smaller file may fit on a full disk. */
+const TEST_FILE_BYTES = 4_096;
+
+/** Writes and deletes a file where the spool would write. */
+export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding {
+  const { spoolDir } = settings;
+  const names = [FORMAT_FOLDER, destinationHash(destinationOf(settings))];
+  try {
+    makeFolders(fs, spoolDir, names);
+    const path = join(spoolDir, ...names, `doctor-${randomUUID()}`);
+    writeNewFile(fs, path, Buffer.alloc(TEST_FILE_BYTES));
+    removeFile(fs, path);
+    return ok('spool', `${spoolDir} can be written`);
+  } catch (thrown) {
+    const advice = 'set RUNSPAN_SPOOL_DIR to a writable folder; until then, runs are kept in memory only';
+    return warn('spool', `${spoolDir} cannot be written: ${messageOf(thrown)}`, advice);
+  }
+}

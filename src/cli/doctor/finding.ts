@@ -1,0 +1,49 @@
+import { visible } from '../../base/text.ts';
+import { secretPatterns } from '../../payload/secret-patterns.ts';
+
+/** The result of one check of `runspan doctor`. */
+export interface Finding {
+  readonly level: 'ok' | 'warn' | 'fail';
+  /** Name of the check, of a setting or of a variable. */
+  readonly check: string;
+  readonly message: string;
+  /** What to do about a warning or a failure. */
+  readonly advice?: string;
+}
+
+export function ok(check: string, message: string): Finding {
+  return { level: 'ok', check, message };
+}
+
+export function warn(check: string, message: string, advice: string): Finding {
+  return { level: 'warn', check, message, advice };
+}
+
+export function fail(check: string, message: string, advice: string): Finding {
+  return { level: 'fail', check, message, advice };
+}
+
+const CHECK_COLUMNS = '@opentelemetry/sdk-trace-base'.length + 2;
+
+export function findingLine({ level, check, message, advice }: Finding): string {
+  const text = advice === undefined ? message : `${message}; ${advice}`;
+  return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
+}
+
+/** Shorter values occur in other text by chance. */
+const SECRET_LENGTH_MIN = 6;
+
+/** Removes these secrets, and text that looks like a secret. */
+export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
+  const hidden = (text: string): string => {
+    let shown = text;
+    for (const secret of secrets) if (secret.length >= SECRET_LENGTH_MIN) shown = shown.replaceAll(secret, '[hidden]');
+    for (const pattern of secretPatterns) shown = shown.replace(new RegExp(pattern, `${pattern.flags}g`), '[hidden]');
+    return shown;
+  };
+  return {
+    ...finding,
+    message: hidden(finding.message),
+    ...(finding.advice !== undefined && { advice: hidden(finding.advice) }),
+  };
+}

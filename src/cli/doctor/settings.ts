@@ -1,0 +1,173 @@
+import {
+  type EnvironmentName,
+  env,
+  LANGSMITH_DEFAULT_ENDPOINT,
+  usesLangsmithService,
+  variablesWith,
+} from '../../base/env.ts';
+import {
+  collectProblems,
+  flag,
+  type SettingName,
+  type SettingProblem,
+  VARIABLES,
+  variableOf,
+} from '../../export/service-settings.ts';
+import { durabilityOf, resolveSettings, type Settings } from '../../export/settings.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+/** How the value of a variable is printed. A word is one of a few values, or a number. */
+type Kind = 'secret' | 'address' | 'word' | 'text';
+
+const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {
+  endpoint: ['address', 'none'],
+  apiKey: ['secret', 'none'],
+  workspaceId: ['secret', 'none'],
+  project: ['text', '"default"'],
+  projectId: ['text', 'none'],
+  tracing: ['word', 'true'],
+  sampleRate: ['word', '1'],
+  hideInputs: ['word', 'false'],
+  hideOutputs: ['word', 'false'],
+  allowInsecure: ['word', 'false'],
+  durability: ['word', 'memory'],
+  spoolDir: ['text', 'in the home folder'],
+  'limits.startDelayMs': ['word', '2000'],
+  log: ['word', 'warn'],
+};
+
+const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
+
+/** Variables of the commands and the receiver. */
+const OTHER_VARIABLES: readonly EnvironmentName[] = [
+  'RUNSPAN_STORE',
+  'RUNSPAN_RECEIVER_KEY',
+  'RUNSPAN_RECEIVER_WRITE_KEY',
+  'RUNSPAN_CONTROL_PLANE_URL',
+  'RUNSPAN_CONTROL_PLANE_KEY',
+  'RUNSPAN_CONTROL_PLANE_SPELLING',
+  'RUNSPAN_AGENT_URL',
+  'RUNSPAN_AGENT_KEY',
+];
+
+/** Returns the variable that sets the sample rate to 0, if any. */
+export function samplingOff(): EnvironmentName | undefined {
+  const variable = variableOf('sampleRate');
+  return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
+}
+
+/** Returns the keys and workspace ids of the environment, which no finding may contain. */
+export function secretsOfEnvironment(): string[] {
+  return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
+}
+
+/** Resolves the settings as an exporter does, as if tracing were on, and returns a finding for each setting. */
+export function settingFindings(): { readonly findings: readonly Finding[]; readonly settings: Settings | undefined } {
+  let settings: Settings | undefined;
+  let isOn = true;
+  const problems = collectProblems(() => {
+    settings = resolveSettings({ tracing: true, log: 'silent' });
+    isOn = flag('tracing', undefined, true);
+    // Not every endpoint needs these settings.
+    durabilityOf({});
+    flag('allowInsecure', undefined, false);
+  });
+  const findings = Object.entries(SETTINGS).flatMap(([setting, [kind, otherwise]]) =>
+    findingsOf(setting as SettingName, kind, otherwise, problems),
+  );
+  for (const { setting = 'settings', problem } of problems) {
+    if (!Object.hasOwn(SETTINGS, setting)) findings.push(warn(setting, problem, 'correct the environment variable'));
+  }
+  findings.push(...unknownVariables());
+  if (!isOn)
+    findings.push(warn('tracing', 'off by RUNSPAN_TRACING; the checks below ignore this', 'unset it to trace'));
+  if (settings === undefined) {
+    const isRefused = problems.some(({ setting }) => setting !== undefined && SERVICE.includes(setting));
+    findings.push(
+      isRefused
+        ? fail('tracing', 'off: a setting of the service is invalid', 'correct the setting')
+        : fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the address of the service'),
+    );
+  }
+  return { findings, settings };
+}
+
+function findingsOf(
+  setting: SettingName,
+  kind: Kind,
+  otherwise: string,
+  problems: readonly SettingProblem[],
+): Finding[] {
+  const present = VARIABLES[setting].filter((name) => env(name) !== undefined);
+  const used = variableOf(setting);
+  const problem = problems.find((one) => one.setting === setting)?.problem;
+  const findings = [
+    used === undefined ? ok(setting, defaultOf(setting, otherwise)) : findingOf(setting, kind, used, problem),
+  ];
+  for (const name of present) {
+    if (name === used) continue;
+    const isUnread = SERVICE.includes(setting) && !usesLangsmithService();
+    const reason = isUnread ? reasonAgainstLangsmith() : `${used} takes precedence`;
+    // An unused word has not been validated.
+    const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
+    findings.push(ok(name, `${value}, not used: ${reason}`));
+  }
+  return findings;
+}
+
+function findingOf(setting: SettingName, kind: Kind, used: EnvironmentName, problem: string | undefined): Finding {
+  // An invalid value is not shown, because it may be a secret in the wrong variable.
+  if (problem !== undefined) {
+    return warn(setting, `${hiddenValue(used)}, from ${used}: ${problem}`, `correct ${used}`);
+  }
+  const text = `${shownValue(used, kind)}, from ${used}`;
+  if (used === samplingOff()) return warn(setting, `${text}: no run is recorded`, 'set it to 1, or unset it');
+  return ok(setting, text);
+}
+
+function defaultOf(setting: SettingName, otherwise: string): string {
+  const isLangsmith = setting === 'endpoint' && usesLangsmithService() && hasLangsmithKey();
+  return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
+}
+
+function hasLangsmithKey(): boolean {
+  return env('LANGSMITH_API_KEY') !== undefined || env('LANGCHAIN_API_KEY') !== undefined;
+}
+
+function reasonAgainstLangsmith(): string {
+  return SERVICE.some((setting) =>
+    VARIABLES[setting].some((name) => name.startsWith('RUNSPAN_') && env(name) !== undefined),
+  )
+    ? 'a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace'
+    : 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
+}
+
+function unknownVariables(): Finding[] {
+  const known: readonly string[] = [...Object.values(VARIABLES).flat(), ...OTHER_VARIABLES];
+  return variablesWith('RUNSPAN_')
+    .filter((name) => !known.includes(name))
+    .map((name) =>
+      warn(name, 'is not a known variable', 'correct its name; docs/configuration.md lists all variables'),
+    );
+}
+
+/** Characters of a text that are shown. */
+const SHOWN_MAX = 100;
+
+function shownValue(name: EnvironmentName, kind: Kind): string {
+  const value = env(name) ?? '';
+  if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, not an http or https address`;
+  if (kind === 'secret' || value.length > SHOWN_MAX) return hiddenValue(name);
+  return kind === 'word' ? value : JSON.stringify(value);
+}
+
+function hiddenValue(name: EnvironmentName): string {
+  const { length } = env(name) ?? '';
+  return `set (${length} ${length === 1 ? 'character' : 'characters'})`;
+}
+
+/** Returns an address without user, password, query and fragment, or undefined for other text. */
+export function addressOf(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin + url.pathname.replace(/\/$/, '') : undefined;
+}

@@ -1,0 +1,109 @@
+import { Command, CommanderError } from '@commander-js/extra-typings';
+import { version } from '../base/env.ts';
+import { messageOf, visible } from '../base/text.ts';
+import {
+  type CommandContext,
+  CommandFailure,
+  type CommandModule,
+  type Ending,
+  type Output,
+  UsageError,
+} from './command-line.ts';
+
+/** The modules of commands are loaded only if they are called, because the receiver and the clients load slowly. */
+const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
+  dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev.ts')],
+  traces: ['list the recorded traces', () => import('./traces.ts')],
+  show: ['show a trace or a run', () => import('./show.ts')],
+  backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
+  audit: ['run a command and show what would be sent, without sending it anywhere', () => import('./audit.ts')],
+  doctor: ['check settings, service and installation, and send a test run', () => import('./doctor/doctor.ts')],
+  spool: ['list, send or purge the undelivered runs on disk', () => import('./spool/spool.ts')],
+  deployments: ['deploy agents and wait until they are deployed', () => import('./deployments/deployments.ts')],
+  run: ['run an agent of a deployment and print what it streams', () => import('./run.ts')],
+  completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
+};
+
+const HELP_COLUMNS_MAX = 100;
+
+/** Runs the command and returns how the process ends. Never rejects. */
+export async function main(
+  argv: readonly string[],
+  io: { readonly stdout: Output; readonly stderr: Output },
+): Promise<Ending> {
+  const result: { ending: Ending } = { ending: { kind: 'exit', code: 0 } };
+  const context: CommandContext = {
+    ...io,
+    argv,
+    endAs: (ending) => {
+      result.ending = ending;
+    },
+  };
+  try {
+    const program = await programFor(context);
+    await program.parseAsync([...argv], { from: 'user' });
+  } catch (error) {
+    result.ending = { kind: 'exit', code: report(error, context) };
+  }
+  if (result.ending.kind === 'not started') writeError(result.ending.message, io.stderr);
+  return result.ending;
+}
+
+async function programFor(context: CommandContext): Promise<Command> {
+  const { argv, stdout, stderr } = context;
+  const program = new Command('runspan')
+    .usage('<command> [options]')
+    .version(version, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command]', 'show help for a command')
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      outputError: (text) => writeError(text.trimEnd().replace(/^error: /, ''), stderr),
+      getOutHelpWidth: () => Math.min(stdout.columns || HELP_COLUMNS_MAX, HELP_COLUMNS_MAX),
+      getErrHelpWidth: () => HELP_COLUMNS_MAX,
+    })
+    .exitOverride();
+  const [first = '', second = ''] = argv;
+  const called = first === 'help' ? second : first;
+  for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
+    const command = program.command(name).summary(summary).showHelpAfterError(hintFor(name));
+    // Completion suggests the options of all commands.
+    if (name === called || called === 'complete') (await load()).define(command, context);
+    if (name === called) checkValues(command, argv);
+  }
+  if (called === 'complete') (await import('./completion.ts')).defineComplete(program, context);
+  return program.showHelpAfterError('Run "runspan --help" for a list of commands.');
+}
+
+function hintFor(name: string): string {
+  return `Run "runspan ${name} --help" for help.`;
+}
+
+/**
+ * Throws if an option that needs a value is followed by an empty argument or by another option. Without this check,
+ * `--ref --wait` would deploy a branch named `--wait`. `--ref=--wait` is still possible.
+ */
+function checkValues(command: Command, argv: readonly string[]): void {
+  const options = [command, ...command.commands].flatMap((one) => one.options.filter(({ required }) => required));
+  for (const [at, word] of argv.entries()) {
+    if (word === '--') return;
+    const [name = '', value = argv[at + 1]] = word.split(/=(.*)/s, 2);
+    const isMissing = value === '' || (value?.startsWith('--') && !word.includes('='));
+    if (isMissing && options.some(({ long }) => long === name)) throw new UsageError(`expected a value for ${name}`);
+  }
+}
+
+/** Prints the error and returns the exit code. */
+function report(error: unknown, { argv, stderr }: CommandContext): number {
+  // The parser has printed its own errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  writeError(error instanceof CommandFailure ? error.message : messageOf(error), stderr);
+  if (error instanceof UsageError) stderr.write(`${hintFor(argv[0] ?? '')}\n`);
+  return error instanceof CommandFailure ? error.exitCode : 1;
+}
+
+function writeError(message: string, stderr: Output): void {
+  const lines = message.replace(/^Expected/, 'expected').split('\n');
+  stderr.write(`runspan: ${lines.map(visible).join('\n')}\n`);
+}

@@ -1,0 +1,231 @@
+import { type Command, Option } from '@commander-js/extra-typings';
+import { env } from '../base/env.ts';
+import { DELAY_MAX_MS } from '../base/limits.ts';
+import { visible, visibleJson } from '../base/text.ts';
+import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
+import { AgentServer } from '../clients/agent-server.ts';
+import { STREAM_MODES, type StreamMode } from '../clients/run-request.ts';
+import type { Interrupt } from '../clients/thread.ts';
+import {
+  type CommandContext,
+  CommandFailure,
+  collect,
+  collectFrom,
+  duration,
+  UsageError,
+  webAddress,
+  withCommandNames,
+} from './command-line.ts';
+import { readJson, readJsonObject } from './json-input.ts';
+import { cut, visibleLines } from './terminal-text.ts';
+
+const HELP = `
+The agent server and its API key are read from RUNSPAN_AGENT_URL and RUNSPAN_AGENT_KEY.
+
+Exit code:
+  0, also if the run waits for an answer; 1 if the run fails or cannot be started; 2 for invalid
+  arguments; 4 after --timeout`;
+
+interface RunOptions {
+  readonly input?: string | undefined;
+  readonly message?: string | undefined;
+  readonly resume?: string | undefined;
+  readonly thread?: string | undefined;
+  readonly mode?: StreamMode[] | undefined;
+  readonly feedback?: string[] | undefined;
+  readonly timeout?: number | undefined;
+  readonly url?: URL | undefined;
+  readonly json?: true | undefined;
+}
+
+export function define(command: Command, context: CommandContext): void {
+  command
+    .description('Runs an agent of a deployment, and prints the events that it streams.')
+    .argument('<assistant>', 'id of an assistant, or name of its graph')
+    .option('--input <json>', 'input of the run: JSON, @file, or - for standard input')
+    .option('--message <text>', 'shorthand for --input \'{"messages":[{"role":"user","content":<text>}]}\'')
+    .option('--resume <json>', 'answer to the interrupt of the last run on the thread, instead of an input')
+    .option('--thread <id>', 'thread of the run, created if it does not exist; without a thread, no state is stored')
+    .addOption(
+      new Option('--mode <mode>', 'stream mode; can be repeated (default: messages-tuple, the text of the model)')
+        .choices(STREAM_MODES)
+        .argParser(collectFrom('--mode', STREAM_MODES)),
+    )
+    .option('--feedback <key>', 'request an address for feedback under this key; can be repeated', collect)
+    .option('--timeout <time>', 'cancel the run after this time, e.g. 90s or 15m', duration('--timeout'))
+    .option('--url <address>', 'agent server (default: RUNSPAN_AGENT_URL)', webAddress('--url'))
+    .option('--json', 'print each event as one line of JSON')
+    .addHelpText('after', HELP)
+    .action((assistant, options) => runAgent(assistant, options, context));
+}
+
+const OPTION_NAMES = {
+  url: '--url or RUNSPAN_AGENT_URL',
+  apiKey: 'RUNSPAN_AGENT_KEY',
+  allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true',
+};
+
+async function runAgent(assistant: string, options: RunOptions, context: CommandContext): Promise<void> {
+  const { timeout } = options;
+  const payload = await payloadOf(options);
+  const signal = timeout === undefined ? undefined : AbortSignal.timeout(Math.min(timeout, DELAY_MAX_MS));
+  let server: AgentServer | undefined;
+  try {
+    server = openServer(options);
+    await streamRun(server, assistant, payload, options, signal, context);
+  } catch (error) {
+    if (signal?.aborted && error === signal.reason) {
+      const seconds = (timeout ?? 0) / 1_000;
+      throw new CommandFailure(`the run did not end within ${seconds} s (--timeout) and was cancelled`, 4);
+    }
+    throw withCommandNames(error, OPTION_NAMES);
+  } finally {
+    await server?.close();
+  }
+}
+
+type Payload = { readonly input: Record<string, unknown> } | { readonly command: { readonly resume: unknown } };
+
+async function payloadOf({ input, message, resume, thread }: RunOptions): Promise<Payload> {
+  const given = [input, message, resume].filter((one) => one !== undefined);
+  if (given.length === 0) throw new UsageError('expected --input, --message or --resume');
+  if (given.length > 1) throw new UsageError('use only one of --input, --message and --resume');
+  if (resume !== undefined && thread === undefined) throw new UsageError('--resume requires --thread');
+  if (resume !== undefined) return { command: { resume: await readJson(resume, '--resume') } };
+  if (input !== undefined) return { input: await readJsonObject(input, '--input') };
+  return { input: { messages: [{ role: 'user', content: message }] } };
+}
+
+function openServer(options: RunOptions): AgentServer {
+  const url = options.url ?? env('RUNSPAN_AGENT_URL');
+  if (url === undefined) throw new CommandFailure('no agent server: set RUNSPAN_AGENT_URL or --url');
+  const apiKey = env('RUNSPAN_AGENT_KEY');
+  return new AgentServer({ url, allowInsecure: env('RUNSPAN_ALLOW_INSECURE') === 'true', ...(apiKey && { apiKey }) });
+}
+
+async function streamRun(
+  server: AgentServer,
+  assistant: string,
+  payload: Payload,
+  { mode: modes = ['messages-tuple'], feedback, thread, json }: RunOptions,
+  signal: AbortSignal | undefined,
+  { stdout, stderr }: CommandContext,
+): Promise<void> {
+  const request = {
+    assistant_id: assistant,
+    ...payload,
+    // Interrupts are reported only in these modes.
+    stream_mode: modes.includes('values') || modes.includes('updates') ? [...modes] : [...modes, 'updates' as const],
+    // Ctrl-C cancels the run.
+    on_disconnect: 'cancel',
+    ...(feedback && { feedback_keys: feedback }),
+  } as const;
+  const options = signal && { signal };
+  const stream = await (thread === undefined
+    ? server.statelessRuns.stream(request, options)
+    : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
+  const printer = new EventPrinter(
+    (text) => stdout.write(text),
+    (line) => stderr.write(`${line}\n`),
+  );
+  let isWaiting = false;
+  try {
+    for await (const event of stream) {
+      const interrupts = interruptsOf(event);
+      isWaiting ||= interrupts.length > 0;
+      if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
+      if (json) stdout.write(`${visibleJson(JSON.stringify(event))}\n`);
+      else if (interrupts.length > 0) printer.interrupts(interrupts);
+      else printer.print(event);
+    }
+  } finally {
+    printer.endText();
+  }
+  if (isWaiting && thread !== undefined) {
+    stderr.write(`the run waits for an answer: --thread ${thread} --resume <json>\n`);
+  }
+}
+
+function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
+  if (event !== 'updates' && event !== 'values') return [];
+  const { __interrupt__: interrupts } = (data ?? {}) as { __interrupt__?: unknown };
+  return Array.isArray(interrupts) ? interrupts : [];
+}
+
+/** A log keeps longer lines than a screen. */
+const LINE_COLUMNS = 200;
+
+/** Prints the text of a model as it arrives, and each other event on its own line. */
+class EventPrinter {
+  readonly #write: (text: string) => void;
+  readonly #note: (line: string) => void;
+  /** The message whose text was written last and does not end with a line break. */
+  #openMessage: string | undefined;
+
+  constructor(write: (text: string) => void, note: (line: string) => void) {
+    this.#write = write;
+    this.#note = note;
+  }
+
+  /** Prints data of an unexpected form as JSON, because the server may be of any version. */
+  print(event: AgentEvent): void {
+    if (event.event === 'messages' && isObject(event.data) && isObject(event.data[0])) this.#message(event.data[0]);
+    else if (event.event === 'updates' && isObject(event.data)) {
+      for (const [node, update] of Object.entries(event.data)) this.#line(nodePath(event, node), jsonOf(update));
+    } else if (event.event === 'metadata') this.#note(`run ${visible(String(event.data.run_id))}`);
+    else if (event.event === 'feedback') {
+      for (const [key, address] of Object.entries(event.data)) this.#line(`feedback ${key}`, jsonOf(address));
+    }
+    // An error is thrown when the stream ends.
+    else if (event.event !== 'error' && event.event !== 'end') this.#line(event.name, jsonOf(event.data));
+  }
+
+  interrupts(interrupts: readonly Interrupt[]): void {
+    for (const { value } of interrupts) this.#line('interrupt', jsonOf(value));
+  }
+
+  endText(): void {
+    if (this.#openMessage !== undefined) this.#write('\n');
+    this.#openMessage = undefined;
+  }
+
+  #message({ type, id, content }: AgentMessage): void {
+    const text = textOf(content);
+    if (text === '') return;
+    if (type !== 'ai' && type !== 'AIMessageChunk') {
+      this.#line(String(type), text);
+      return;
+    }
+    if (this.#openMessage !== undefined && this.#openMessage !== String(id)) this.endText();
+    this.#openMessage = String(id);
+    this.#write(visibleLines(text));
+  }
+
+  #line(name: string, text: string): void {
+    this.endText();
+    // A shortened address would not work.
+    const shown = URL.canParse(text) ? visible(text) : cut(visible(text), LINE_COLUMNS);
+    this.#write(`${visible(name)}: ${shown}\n`);
+  }
+}
+
+/** Returns the node with the subgraphs that contain it. */
+function nodePath({ namespace }: AgentEvent, node: string): string {
+  return [...namespace.map((step) => step.split(':')[0]), node].join(' > ');
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+function jsonOf(data: unknown): string {
+  return typeof data === 'string' ? data : JSON.stringify(data);
+}
+
+/** Content is text, or a list of blocks, some of which have text. */
+function textOf(content: AgentMessage['content']): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  const texts = content.map((block) => (block as { text?: unknown } | null)?.text);
+  return texts.filter((text) => typeof text === 'string').join('');
+}

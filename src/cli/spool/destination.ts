@@ -1,0 +1,47 @@
+import { env } from '../../base/env.ts';
+import { destinationOf } from '../../export/create-exporter.ts';
+import { isSameOrigin } from '../../export/service-settings.ts';
+import type { Settings } from '../../export/settings.ts';
+import { addressOf, destinationHash } from '../../export/spool/directory.ts';
+import type { DestinationSurvey, Files, Holding } from '../../export/spool/survey.ts';
+import { CommandFailure } from '../command-line.ts';
+import { counted } from '../terminal-text.ts';
+
+/** Returns the folder name of the destination, and its name in messages, which contains neither the key nor the workspace. */
+export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
+  const destination = destinationOf(settings);
+  const { endpoint, workspaceId, apiKey } = destination;
+  let credentials = 'without a key';
+  if (workspaceId !== undefined) credentials = 'with this workspace';
+  else if (apiKey !== undefined) credentials = 'with this key';
+  return { hash: destinationHash(destination), name: `${addressOf(endpoint)} ${credentials}` };
+}
+
+/**
+ * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the command
+ * would look for runs that were recorded without a key, and find none.
+ */
+export function checkEndpoint(endpoint: URL): void {
+  const configured = env('RUNSPAN_ENDPOINT');
+  const withheld = (['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'] as const).find((name) => env(name) !== undefined);
+  if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
+  throw new CommandFailure(
+    `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
+      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} too`,
+  );
+}
+
+export function holdingFiles<Owner extends Files>(owners: readonly Owner[]): Owner[] {
+  return owners.filter(({ files }) => files.length > 0);
+}
+
+export function runsIn(holdings: readonly Holding[]): number {
+  return holdings.reduce((sum, { runs }) => sum + runs, 0);
+}
+
+/** Returns a line about the runs of other destinations, if any. The folder does not show the names of destinations. */
+export function othersText(others: readonly DestinationSurvey[]): string | undefined {
+  const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;
+  if (count === 0) return undefined;
+  return `there are runs for ${counted(count, 'other endpoint, workspace or key', 'other endpoints, workspaces or keys')}`;
+}

@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { env } from '../../base/env.ts';
+import { visible } from '../../base/text.ts';
+import { delay } from '../../base/timers.ts';
+import { exporterFor } from '../../export/create-exporter.ts';
+import type { Exporter } from '../../export/exporter.ts';
+import { Ledger, totalStats } from '../../export/ledger.ts';
+import { resolveSettings, type Settings } from '../../export/settings.ts';
+import { FORMAT_FOLDER } from '../../export/spool/directory.ts';
+import { systemFs } from '../../export/spool/fs.ts';
+import { type Holding, restoreBad, surveySpool } from '../../export/spool/survey.ts';
+import type { Stats } from '../../run/stats.ts';
+import { CommandFailure } from '../command-line.ts';
+import { counted } from '../terminal-text.ts';
+import { checkEndpoint, holdingFiles, namedDestination, othersText, runsIn } from './destination.ts';
+
+export interface SendOptions {
+  readonly dir?: string | undefined;
+  readonly endpoint?: URL | undefined;
+  /** Hashes of other destinations whose runs are also sent. */
+  readonly from?: readonly string[] | undefined;
+  /** Also sends readable files that were set aside. */
+  readonly bad?: true | undefined;
+}
+
+/** If no run is delivered or dropped for this time, the service is considered unavailable. */
+const PATIENCE_MS = 30_000;
+
+/** The files on disk of the destinations that are sent. */
+interface Stock {
+  readonly dead: readonly Holding[];
+  readonly running: readonly Holding[];
+  /** Damaged files that were set aside. */
+  readonly bad: readonly string[];
+  /** A line about the runs of other destinations. */
+  readonly others: string | undefined;
+}
+
+/**
+ * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if none of these runs
+ * is left. Throws if no service is configured or the folder cannot be read.
+ */
+export async function sendSpool(
+  options: SendOptions,
+  print: (text: string) => void,
+  patienceMs: number = PATIENCE_MS,
+): Promise<number> {
+  const settings = settingsFor(options);
+  const destination = namedDestination(settings);
+  const hashes = [...new Set([...(options.from ?? []), destination.hash])];
+  prepare(options, settings, hashes);
+  while (hasEndedOwners(settings, hashes)) await delay(500, undefined, true);
+  const before = stockOf(settings, hashes);
+  const { recovered, sent, dropped, lastError } = await deliver(settings, hashes, patienceMs);
+  const after = stockOf(settings, hashes);
+
+  const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
+  const isLeft = after.dead.length > 0;
+  const waited = runsIn(before.dead);
+  // Files that are gone and were not recovered here were claimed by another process.
+  const claimed = isLeft || damaged > 0 ? 0 : Math.max(0, waited - recovered);
+  // More runs are recovered than were found if another process ended meanwhile.
+  const ours = Math.max(waited - claimed, recovered);
+  const lines: string[] = [];
+  if (ours > 0) lines.push(`delivered ${sent} of ${counted(ours, 'run')} to ${settings.endpoint.origin}`);
+  if (claimed > 0) lines.push(`another process delivers ${ours > 0 ? 'the other runs' : 'the runs'}`);
+  if (ours + claimed + damaged === 0 && !isLeft) lines.push(`no runs to send for ${destination.name}`);
+  if (dropped > 0) lines.push(`${counted(dropped, 'run')} dropped`);
+  if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
+  if (options.bad && before.bad.length > 0) {
+    lines.push(`${counted(before.bad.length, 'damaged file', 'damaged files')} cannot be sent, kept`);
+  }
+  if (isLeft) {
+    const unclaimed = `some files in ${visible(settings.spoolDir)} could not be claimed or read`;
+    lines.push(`the other runs remain on disk: ${lastError?.message ?? unclaimed}`);
+  }
+  if (after.running.length > 0) {
+    const processes = counted(after.running.length, 'running process', 'running processes');
+    lines.push(`${counted(runsIn(after.running), 'run')} left to ${processes}`);
+  }
+  if (after.others !== undefined) lines.push(after.others);
+  print(`${lines.join('\n')}\n`);
+  return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
+}
+
+/** Throws if a destination does not exist. With `--bad`, moves files to a folder from which the exporter claims them. */
+function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
+  const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
+  if (missing !== undefined) {
+    throw new CommandFailure(
+      `there is no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`,
+    );
+  }
+  if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
+}
+
+/** Whether a process has just ended, so that its files can be claimed within 10 seconds. */
+function hasEndedOwners({ spoolDir }: Settings, hashes: readonly string[]): boolean {
+  const survey = surveySpool(spoolDir, Date.now()).filter(({ hash }) => hashes.includes(hash));
+  return survey.some(({ owners }) => holdingFiles(owners).some(({ state }) => state === 'ended'));
+}
+
+function settingsFor({ dir, endpoint }: SendOptions): Settings {
+  if (endpoint !== undefined) checkEndpoint(endpoint);
+  const settings = resolveSettings({
+    tracing: true,
+    durability: 'spill',
+    ...(dir !== undefined && { spoolDir: dir }),
+    ...(endpoint !== undefined && { endpoint: endpoint.href }),
+  });
+  if (settings !== undefined) return settings;
+  const isNamed = endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;
+  throw new CommandFailure(
+    isNamed
+      ? 'nothing was sent: the settings are invalid; run runspan doctor for details'
+      : 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint',
+  );
+}
+
+/**
+ * Delivers the runs of each destination from its own folder, so that undelivered runs stay with their destination.
+ */
+async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
+  const ledger = new Ledger();
+  let isDelivered = true;
+  for (const spoolDestination of hashes) {
+    const exporter = exporterFor({ ...settings, spoolDestination }, ledger, () => {});
+    exporter.recover();
+    isDelivered = await finish(exporter, patienceMs);
+    await exporter.close({ timeoutMs: 0 });
+    if (!isDelivered) break;
+  }
+  return totalStats([ledger]);
+}
+
+async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> {
+  for (let before = -1, settled = 0; settled > before; ) {
+    before = settled;
+    const { ok } = await exporter.finish({ timeoutMs: patienceMs });
+    if (ok) return true;
+    const { sent, dropped } = exporter.stats();
+    settled = sent + dropped;
+  }
+  return false;
+}
+
+function stockOf(settings: Settings, hashes: readonly string[]): Stock {
+  const survey = surveySpool(settings.spoolDir, Date.now());
+  const own = survey.filter(({ hash }) => hashes.includes(hash));
+  const holdings = holdingFiles(own.flatMap(({ owners }) => owners));
+  return {
+    dead: holdings.filter(({ state }) => state === 'dead'),
+    running: holdings.filter(({ state }) => state !== 'dead'),
+    bad: own.flatMap(({ bad }) => bad.files),
+    others: othersText(survey.filter((one) => !own.includes(one))),
+  };
+}

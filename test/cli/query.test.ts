@@ -1,0 +1,207 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { MemoryStore, type RunFields, type RunOperation } from '../../src/receiver.ts';
+import { serve } from '../http/server.ts';
+import { start } from '../receiver/wire.ts';
+import { type CommandResult, runMain } from '../support/command.ts';
+
+const id = (index: number) => `0193b3a0-0000-7000-8000-${String(index).repeat(12)}`;
+
+function run(index: number, changes: RunFields & { below?: number } = {}): RunOperation {
+  const { below, ...fields } = changes;
+  const line = below === undefined ? [index] : [below, index];
+  const whole: RunFields = {
+    name: `run ${index}`,
+    run_type: 'chain',
+    start_time: `2026-11-20T07:00:0${index}.000000Z`,
+    end_time: `2026-11-20T07:00:0${index}.012000Z`,
+    trace_id: id(below ?? index),
+    dotted_order: line.map((each) => `20261120T07000${each}000000Z${id(each)}`).join('.'),
+    ...(below === undefined ? {} : { parent_run_id: id(below) }),
+    inputs: {},
+    ...fields,
+  };
+  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
+}
+
+const OPERATIONS: RunOperation[] = [
+  run(1, { inputs: { question: 'Why\u001b[2J?' }, outputs: { answer: 'x'.repeat(3_000) } }),
+  run(2, { below: 1, run_type: 'llm', error: 'Error: no\n  at pay', outputs: { usage_metadata: { total_tokens: 7 } } }),
+  {
+    ...run(3, { tags: ['a'], extra: { metadata: { user: 'ada' } } }),
+    attachments: [{ name: 'a.txt', mimeType: 'text/plain', bytes: Uint8Array.of(1) }],
+  },
+];
+
+/** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
+async function ask(...args: string[]): Promise<CommandResult> {
+  const store = new MemoryStore();
+  await store.apply(OPERATIONS);
+  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
+  for (const feedback of [
+    { id: id(9), key: 'liked', score: 1, comment: 'good' },
+    { id: id(8), key: 'user_score' },
+    { id: id(7), key: 'fixed', correction: 'better' },
+  ]) {
+    await store.addFeedback({ run_id: id(3), ...feedback, ...times });
+  }
+  const { url } = await start({ store });
+  const result = await runMain([...args, '--url', url]);
+  return { ...result, stdout: result.stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'TIME') };
+}
+
+describe('runspan traces', () => {
+  it('prints a line for each trace, the latest first, with its totals', async () => {
+    expect(await ask('traces')).toEqual({
+      code: 0,
+      stderr: '',
+      stdout:
+        'TIME  333333333333  run 3 · chain · 12 ms\n' +
+        'TIME  111111111111  run 1 · chain · 12 ms · 2 runs · 1 failed below · 7 tokens\n',
+    });
+  });
+
+  it('reports that more traces match, or none', async () => {
+    expect((await ask('traces', '--limit', '1')).stdout).toContain(
+      '\n… more traces match; raise --limit to see them\n',
+    );
+    expect((await ask('traces', '--name', 'none')).stdout).toBe('no traces\n');
+  });
+
+  it('prints JSON lines with --json', async () => {
+    const lines = (await ask('traces', '--json')).stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).trace_id)).toEqual([id(3), id(1)]);
+  });
+
+  const local = (day: number, hour: number) =>
+    encodeURIComponent(new Date(2026, 0, day, hour).toISOString().replace('Z', '000Z'));
+
+  it.each<[string, string]>([
+    ['', 'traces?limit=20'],
+    ['--limit 1000', 'traces?limit=1000'],
+    ['--project a --name b', 'traces?project=a&name=b&limit=20'],
+    ['--tag x --tag y --text=new', 'traces?tag=x&tag=y&text=new&limit=20'],
+    ['--status success', 'traces?status=success&limit=20'],
+    ['--status error --status pending', 'runs?limit=1000&status=error&status=pending'],
+    ['--type llm --model m', 'runs?limit=1000&run_type=llm&model=m'],
+    ['--since 2026-01-31', `traces?started_from=${local(31, 0)}&limit=20`],
+    ['--since 2026-01-31T09:00', `traces?started_from=${local(31, 9)}&limit=20`],
+    ['--since 2026-11-20T00:00:00Z', 'traces?started_from=2026-11-20T00%3A00%3A00Z&limit=20'],
+  ])('sends the filters %s to the receiver', async (line, query) => {
+    const paths: string[] = [];
+    const { url } = await serve((request, response) => {
+      paths.push(request.url ?? '');
+      response.end('{"items":[]}');
+    });
+    expect(await runMain(['traces', '--url', `${url}/x`, ...line.split(' ').filter(Boolean)])).toMatchObject({
+      code: 0,
+    });
+    expect(paths).toEqual([`/x/query/${query}`]);
+  });
+
+  it.each([
+    ['90s', 90],
+    ['2h', 7_200],
+    ['7d', 604_800],
+  ])('filters by an age of %s', async (age, seconds) => {
+    let from = '';
+    const { url } = await serve((request, response) => {
+      from = new URL(request.url ?? '', 'http://x').searchParams.get('started_from') ?? '';
+      response.end('{"items":[]}');
+    });
+    await runMain(['traces', '--url', url, '--since', age]);
+    expect(Math.abs(Date.now() - Date.parse(from) - seconds * 1_000)).toBeLessThan(10_000);
+  });
+});
+
+describe('runspan show', () => {
+  it('prints a trace as a tree with its payloads, which are cut and escaped', async () => {
+    const [head, ...lines] = (await ask('show', id(1))).stdout.split('\n');
+    expect(head).toBe(`trace ${id(1)}, started TIME`);
+    expect(lines.slice(1, 3)).toEqual(['run 1 · chain · 12 ms', '└─ run 2 · llm · 12 ms · 7 tokens · ✗ Error: no']);
+    expect(lines.join('\n')).toContain('inputs\n{\n  "question": "Why\\u001b[2J?"\n}');
+    expect(lines.join('\n')).toContain('… (3018 characters; --full shows all)');
+    expect((await ask('show', id(1), '--full')).stdout).toContain('x'.repeat(3_000));
+  });
+
+  it.each<[string[], string]>([
+    [[], `trace ${id(3)}`],
+    [['1111'], `trace ${id(1)}`],
+    [[id(1).replaceAll('-', '').toUpperCase()], `trace ${id(1)}`],
+  ])('finds a trace by %j', async (args, head) => {
+    expect((await ask('show', ...args)).stdout).toContain(head);
+  });
+
+  it.each([
+    ['0193b3a0', 'the ids of 2 recent traces start or end with 0193b3a0; give more characters'],
+    ['beef', 'none of the last 1000 traces has an id that starts or ends with beef'],
+    [id(8), `there is no trace and no run ${id(8)}`],
+  ])('fails for the id %s', async (wanted, message) => {
+    expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
+  });
+
+  it('prints a run with all its details', async () => {
+    expect((await ask('show', id(2))).stdout).toBe(
+      [
+        'run 2',
+        `run      ${id(2)}`,
+        `trace    ${id(1)}`,
+        `parent   ${id(1)}`,
+        'type     llm',
+        'status   error',
+        'started  TIME (2026-11-20T07:00:02.000000Z)',
+        'took     12 ms',
+        'tokens   7 tokens',
+        '\nerror\nError: no\n  at pay',
+        '\ninputs\n{}',
+        '\noutputs\n{\n  "usage_metadata": {\n    "total_tokens": 7\n  }\n}\n',
+      ].join('\n'),
+    );
+    const { stdout } = await ask('show', id(3));
+    expect(stdout).toContain('metadata\n{\n  "user": "ada"\n}');
+    expect(stdout).toContain('attachments\na.txt text/plain 1 bytes');
+    expect(stdout).toContain('feedback\nliked: score 1, good\nuser_score: withdrawn\nfixed: correction "better"');
+  });
+
+  it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {
+    expect(JSON.parse((await ask('show', id(1), '--json')).stdout)).toMatchObject({
+      format: 'runspan-trace',
+      runs: [{ id: id(1) }, { id: id(2) }],
+    });
+    const run = { id: id(2), inputs: {}, error: 'Error: no\n  at pay' };
+    expect(JSON.parse((await ask('show', id(2), '--json')).stdout)).toMatchObject(run);
+  });
+});
+
+describe('another address', () => {
+  it('without a receiver is reported', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const { code, stderr } = await runMain(['traces', '--url', `http://127.0.0.1:${port}`]);
+    expect(stderr).toContain(`no receiver responds at http://127.0.0.1:${port}: connect ECONNREFUSED`);
+    expect(code).toBe(1);
+  });
+
+  it.each([
+    [404, 'responded with status 404'],
+    [200, 'responded without JSON'],
+  ])('with another server is reported with its response of status %i', async (status, response) => {
+    const server = createServer((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { stderr } = await runMain(['traces', '--url', url]);
+    expect(stderr).toBe(`runspan: ${url} ${response}; it may not be a runspan receiver\n`);
+  });
+
+  it('receives no key over plain HTTP', async () => {
+    const { code, stderr } = await runMain(['traces', '--url', 'http://example.com'], { RUNSPAN_RECEIVER_KEY: 'k' });
+    expect([code, stderr]).toEqual([
+      1,
+      'runspan: the key is not sent to http://example.com over plain HTTP; use https\n',
+    ]);
+  });
+});

@@ -1,0 +1,33 @@
+import { vi } from 'vitest';
+import { diagnostics } from '../../src/base/diagnostics.ts';
+import { main } from '../../src/cli/program.ts';
+import { bareEnvironment } from './program.ts';
+
+export interface CommandResult {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command in this process, with an environment that has only `env` of the variables of runspan. */
+export async function runMain(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const [stdout, stderr]: [string[], string[]] = [[], []];
+  diagnostics.forgetPlaces();
+  const { RUNSPAN_STORE: _, ...bare } = bareEnvironment();
+  for (const name of Object.keys(process.env)) if (!(name in bare)) vi.stubEnv(name, undefined);
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  try {
+    const ending = await main(args, {
+      stdout: { write: (text: unknown) => stdout.push(String(text)) > 0 },
+      stderr: { write: (text: unknown) => stderr.push(String(text)) > 0 },
+    });
+    const code = ending.kind === 'signal' ? undefined : ending.code;
+    return { code, stdout: stdout.join(''), stderr: stderr.join('') };
+  } finally {
+    vi.unstubAllEnvs();
+    diagnostics.setLog('warn');
+  }
+}
