@@ -4,12 +4,9 @@ export type { HeldAttachment } from './payload/attachment.ts';
 export type { Redaction } from './payload/redact.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
-export type { AsymmetricMatcher, MatcherContext, MatcherResult, Tester } from './testing/comparison.ts';
-export type { ExpectedFields } from './testing/expected-fields.ts';
-export type { ExpectedRun } from './testing/expected-run.ts';
+export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
 export type { ExpectedNode, ExpectedTrace, TraceMatchOptions } from './testing/expected-trace.ts';
-export { matchers, type RunMatchers } from './testing/matchers.ts';
-export { outlineOf } from './testing/outline.ts';
+export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';
 export {
   type CaptureLimits,
   type RecordedRun,
@@ -17,6 +14,5 @@ export {
   type RunRecorder,
   recordRuns,
 } from './testing/record-runs.ts';
-export type { Recorded } from './testing/recorded.ts';
-export type { AttachmentFacts, EventFacts } from './testing/run-facts.ts';
-export { type RunSnapshot, type SnapshotOptions, snapshotOf } from './testing/snapshot.ts';
+export type { AttachmentFacts, EventFacts, Recorded } from './testing/recorded-run.ts';
+export { outlineOf, type RunSnapshot, type SnapshotOptions, snapshotOf } from './testing/snapshot.ts';

@@ -1,11 +1,31 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Check, type Checks, checkedOptions } from '../base/options.ts';
-import { type AsymmetricMatcher, type Comparison, isAsymmetric } from './comparison.ts';
-import type { RunFacts } from './run-facts.ts';
+import { cut } from '../base/text.ts';
+import { hasPlainPrototype } from '../payload/describe.ts';
+import type { RunFacts } from './recorded-run.ts';
+
+/** The parts of `this` that the matchers use. vitest and jest provide them. */
+export interface MatcherContext {
+  equals(a: unknown, b: unknown, customTesters?: Tester[]): boolean;
+  readonly customTesters?: Tester[];
+  readonly utils: {
+    stringify(value: unknown): string;
+    readonly iterableEquality: Tester;
+    readonly subsetEquality: Tester;
+  };
+}
+
+/** Each test framework declares a separate type. */
+export type Tester = (...values: never[]) => boolean | undefined;
+
+/** A matcher such as `expect.anything()`. */
+export interface AsymmetricMatcher {
+  asymmetricMatch(actual: unknown): boolean;
+}
 
 /**
- * What is expected of a run. A field that is left out is not looked at; one that is `undefined` has to be absent. Objects
- * may have more keys than are given, at every level; lists have to be whole. Asymmetric matchers may stand for any value.
+ * The expected fields of a run. A field that is left out is not compared, and a field that is `undefined` must be absent.
+ * Objects may have more keys, at every level. Lists must be complete. Asymmetric matchers may replace any value.
  */
 export interface ExpectedFields {
   name?: string | RegExp | AsymmetricMatcher;
@@ -16,9 +36,9 @@ export interface ExpectedFields {
   error?: string | RegExp | AsymmetricMatcher | undefined;
   tags?: readonly (string | AsymmetricMatcher)[] | AsymmetricMatcher | undefined;
   metadata?: object | undefined;
-  /** Each with `name` and the `data` that it was given. */
+  /** Each event has `name` and `data`. */
   events?: readonly object[] | AsymmetricMatcher | undefined;
-  /** Each with `name`, `mimeType` and `size` in bytes. */
+  /** Each attachment has `name`, `mimeType` and `size` in bytes. */
   attachments?: readonly object[] | AsymmetricMatcher | undefined;
   project?: string | AsymmetricMatcher;
   /** Whether the run has not ended. */
@@ -44,54 +64,49 @@ export const fieldChecks: Checks<ExpectedFields> = {
   open: ['true or false', (value) => typeof value === 'boolean'],
 };
 
-/** The expectation as it is given, a name as an object: other than in options, a field that is undefined says something. */
+/** Returns the expectation, or throws a RunspanError. `expected` may be a name. */
 export function checkedExpectation<Expected extends ExpectedFields>(
   what: string,
   expected: unknown,
   checks: Checks<Expected>,
 ): Partial<Expected> {
-  const object = typeof expected === 'string' ? { name: expected } : expected;
-  refuseWithoutKeys(what, object);
-  checkedOptions(what, object, checks);
-  for (const field of DATA_FIELDS) refuseWhatMatchesAll(field, (object as ExpectedFields)[field], new Set());
-  return object as Partial<Expected>;
+  const fields = typeof expected === 'string' ? { name: expected } : expected;
+  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields) && kindOf(fields) !== 'Object') {
+    // Objects such as a RegExp or a Map have no keys, so that any run would match.
+    const advice = fields instanceof RegExp ? `; write { name: ${fields} }` : '';
+    throw invalid(`${what} to be a plain object, got a ${kindOf(fields)}${advice}`);
+  }
+  checkedOptions(what, fields, checks);
+  for (const field of DATA_FIELDS) checkData(field, (fields as ExpectedFields)[field], new Set());
+  return fields as Partial<Expected>;
 }
 
-/** What tells by other means than its keys, a pattern or a map, would expect nothing, and any run would do. */
-function refuseWithoutKeys(what: string, object: unknown): void {
-  if (typeof object !== 'object' || object === null) return;
-  const kind = kindOf(object);
-  if (kind === 'Object' || Array.isArray(object)) return;
-  const advice = kind === 'RegExp' ? `; write { name: ${object} }` : '';
-  throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${what} to be a plain object, got a ${kind}${advice}`);
-}
-
-/** Fields that are compared by their keys, at every level. */
+/** Fields that are compared key by key, at every level. */
 const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
 
-/** The same anywhere in what is expected: a promise, a map, any object that keeps its data to itself. */
-function refuseWhatMatchesAll(path: string, expected: unknown, seen: Set<object>): void {
+/** Throws if the expected data contains an object without keys, such as a promise or a map, because any value would match. */
+function checkData(path: string, expected: unknown, seen: Set<object>): void {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
   seen.add(expected);
-  if (Array.isArray(expected)) {
-    for (const [at, item] of expected.entries()) refuseWhatMatchesAll(`${path}[${at}]`, item, seen);
-    return;
-  }
   const entries = Object.entries(expected);
-  if (kindOf(expected) === 'Promise' || (entries.length === 0 && !isPlain(expected))) {
-    const message = `Expected \`${path}\` to be data or a matcher, got ${inWords(expected)}`;
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
+  const isList = Array.isArray(expected);
+  if (kindOf(expected) === 'Promise' || (entries.length === 0 && !isList && !isPlain(expected))) {
+    throw invalid(`\`${path}\` to be data or a matcher, got ${describe(expected)}`);
   }
-  for (const [key, value] of entries) refuseWhatMatchesAll(`${path}.${key}`, value, seen);
+  for (const [key, value] of entries) checkData(isList ? `${path}[${key}]` : `${path}.${key}`, value, seen);
 }
 
-/** Of this realm or another, as tests may run in one of their own. */
+function invalid(expectation: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation}`);
+}
+
+/** Also true for objects of another realm, in which a test may run. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-function inWords(value: object): string {
+function describe(value: object): string {
   const kind = kindOf(value);
   if (kind === 'Object') return 'an object without keys';
   if (kind === 'RegExp') return `a RegExp; write expect.stringMatching(${value})`;
@@ -102,19 +117,90 @@ function kindOf(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
 
-/** Where the facts depart from what is expected, a line for each place: `outputs.hits: expected 2, got 3`. */
-export function fieldDifferences(facts: RunFacts, expected: ExpectedFields, comparison: Comparison): string[] {
-  return (Object.keys(fieldChecks) as (keyof ExpectedFields)[])
-    .filter((field) => Object.hasOwn(expected, field))
-    .flatMap((field) => differencesOf(field, facts[field], expected[field], comparison));
+export function isAsymmetric(value: unknown): value is AsymmetricMatcher {
+  return typeof (value as Partial<AsymmetricMatcher> | null)?.asymmetricMatch === 'function';
 }
 
-function differencesOf(field: string, actual: unknown, expected: unknown, comparison: Comparison): string[] {
-  if (expected instanceof RegExp && typeof actual === 'string') {
-    // Unlike `test`, `search` starts anew each time, also with the flag `g`.
-    return actual.search(expected) >= 0 ? [] : [`${field}: expected ${expected}, got ${comparison.shown(actual)}`];
+/** Maximum number of characters of a value in a message. */
+const VALUE_MAX = 300;
+
+/** Compares and prints values as `toMatchObject` does, including asymmetric matchers. */
+export class Comparison {
+  readonly #context: MatcherContext;
+  readonly #testers: Tester[];
+
+  constructor(context: MatcherContext) {
+    const { customTesters = [], utils } = context;
+    this.#context = context;
+    this.#testers = [...customTesters, differentKinds, utils.iterableEquality, utils.subsetEquality];
   }
-  // No tags and an empty list of them are one and the same.
-  const isNone = actual === undefined && Array.isArray(expected) && expected.length === 0;
-  return isNone ? [] : comparison.differences(field, actual, expected);
+
+  /** Prints a value on one line. */
+  shown(value: unknown): string {
+    if (value === undefined) return 'nothing';
+    const text = typeof value === 'string' ? JSON.stringify(value) : onOneLine(this.#context.utils.stringify(value));
+    return cut(text, VALUE_MAX);
+  }
+
+  /** Returns a line for each difference: `outputs.hits: expected 2, got 3`. */
+  fieldDifferences(facts: RunFacts, expected: ExpectedFields): string[] {
+    return (Object.keys(fieldChecks) as (keyof ExpectedFields)[])
+      .filter((field) => Object.hasOwn(expected, field))
+      .flatMap((field) => {
+        const [actual, wanted] = [facts[field], expected[field]];
+        if (wanted instanceof RegExp && typeof actual === 'string') {
+          // Unlike `test`, `search` ignores `lastIndex` of a pattern with the flag `g`.
+          return actual.search(wanted) >= 0 ? [] : [`${field}: expected ${wanted}, got ${this.shown(actual)}`];
+        }
+        // Missing tags match an empty list.
+        const isNone = actual === undefined && Array.isArray(wanted) && wanted.length === 0;
+        return isNone ? [] : this.#differences(field, actual, wanted);
+      });
+  }
+
+  isNamed(facts: RunFacts, name: ExpectedFields['name']): boolean {
+    return name === undefined || this.fieldDifferences(facts, { name }).length === 0;
+  }
+
+  #differences(path: string, actual: unknown, expected: unknown): string[] {
+    if (this.#context.equals(actual, expected, this.#testers)) return [];
+    const inner = commonKeys(actual, expected).flatMap(([key, value, wanted]) =>
+      this.#differences(path + key, value, wanted),
+    );
+    return inner.length > 0 ? inner : [`${path}: expected ${this.shown(expected)}, got ${this.shown(actual)}`];
+  }
+}
+
+/** Without this tester, `{}` would match any value, because subset equality compares only keys. */
+function differentKinds(actual: unknown, expected: unknown): false | undefined {
+  if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;
+  const isSame = typeof actual === 'object' && actual !== null && Array.isArray(actual) === Array.isArray(expected);
+  return isSame ? undefined : false;
+}
+
+/** Converts `Object {⏎  "a": 1,⏎}` to `{ "a": 1 }`. */
+function onOneLine(text: string): string {
+  return text
+    .replace(/(?<!\s)\s*\n\s*/g, ' ')
+    .replace(/\b(?:Object|Array) (?=[{[])/g, '')
+    .replace(/,(?= [}\]])/g, '');
+}
+
+/** Returns the values at the same keys of two plain objects, or of two lists of the same length. */
+function commonKeys(
+  actual: unknown,
+  expected: unknown,
+): (readonly [key: string, actual: unknown, expected: unknown])[] {
+  if (Array.isArray(actual) && Array.isArray(expected)) {
+    if (actual.length !== expected.length) return [];
+    return expected.map((item, at) => [`[${at}]`, actual[at], item] as const);
+  }
+  if (!isPlainData(actual) || !isPlainData(expected)) return [];
+  return Object.entries(expected).map(
+    ([key, value]) => [`.${key}`, Object.hasOwn(actual, key) ? actual[key] : undefined, value] as const,
+  );
+}
+
+function isPlainData(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && hasPlainPrototype(value) && !isAsymmetric(value);
 }

@@ -1,36 +1,40 @@
 import type { RunRecord } from '../run/record.ts';
 
-/** What has to be known of a run to find its place: its order too, where the runs do not come in it. */
+/** The fields that place a run in a tree. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
 
-/** A run with those below it, in the order in which they started. */
+/** A run with its child runs, in the order of their starts. */
 export interface Tree<Run extends Linked = RunRecord> {
   readonly run: Run;
   readonly children: Tree<Run>[];
-  /** The run names a parent that is not among the runs, or that stands below the run itself. */
+  /** Whether the parent of the run is missing, or is a descendant of the run. */
   readonly isOrphan: boolean;
 }
 
-/** The runs as trees. Each run is in exactly one place, whatever parents they name; orphans stand at the root. */
+/** Builds trees in which each run occurs once, even if parents form a cycle. Orphans are roots. Not recursive. */
 export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] {
-  const sorted = [...runs].sort(byOrder);
-  const byId = new Map(sorted.map((run) => [run.id, run]));
-  const childrenOf = new Map<string | undefined, Run[]>();
-  for (const run of byId.values()) {
-    const parentId = byId.has(run.parent_run_id ?? '') ? run.parent_run_id : undefined;
-    const siblings = childrenOf.get(parentId);
-    if (siblings === undefined) childrenOf.set(parentId, [run]);
-    else siblings.push(run);
+  const sorted = [...runs].sort((a, b) => compareText(a.dotted_order ?? '', b.dotted_order ?? ''));
+  const trees = new Map<string, Tree<Run>>(sorted.map((run) => [run.id, { run, children: [], isOrphan: false }]));
+  const parentOf = ({ run }: Tree<Run>): Tree<Run> | undefined => trees.get(run.parent_run_id ?? '');
+  const roots = [...trees.values()].filter((tree) => parentOf(tree) === undefined);
+  const placed = new Set<Tree<Run>>();
+  const place = (root: Tree<Run>): Tree<Run> => {
+    for (const [tree] of depthFirst([root])) placed.add(tree);
+    return root.run.parent_run_id === undefined ? root : { ...root, isOrphan: true };
+  };
+  for (const tree of trees.values()) parentOf(tree)?.children.push(tree);
+  const forest = roots.map(place);
+  for (const tree of trees.values()) {
+    if (placed.has(tree)) continue;
+    // The run is in a cycle, or below a cycle. The run becomes the root of the cycle.
+    const siblings = parentOf(tree)?.children ?? [];
+    siblings.splice(siblings.indexOf(tree), 1);
+    forest.push(place(tree));
   }
-  const placed = new Set<string>();
-  const plant = (run: Run): Tree<Run> => treeFrom(run, childrenOf, placed);
-  const roots = (childrenOf.get(undefined) ?? []).map(plant);
-  // What no root leads to goes in a ring, or hangs on one.
-  const rings = [...byId.values()].flatMap((run) => (placed.has(run.id) ? [] : [plant(run)]));
-  return [...roots, ...rings];
+  return forest;
 }
 
-/** Each node with how deep it stands, parents before children. Not recursive either. */
+/** Yields each node with its depth, parents before children. Not recursive. */
 export function* depthFirst<Node extends { readonly children?: readonly Node[] }>(
   roots: readonly Node[],
 ): Generator<readonly [node: Node, depth: number]> {
@@ -42,27 +46,7 @@ export function* depthFirst<Node extends { readonly children?: readonly Node[] }
   }
 }
 
-function byOrder({ dotted_order: a = '' }: Linked, { dotted_order: b = '' }: Linked): number {
-  return a === b ? 0 : a < b ? -1 : 1;
-}
-
-/** Not recursive: a chain of runs may be longer than the stack is deep. */
-function treeFrom<Run extends Linked>(
-  run: Run,
-  childrenOf: ReadonlyMap<string | undefined, readonly Run[]>,
-  placed: Set<string>,
-): Tree<Run> {
-  const root: Tree<Run> = { run, children: [], isOrphan: run.parent_run_id !== undefined };
-  placed.add(run.id);
-  const pending = [root];
-  for (let tree = pending.pop(); tree !== undefined; tree = pending.pop()) {
-    for (const child of childrenOf.get(tree.run.id) ?? []) {
-      if (placed.has(child.id)) continue;
-      placed.add(child.id);
-      const below: Tree<Run> = { run: child, children: [], isOrphan: false };
-      tree.children.push(below);
-      pending.push(below);
-    }
-  }
-  return root;
+/** Compares code units, because the order of a locale depends on the machine. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,6 +1,12 @@
+import type { Checks } from '../base/options.ts';
 import type { RunRecord } from '../run/record.ts';
-import { Comparison, type MatcherContext, type MatcherResult } from './comparison.ts';
-import { type Candidate, type ExpectedRun, RunSearch } from './expected-run.ts';
+import {
+  Comparison,
+  checkedExpectation,
+  type ExpectedFields,
+  fieldChecks,
+  type MatcherContext,
+} from './expected-fields.ts';
 import {
   checkedMatchOptions,
   checkedTrace,
@@ -8,24 +14,36 @@ import {
   TraceComparison,
   type TraceMatchOptions,
 } from './expected-trace.ts';
-import { recordedText } from './outline.ts';
-import { runsOf } from './recorded.ts';
-import { steadyForest } from './steady-forest.ts';
+import { factsOf, runsOf } from './recorded-run.ts';
+import { recordedText } from './snapshot.ts';
+import { steadyForest } from './steady-text.ts';
 
-/**
- * What the matchers add to `expect`, for a declaration of yours; `Result` is what an assertion gives back. For vitest:
- * `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
- */
-export interface RunMatchers<Result = void> {
-  /** There is such a run; a text is its name. */
-  toHaveRun(expected: string | ExpectedRun): Result;
-  /** The runs are this tree, or these trees: whole and in order, unless the options say otherwise. */
-  toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
+export interface ExpectedRun extends ExpectedFields {
+  /** The parent run, by name or fields. `null` means that the run has no parent. */
+  parent?: string | RegExp | ExpectedFields | null;
+  /** Number of runs that match. @default one or more */
+  times?: number;
 }
 
 /**
- * For `expect.extend`, of vitest and of whatever shares its protocol. They look at what `recordRuns()` gives, at a list of
- * recorded runs, or at one. What they cannot make sense of is refused with a RunspanError, also under `not`.
+ * Declares the matchers for `expect`. `Result` is the result of an assertion. For vitest:
+ * `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
+ */
+export interface RunMatchers<Result = void> {
+  /** Expects a run with these fields. A string is the name of the run. */
+  toHaveRun(expected: string | ExpectedRun): Result;
+  /** Expects this tree or these trees, complete and in order unless the options allow more. */
+  toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
+}
+
+export interface MatcherResult {
+  pass: boolean;
+  message: () => string;
+}
+
+/**
+ * Matchers for `expect.extend` of vitest and jest. They accept the result of `recordRuns()`, a list of recorded runs, or one
+ * run. An invalid expectation throws a RunspanError, also after `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;
@@ -34,16 +52,20 @@ export const matchers: {
   toHaveRun(received, expected) {
     const runs = runsOf(received);
     const comparison = new Comparison(this);
-    const search = new RunSearch(expected, comparison);
-    const { times } = search.expected;
-    const candidates = search.candidates(runs);
+    const { parent, ...fields } = checkedRun(expected);
+    const candidates = candidatesOf(runs, fields, parent, comparison);
+    const { times } = fields;
     const count = candidates.filter(({ differences }) => differences.length === 0).length;
     const pass = times === undefined ? count > 0 : count === times;
-    const found = `${count === 0 ? 'no run is' : count === 1 ? '1 run is' : `${count} runs are`} like this`;
     const lines = (): string[] => {
+      const found = `${count === 0 ? 'no run matches' : count === 1 ? '1 run matches' : `${count} runs match`}`;
       if (pass) return [found];
-      const nearest = count > (times ?? 0) ? [] : nearestLines(search.nearest(candidates, NEAREST_MAX), runs);
-      return [times === undefined ? found : `${found}, expected ${times}`, ...nearest];
+      const nearest = candidates.filter(
+        ({ run, differences }) => differences.length > 0 && comparison.isNamed(factsOf(run), fields.name),
+      );
+      nearest.sort((a, b) => a.differences.length - b.differences.length);
+      const shown = count > (times ?? 0) ? [] : nearestLines(nearest.slice(0, NEAREST_MAX), runs);
+      return [times === undefined ? found : `${found}, expected ${times}`, ...shown];
     };
     return { pass, message: () => report(pass, `toHaveRun(${comparison.shown(expected)})`, lines(), runs) };
   },
@@ -51,27 +73,74 @@ export const matchers: {
   toMatchTrace(received, expected, options = {}) {
     const runs = runsOf(received);
     const trace = checkedTrace(expected);
-    const comparison = new Comparison(this);
-    const differences = new TraceComparison(comparison, checkedMatchOptions(options)).differences(
-      steadyForest(runs, true),
-      trace,
-    );
+    const comparison = new TraceComparison(new Comparison(this), checkedMatchOptions(options));
+    const differences = comparison.differences(steadyForest(runs, true), trace);
     const pass = differences.length === 0;
-    const lines = pass ? ['the runs are like this'] : differences;
+    const lines = pass ? ['the runs match'] : differences;
     return { pass, message: () => report(pass, 'toMatchTrace(expected)', lines, runs) };
   },
 };
 
-/** Runs that are told of when none is as expected. */
+const RUN_CHECKS: Checks<ExpectedRun> = {
+  ...fieldChecks,
+  parent: ['a name, a RegExp, an object or null', (value) => typeof value === 'string' || typeof value === 'object'],
+  times: ['a whole number from 0', (value) => Number.isSafeInteger(value) && (value as number) >= 0],
+};
+
+interface RunExpectation extends Omit<ExpectedRun, 'parent'> {
+  /** Undefined if the parent is not compared. */
+  readonly parent: ExpectedFields | null | undefined;
+}
+
+function checkedRun(given: unknown): RunExpectation {
+  const expected = checkedExpectation('the argument of toHaveRun', given, RUN_CHECKS);
+  const { parent } = expected;
+  if (!Object.hasOwn(expected, 'parent')) return { ...expected, parent: undefined };
+  if (parent === undefined || parent === null) return { ...expected, parent: null };
+  const fields = parent instanceof RegExp ? { name: parent } : parent;
+  return { ...expected, parent: checkedExpectation('`parent`', fields, fieldChecks) };
+}
+
+/** A run with its differences from the expectation. */
+interface Candidate {
+  readonly run: RunRecord;
+  readonly differences: readonly string[];
+}
+
+function candidatesOf(
+  runs: readonly RunRecord[],
+  fields: ExpectedFields,
+  parent: ExpectedFields | null | undefined,
+  comparison: Comparison,
+): Candidate[] {
+  const byId = new Map(runs.map((run) => [run.id, run]));
+  const parentDifferences = (run: RunRecord): string[] => {
+    if (parent === undefined) return [];
+    const actual = byId.get(run.parent_run_id ?? '');
+    const missing = run.parent_run_id === undefined ? undefined : 'a run that is not recorded';
+    if (parent === null) {
+      const got = actual === undefined ? missing : comparison.shown(actual.name);
+      return got === undefined ? [] : [`parent: expected none, got ${got}`];
+    }
+    if (actual === undefined) return [`parent: expected one, got ${missing ?? 'none'}`];
+    return comparison.fieldDifferences(factsOf(actual), parent).map((line) => `parent.${line}`);
+  };
+  return runs.map((run) => ({
+    run,
+    differences: [...comparison.fieldDifferences(factsOf(run), fields), ...parentDifferences(run)],
+  }));
+}
+
+/** Maximum number of runs whose differences are listed. */
 const NEAREST_MAX = 3;
-/** Lines of differences in a message. */
+/** Maximum number of lines of differences in a message. */
 const LINES_MAX = 30;
 
-/** Why an assertion fails. That of one which passes is shown when it is negated. */
+/** Returns the message of a failed assertion. The message of a passed assertion is shown after `not`. */
 function report(pass: boolean, head: string, lines: readonly string[], runs: readonly RunRecord[]): string {
-  const told = lines.slice(0, LINES_MAX);
-  if (lines.length > told.length) told.push(`… and ${lines.length - told.length} more`);
-  return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${told.join('\n')}\n\n${recordedText(runs)}`;
+  const shown = lines.slice(0, LINES_MAX);
+  if (lines.length > shown.length) shown.push(`… and ${lines.length - shown.length} more`);
+  return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${shown.join('\n')}\n\n${recordedText(runs)}`;
 }
 
 function nearestLines(nearest: readonly Candidate[], runs: readonly RunRecord[]): string[] {
@@ -80,12 +149,12 @@ function nearestLines(nearest: readonly Candidate[], runs: readonly RunRecord[])
     `  ${pathOf(run, byId)}`,
     ...differences.map((line) => `    ${line}`),
   ]);
-  return lines.length === 0 ? [] : ['the nearest:', ...lines];
+  return lines.length === 0 ? [] : ['nearest:', ...lines];
 }
 
-/** `answer > search`. */
+/** Returns for example `answer > search`. */
 function pathOf(run: RunRecord, byId: ReadonlyMap<string, RunRecord>): string {
-  // A set, since parents can stand in a ring.
+  // A set ends the loop if parents form a cycle.
   const path = new Set<RunRecord>();
   for (let at: RunRecord | undefined = run; at !== undefined && !path.has(at); ) {
     path.add(at);

@@ -7,19 +7,19 @@ import { defaultRedaction, Redaction } from '../payload/redact.ts';
 import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import type { RunRecord } from '../run/record.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
-import { recordedText } from './outline.ts';
+import { recordedText } from './snapshot.ts';
 
-/** Options of `recordRuns`, with the meaning that they have in `configure`. Without any, runs are recorded whole. */
+/** Options of `recordRuns`, with the same meaning as in `configure`. By default, runs are recorded completely. */
 export interface RecordOptions {
-  /** The project of runs that name none. @default 'default' */
+  /** The project of runs without a project. @default 'default' */
   project?: string;
   /** Records no inputs. @default false */
   hideInputs?: boolean;
   /** Records no outputs. @default false */
   hideOutputs?: boolean;
-  /** What is hidden of the runs: what `redact` gives. @default values under names such as `authorization` */
+  /** The result of `redact`. @default masks values under names such as `authorization` */
   redact?: Redaction;
-  /** The limits of what is recorded of a run; the others are about delivery. @default those of `configure` */
+  /** Limits of payloads and attachments. @default the limits of `configure` */
   limits?: Partial<CaptureLimits>;
 }
 
@@ -28,25 +28,25 @@ export type CaptureLimits = Pick<
   'payloadDepth' | 'payloadWidth' | 'payloadNodes' | 'payloadBytes' | 'attachmentBytes'
 >;
 
-/** A run with what travels beside it. */
+/** A run with its attachments. */
 export interface RecordedRun extends RunRecord {
-  /** Absent when the run has none. */
+  /** Absent if the run has no attachments. */
   attachments?: HeldAttachment[];
 }
 
-/** What `recordRuns` gives. */
+/** The result of `recordRuns`. */
 export interface RunRecorder {
-  /** Every run recorded so far, as the service would get it, parents before children; open ones have no `end_time`. */
+  /** The recorded runs as a service would receive them, parents before children. Open runs have no `end_time`. */
   readonly runs: RecordedRun[];
-  /** The run of this name. A RunspanError, `RUNSPAN_RUN_NOT_FOUND`, when there is none or more than one. */
+  /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if there is none or more than one. */
   run(name: string): RecordedRun;
-  /** Pass it as `exporter` to record only what is given it. */
+  /** Pass it as the option `exporter` to record only selected runs. */
   readonly exporter: RunSink;
-  /** Forgets the runs so far. */
+  /** Removes the recorded runs. */
   clear(): void;
-  /** Puts tracing back to what it was. */
+  /** Stops recording and restores the previous state of tracing. */
   stop(): void;
-  /** The same, when a `using` block is left. */
+  /** Calls `stop` at the end of a `using` block. */
   [Symbol.dispose](): void;
 }
 
@@ -56,7 +56,7 @@ const CHECKS: Checks<RecordOptions> = {
   project: ['text', (value) => typeof value === 'string' && value !== ''],
   hideInputs: FLAG,
   hideOutputs: FLAG,
-  redact: ['what redact() gives', (value) => value instanceof Redaction],
+  redact: ['the result of redact()', (value) => value instanceof Redaction],
   limits: ['an object', (value) => typeof value === 'object' && value !== null],
 };
 
@@ -69,8 +69,8 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
 };
 
 /**
- * Records the runs of this process in memory, instead of sending them, until it is stopped: for tests of code that is
- * traced. Nothing leaves the process, and no endpoint is needed. Options that do not hold are refused with a RunspanError.
+ * Records the runs of this process in memory until `stop` is called, for tests of traced code. Nothing is sent, and no
+ * endpoint is needed. Throws a RunspanError if an option is invalid.
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {
   const sink = new MemorySink(capturePolicy(options));

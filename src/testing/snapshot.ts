@@ -1,20 +1,19 @@
 import { type Checks, checkedOptions } from '../base/options.ts';
-import type { RunType } from '../run/record.ts';
+import { cut } from '../base/text.ts';
+import type { RunRecord, RunType } from '../run/record.ts';
 import { depthFirst, type Tree } from './forest.ts';
-import { type Recorded, runsOf } from './recorded.ts';
-import { type AttachmentFacts, type EventFacts, factsOf } from './run-facts.ts';
-import { steadyForest } from './steady-forest.ts';
-import { type SteadyText, steadyText, steadyValue } from './steady-text.ts';
+import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
+import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
-/** A run and those below it, as every execution of the same program gives them. What is empty is left out. */
+/** A run and its child runs, equal in each execution of the same program. Empty fields are left out. */
 export interface RunSnapshot {
   name: string;
   runType: RunType;
-  /** Where it is another than that of the run above, of the first run another than `default`. */
+  /** Set if it differs from the project of the parent, or from `default` for a root run. */
   project?: string;
-  /** Present while the run has not ended. */
+  /** Set if the run has not ended. */
   open?: true;
-  /** Present when it names a parent that is not among the runs. */
+  /** Set if the parent of the run is missing. */
   orphan?: true;
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
@@ -29,8 +28,9 @@ export interface RunSnapshot {
 
 export interface SnapshotOptions {
   /**
-   * False sorts siblings by name and content instead of by start: for runs beside each other whose order is left to the
-   * network. @default true
+   * Set to `false` to sort siblings by name and content instead of by start, for concurrent runs that start in any order.
+   *
+   * @default true
    */
   ordered?: boolean;
 }
@@ -38,20 +38,19 @@ export interface SnapshotOptions {
 const CHECKS: Checks<SnapshotOptions> = { ordered: ['true or false', (value) => typeof value === 'boolean'] };
 
 /**
- * The runs as plain nested data that stays the same from one execution to the next, for `toMatchSnapshot`,
- * `t.assert.snapshot` and `deepEqual`. Left out are times, stacks and what the process runs on. In any text the ids of
- * these runs become `[id of search]`, and the folders of the process and of the user `[cwd]` and `[home]`. Keys are sorted.
- * Siblings stand by their start, those that started in the same microsecond by their content.
+ * Returns the runs as plain nested data that is equal in each execution, for `toMatchSnapshot`, `t.assert.snapshot` and
+ * `deepEqual`. Contains no times, stacks and runtime information. In all texts, the ids of the runs become
+ * `[id of search]`, and the current folder and the home folder become `[cwd]` and `[home]`. Keys are sorted. Siblings are
+ * sorted by start, and siblings that started in the same microsecond by content.
  *
- * Times, random numbers and ids of your own in payloads stay as they are.
+ * Times, random numbers and other ids in payloads stay.
  */
 export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): RunSnapshot[] {
   const { ordered = true } = checkedOptions('the options', options, CHECKS);
-  const runs = runsOf(recorded);
-  const trees = steadyForest(runs, ordered);
+  const trees = steadyForest(runsOf(recorded), ordered);
   const text = steadyText([...depthFirst(trees)].map(([{ run }]) => run));
   const roots: RunSnapshot[] = [];
-  // Not recursive: a chain of runs may be longer than the stack is deep.
+  // Not recursive, because a chain of runs may be longer than the stack allows.
   const pending = trees.map((tree) => ({ tree, siblings: roots, project: 'default' as string | undefined }));
   for (const { tree, siblings, project } of pending) {
     const snapshot = snapshotOfRun(tree, project, text);
@@ -60,16 +59,16 @@ export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): R
     const children: RunSnapshot[] = [];
     snapshot.children = children;
     for (const child of tree.children) {
-      pending.push({ tree: child, siblings: children, project: tree.run.session_name ?? tree.run.session_id });
+      pending.push({ tree: child, siblings: children, project: factsOf(tree.run).project });
     }
   }
   return roots;
 }
 
-function snapshotOfRun({ run, isOrphan }: Tree, projectAbove: string | undefined, text: SteadyText): RunSnapshot {
+function snapshotOfRun({ run, isOrphan }: Tree, parentProject: string | undefined, text: SteadyText): RunSnapshot {
   const { name, runType, project, open, ...content } = factsOf(run);
   const snapshot: Record<string, unknown> = { name: text(name), runType };
-  if (project !== undefined && project !== projectAbove) snapshot.project = project;
+  if (project !== undefined && project !== parentProject) snapshot.project = project;
   if (open) snapshot.open = true;
   if (isOrphan) snapshot.orphan = true;
   for (const [key, value] of Object.entries(content)) {
@@ -80,4 +79,34 @@ function snapshotOfRun({ run, isOrphan }: Tree, projectAbove: string | undefined
 
 function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
+}
+
+/** Maximum number of runs in an outline. Further runs are counted. */
+const LINES_MAX = 1_000;
+/** Maximum number of characters of a name or an error. */
+const TEXT_MAX = 200;
+
+/**
+ * Returns one line for each run, indented below its parent: `search (tool): Error: no`. Equal in each execution, like
+ * `snapshotOf`. The matchers print it if they fail. Contains up to 1 000 runs, and the number of further runs.
+ */
+export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
+  const runs = [...depthFirst(snapshotOf(recorded, options))];
+  const lines = runs.slice(0, LINES_MAX).map(([run, depth]) => '  '.repeat(depth) + lineOf(run));
+  if (runs.length > LINES_MAX) lines.push(`… and ${runs.length - LINES_MAX} more`);
+  return lines.join('\n');
+}
+
+/** Returns the end of an error message, which shows all runs. */
+export function recordedText(runs: readonly RunRecord[]): string {
+  return `Recorded:\n  ${runs.length === 0 ? 'nothing' : outlineOf(runs).replaceAll('\n', '\n  ')}`;
+}
+
+function lineOf({ name, runType, open, error }: RunSnapshot): string {
+  const end = error ?? (open ? 'open' : undefined);
+  return `${onOneLine(name)} (${onOneLine(runType)})${end === undefined ? '' : `: ${onOneLine(end)}`}`;
+}
+
+function onOneLine(text: string): string {
+  return cut(text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' '), TEXT_MAX);
 }

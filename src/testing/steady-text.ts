@@ -1,98 +1,107 @@
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import type { RunRecord } from '../run/record.ts';
+import { compareText, depthFirst, forestOf, type Tree } from './forest.ts';
+import { factsOf } from './recorded-run.ts';
 
-/** Gives a text without what another execution would change in it. */
+/** Replaces the parts of a text that differ between executions. */
 export type SteadyText = (text: string) => string;
 
-const ANYBODY = 'a run';
-const NOBODY = 'no recorded run';
-
 /**
- * For text of these runs. Their ids become `[id of <name>]`, also in the midst of other text, and likewise their places in
- * the trace and what OpenTelemetry knows them by; the folders of the process and of the user become `[cwd]` and `[home]`;
- * lines of stacks are left out. Runs of one name are numbered as they come, so the list has to be in a steady order.
+ * Returns a function that replaces the ids of the runs by `[id of <name>]`, also within other text, and likewise their dotted orders
+ * and OpenTelemetry ids. Replaces the current folder and the home folder by `[cwd]` and `[home]`, and removes stack lines. Runs with
+ * the same name are numbered, so the list must have the same order in each execution.
  */
 export function steadyText(runs: readonly RunRecord[]): SteadyText {
-  return replacing(ownersOf(runs));
+  const counts = new Map<string, number>();
+  return replacing(runs, ({ name }) => {
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    return count === 1 ? name : `${name} #${count}`;
+  });
 }
 
-/** The same for runs that have no order yet: it does not tell one from another. */
-export function namelessText(runs: readonly RunRecord[]): SteadyText {
-  return replacing(new Map([...ownersOf(runs).keys()].map((id) => [id, ANYBODY])));
-}
-
-/** A value of JSON with its text made steady and its keys sorted. */
+/** Makes the text of a JSON value steady, and sorts its keys. */
 export function steadyValue(value: unknown, text: SteadyText): unknown {
   if (typeof value === 'string') return text(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => steadyValue(item, text));
   const entries = Object.entries(value).map(([key, item]) => [text(key), steadyValue(item, text)] as const);
-  // fromEntries takes `__proto__` for a key like any other.
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  // Unlike an assignment, `fromEntries` creates an own property for `__proto__`.
+  return Object.fromEntries(entries.sort(([a], [b]) => compareText(a, b)));
 }
 
-function replacing(owners: ReadonlyMap<string, string>): SteadyText {
-  const paths = machinePaths();
+/**
+ * Returns trees whose siblings have the same order in each execution: by start if `isByStart` is set, then by name and content,
+ * because ids are random.
+ */
+export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
+  const text = replacing(runs, () => 'a run');
+  const contents = new Map<RunRecord, string>();
+  const contentOf = (run: RunRecord): string => {
+    const content = contents.get(run) ?? JSON.stringify(steadyValue(factsOf(run), text));
+    contents.set(run, content);
+    return content;
+  };
+  const compare = ({ run: a }: Tree, { run: b }: Tree): number =>
+    (isByStart ? compareText(a.start_time, b.start_time) : 0) ||
+    compareText(a.name, b.name) ||
+    compareText(contentOf(a), contentOf(b));
+  const trees = forestOf(runs).sort(compare);
+  for (const [tree] of depthFirst(trees)) tree.children.sort(compare);
+  return trees;
+}
+
+function replacing(runs: readonly RunRecord[], labelOf: (run: RunRecord) => string): SteadyText {
+  const [owners, paths] = [ownersOf(runs, labelOf), machinePaths()];
   return (text) =>
     paths
       .reduce((left, [path, label]) => left.replace(path, label), text)
       .replace(FRAME_LINE, (line) => (FRAME_END.test(line) ? '' : line))
-      .replace(IDS, (found) => labelOf(found, owners));
+      .replace(IDS, (id) => replacement(id, owners));
 }
 
-/** A line of a stack ends with a place, or with one of the words that stand for it. */
 const FRAME_LINE = /\n[ \t]+at [^\n]*/g;
+/** A stack line ends with a position, or with one of these words. */
 const FRAME_END = /(?::\d+:\d+|<anonymous>|\bindex \d+|\bnative)\)?$/;
 
 const UUID = '[\\da-f]{8}(?:-[\\da-f]{4}){3}-[\\da-f]{12}';
 const ORDER = `\\d{8}T\\d{12}Z${UUID}(?:\\.\\d{8}T\\d{12}Z${UUID})*`;
-/** Places in a trace, ids of runs, and those of traces and spans. */
+/** Dotted orders, run ids, and the trace ids and span ids of OpenTelemetry. */
 const IDS = new RegExp(`${ORDER}|${UUID}|\\b[\\da-f]{32}\\b|\\b[\\da-f]{16}\\b`, 'gi');
 const UUID_LENGTH = 36;
 const TRACE_ID_LENGTH = 32;
 
-/** Other ids are the application's own, and stay. */
-function labelOf(found: string, owners: ReadonlyMap<string, string>): string {
-  const owner = owners.get(found.slice(-UUID_LENGTH).toLowerCase());
-  if (owner === undefined) return found;
-  if (found.length > UUID_LENGTH) return `[order of ${owner}]`;
-  if (found.length === UUID_LENGTH) return `[id of ${owner}]`;
-  return found.length === TRACE_ID_LENGTH ? `[trace id of ${owner}]` : `[span id of ${owner}]`;
+/** Keeps the ids of the application. */
+function replacement(id: string, owners: ReadonlyMap<string, string>): string {
+  const owner = owners.get(id.slice(-UUID_LENGTH).toLowerCase());
+  if (owner === undefined) return id;
+  if (id.length > UUID_LENGTH) return `[order of ${owner}]`;
+  if (id.length === UUID_LENGTH) return `[id of ${owner}]`;
+  return id.length === TRACE_ID_LENGTH ? `[trace id of ${owner}]` : `[span id of ${owner}]`;
 }
 
-/** Whose an id is. */
-function ownersOf(runs: readonly RunRecord[]): ReadonlyMap<string, string> {
-  const owners = new Map<string, string>();
-  const counts = new Map<string, number>();
-  for (const { id, name } of runs) {
-    const count = (counts.get(name) ?? 0) + 1;
-    counts.set(name, count);
-    owners.set(id, count === 1 ? name : `${name} #${count}`);
+/** Returns the label of the run that each id belongs to. */
+function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => string): ReadonlyMap<string, string> {
+  const owners = new Map(runs.map((run) => [run.id, labelOf(run)]));
+  const add = (id: unknown, owner = 'no recorded run'): void => {
+    if (typeof id === 'string' && !owners.has(id)) owners.set(id, owner);
+  };
+  const otelOf = ({ extra }: RunRecord): Record<string, unknown> => ({ ...(extra?.metadata?.otel as object) });
+  for (const run of runs) {
+    add(otelOf(run).span_id, owners.get(run.id));
+    add(otelOf(run).trace_id, owners.get(run.trace_id));
   }
-  for (const { id, trace_id, extra } of runs) {
-    const otel = (extra?.metadata?.otel ?? {}) as Record<string, unknown>;
-    own(owners, otel.span_id, owners.get(id));
-    own(owners, otel.trace_id, owners.get(trace_id));
-  }
-  // What is left belongs to runs elsewhere: parents and links across processes.
-  for (const { trace_id, parent_run_id, extra } of runs) {
-    const otel = (extra?.metadata?.otel ?? {}) as Record<string, unknown>;
-    const links: readonly unknown[] = Array.isArray(otel.links) ? otel.links : [];
-    for (const ids of [otel, ...links] as readonly Record<string, unknown>[]) {
-      for (const id of [ids?.trace_id, ids?.span_id, ids?.parent_span_id]) own(owners, id, NOBODY);
-    }
-    own(owners, trace_id, NOBODY);
-    own(owners, parent_run_id, NOBODY);
+  // Parents and links may be runs of other processes.
+  for (const run of runs) {
+    const { links, parent_span_id: parent } = otelOf(run);
+    for (const id of [run.trace_id, run.parent_run_id, parent]) add(id);
+    for (const id of JSON.stringify(links ?? []).match(IDS) ?? []) add(id);
   }
   return owners;
 }
 
-function own(owners: Map<string, string>, id: unknown, owner = NOBODY): void {
-  if (typeof id === 'string' && !owners.has(id)) owners.set(id, owner);
-}
-
-/** Longer ones first: the one may stand within the other. */
+/** Returns the longer paths first, because one may contain another. */
 function machinePaths(): (readonly [path: RegExp, label: string])[] {
   const folders = [
     [folder(() => pathToFileURL(process.cwd()).href), '[cwd]'],
@@ -101,22 +110,21 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
   ] as const;
   return (
     folders
-      // The root would be found in every path.
+      // Every path contains the root folder.
       .filter(([path]) => /[/\\][^/\\]+$/.test(path))
       .sort(([a], [b]) => b.length - a.length)
-      .map(([path, label]) => [new RegExp(`(?<![\\w.-])${escaped(path)}(?![\\w.-])`, 'g'), label])
+      .map(([path, label]) => {
+        const escaped = path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+        return [new RegExp(`(?<![\\w.-])${escaped}(?![\\w.-])`, 'g'), label];
+      })
   );
 }
 
-/** A process can be without either: a folder that is gone, a user who has none. */
+/** The current folder may have been deleted, and a user may have no home folder. */
 function folder(read: () => string): string {
   try {
     return read();
   } catch {
     return '';
   }
-}
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

@@ -6,7 +6,7 @@ import '../support/run-matchers.ts';
 
 const startedAt = (second: number) => ({ start_time: `2026-11-20T07:22:4${second}.000000Z` });
 
-/** `answer` above `search`, `model` and another `search`. */
+/** `answer` with the child runs `search`, `model` and `search`. */
 const answer = [
   makeRun('1', 'answer', { tags: ['a', 'b'], extra: { metadata: { user: 'ada', plan: { tier: 'pro', seats: 3 } } } }),
   makeRun('1.1', 'search', {
@@ -39,7 +39,7 @@ class Question {
   }
 }
 
-/** An object that shows nothing of what is in it. */
+/** An object without keys. */
 class Sealed {
   readonly #q = 'tea';
 
@@ -48,7 +48,7 @@ class Sealed {
   }
 }
 
-/** What an assertion says when it fails. */
+/** Returns the message of an assertion that fails. */
 function failure(assertion: () => void): string {
   try {
     assertion();
@@ -58,58 +58,58 @@ function failure(assertion: () => void): string {
   throw new Error('the assertion holds');
 }
 
-describe('toHaveRun holds for', () => {
+describe('toHaveRun passes for', () => {
   test.each([
     ['a name', 'model'],
     ['a pattern of the name', { name: /^se/ }],
-    ['a pattern that remembers where it was', { name: /e/g, times: 4 }],
+    ['a pattern with the flag g', { name: /e/g, times: 4 }],
     ['the type', { name: 'model', runType: 'llm' }],
     ['a part of the inputs', { inputs: { q: 'tea' } }],
-    ['an instance, by its keys', { inputs: new Question('tea') }],
-    ['a part of what is deeper', { metadata: { plan: { tier: 'pro' } } }],
+    ['an instance of a class, by its keys', { inputs: new Question('tea') }],
+    ['a part of a nested object', { metadata: { plan: { tier: 'pro' } } }],
     ['parts of the items of a list', { outputs: { hits: [{ id: 'x' }, {}] } }],
-    ['matchers in their midst', { outputs: { hits: expect.arrayContaining([{ id: 'y' }]) } }],
-    ['a matcher of it all', { inputs: expect.objectContaining({ page: expect.any(Number) }) }],
+    ['nested matchers', { outputs: { hits: expect.arrayContaining([{ id: 'y' }]) } }],
+    ['a matcher', { inputs: expect.objectContaining({ page: expect.any(Number) }) }],
     ['the first line of an error', { error: 'RateLimitError: slow down' }],
     ['a pattern of an error', { error: /^RateLimit/ }],
     ['no error', { name: 'search', error: undefined, times: 2 }],
     ['all tags', { tags: ['a', 'b'] }],
-    ['no tags, in either way', { name: 'search', tags: [], times: 2 }],
+    ['missing tags', { name: 'search', tags: [], times: 2 }],
     ['an event', { events: [{ name: 'new_token', data: { token: 'Hi' } }] }],
     ['the project', { project: 'evals' }],
-    ['what is open', { name: 'search', open: true, times: 1 }],
-    ['what has ended', { open: false, times: 3 }],
+    ['an open run', { name: 'search', open: true, times: 1 }],
+    ['ended runs', { open: false, times: 3 }],
     ['a parent by name', { name: 'search', parent: 'answer', times: 2 }],
     ['a parent by pattern', { parent: /answer/, times: 3 }],
-    ['a parent by more', { parent: { name: 'answer', metadata: { user: 'ada' } }, times: 3 }],
-    ['none above', { parent: null, times: 1 }],
-    ['as many as there are', { times: 4 }],
-    ['as few as there are', { name: 'rerank', times: 0 }],
+    ['a parent by fields', { parent: { name: 'answer', metadata: { user: 'ada' } }, times: 3 }],
+    ['no parent', { parent: null, times: 1 }],
+    ['the number of runs', { times: 4 }],
+    ['no runs', { name: 'rerank', times: 0 }],
   ])('%s', (_, expected) => {
     expect(answer).toHaveRun(expected);
     expect(() => expect(answer).not.toHaveRun(expected)).toThrow('.not.toHaveRun(');
   });
 });
 
-describe('toHaveRun does not hold for', () => {
+describe('toHaveRun fails for', () => {
   test.each([
     ['another name', 'rerank'],
     ['another type', { name: 'model', runType: 'chain' }],
     ['a field of one run and one of another', { name: 'model', inputs: { q: 'tea' } }],
-    ['a key that is not there', { inputs: { q: 'tea', user: 'ada' } }],
-    ['an object where there is nothing', { name: 'model', outputs: {} }],
-    ['an object where there is text', { inputs: { q: {} } }],
+    ['a missing key', { inputs: { q: 'tea', user: 'ada' } }],
+    ['an object instead of no outputs', { name: 'model', outputs: {} }],
+    ['an object instead of text', { inputs: { q: {} } }],
     ['an instance with another value', { inputs: new Question('coffee?') }],
     ['a shorter list', { outputs: { hits: [{ id: 'x' }] } }],
     ['a part of the tags', { tags: ['a'] }],
     ['tags in another order', { tags: ['b', 'a'] }],
     ['the message of an error without its name', { error: 'slow down' }],
     ['a line of the stack', { error: /srv/ }],
-    ['no error where there is one', { name: 'model', error: undefined }],
+    ['no error instead of an error', { name: 'model', error: undefined }],
     ['another parent', { name: 'search', parent: 'model' }],
-    ['none above where there is one', { name: 'search', parent: null }],
-    ['one above where there is none', { name: 'answer', parent: 'answer' }],
-    ['one more', { name: 'search', times: 3 }],
+    ['no parent instead of a parent', { name: 'search', parent: null }],
+    ['a parent instead of none', { name: 'answer', parent: 'answer' }],
+    ['another number of runs', { name: 'search', times: 3 }],
   ])('%s', (_, expected) => {
     expect(answer).not.toHaveRun(expected);
     expect(() => expect(answer).toHaveRun(expected)).toThrow('.toHaveRun(');
@@ -117,20 +117,20 @@ describe('toHaveRun does not hold for', () => {
 });
 
 describe('a failing toHaveRun', () => {
-  test('shows what there is', () => {
+  test('prints all runs', () => {
     expect(failure(() => expect(answer).toHaveRun('serach'))).toBe(
-      `expect(recorded).toHaveRun("serach")\n\nno run is like this\n\n${OUTLINE}`,
+      `expect(recorded).toHaveRun("serach")\n\nno run matches\n\n${OUTLINE}`,
     );
     expect(failure(() => expect([]).toHaveRun('search'))).toBe(
-      'expect(recorded).toHaveRun("search")\n\nno run is like this\n\nRecorded:\n  nothing',
+      'expect(recorded).toHaveRun("search")\n\nno run matches\n\nRecorded:\n  nothing',
     );
   });
 
-  test('tells where those of the name differ, the nearest first', () => {
+  test('prints the differences of runs with the same name, the smallest number first', () => {
     const expected = { name: 'search', inputs: { q: 'tea', page: 2 }, outputs: { hits: [{ id: 'x' }, { id: 'z' }] } };
     const message = failure(() => expect(answer).toHaveRun({ ...expected, parent: 'model' }));
-    expect(message.slice(message.indexOf('no run'))).toBe(`no run is like this
-the nearest:
+    expect(message.slice(message.indexOf('no run'))).toBe(`no run matches
+nearest:
   answer > search
     inputs.page: expected 2, got 1
     outputs.hits[1].id: expected "z", got "y"
@@ -144,7 +144,7 @@ the nearest:
 ${OUTLINE}`);
   });
 
-  test('tells of the nearest three where no name is given', () => {
+  test('prints three runs without an expected name', () => {
     const message = failure(() => expect(answer).toHaveRun({ runType: 'tool', open: false }));
     expect(message.match(/^ {2}answer.*$/gm)?.slice(0, 3)).toEqual([
       '  answer',
@@ -154,24 +154,24 @@ ${OUTLINE}`);
     expect(message).not.toContain('open: expected');
   });
 
-  test('counts', () => {
+  test('prints the number of runs', () => {
     const linesOf = (times: number) =>
       failure(() => expect(answer).toHaveRun({ name: 'search', times })).split('\n')[2];
-    expect(linesOf(0)).toBe('2 runs are like this, expected 0');
-    expect(linesOf(3)).toBe('2 runs are like this, expected 3');
+    expect(linesOf(0)).toBe('2 runs match, expected 0');
+    expect(linesOf(3)).toBe('2 runs match, expected 3');
     const message = failure(() => expect(answer).toHaveRun({ name: 'search', open: true, times: 2 }));
     expect(message).toContain(
-      '1 run is like this, expected 2\nthe nearest:\n  answer > search\n    open: expected true, got false',
+      '1 run matches, expected 2\nnearest:\n  answer > search\n    open: expected true, got false',
     );
   });
 
-  test('says when negated what it should not have found', () => {
+  test('prints the runs that match after `not`', () => {
     expect(failure(() => expect(answer).not.toHaveRun({ name: 'search' }))).toBe(
-      `expect(recorded).not.toHaveRun({ "name": "search" })\n\n2 runs are like this\n\n${OUTLINE}`,
+      `expect(recorded).not.toHaveRun({ "name": "search" })\n\n2 runs match\n\n${OUTLINE}`,
     );
   });
 
-  test('tells of parents that are not recorded', () => {
+  test('reports parents that are not recorded', () => {
     const orphan = [makeRun('1.1', 'b')];
     expect(failure(() => expect(orphan).toHaveRun({ name: 'b', parent: null }))).toContain(
       'parent: expected none, got a run that is not recorded',
@@ -185,12 +185,12 @@ ${OUTLINE}`);
     );
   });
 
-  test('ends, whatever parents the runs name', () => {
+  test('supports parents that form a cycle', () => {
     const ring = [makeRun('1', 'a', { parent_run_id: '2' }), makeRun('2', 'b', { parent_run_id: '1' })];
     expect(failure(() => expect(ring).toHaveRun({ name: 'a', open: true }))).toContain('  b > a\n');
   });
 
-  test('cuts what it shows of a value at 300 characters', () => {
+  test('shortens values to 300 characters', () => {
     const message = (length: number) =>
       failure(() => expect([makeRun('1', 'a', { inputs: { q: 'q'.repeat(length) } })]).toHaveRun({ inputs: { q: 1 } }));
     expect(message(298)).toContain(`got "${'q'.repeat(298)}"\n`);
@@ -198,7 +198,7 @@ ${OUTLINE}`);
   });
 });
 
-describe('toMatchTrace holds for', () => {
+describe('toMatchTrace passes for', () => {
   const children = ['search', 'model', 'search'];
 
   test.each([
@@ -208,18 +208,18 @@ describe('toMatchTrace holds for', () => {
       { name: /a/, children: [{ name: 'search', inputs: { q: 'tea' } }, 'model', { name: 'search', open: true }] },
       {},
     ],
-    ['a part of it', { name: 'answer', children: ['model'] }, { complete: false }],
-    ['parts in order', { name: 'answer', children: ['search', 'search'] }, { complete: false }],
+    ['a part', { name: 'answer', children: ['model'] }, { complete: false }],
+    ['several parts in order', { name: 'answer', children: ['search', 'search'] }, { complete: false }],
     [
       'the second of a name',
       { name: 'answer', children: [{ name: 'search', inputs: { q: 'coffee' } }] },
       { complete: false },
     ],
     ['the root alone', 'answer', { complete: false }],
-    ['nothing at all', [], { complete: false }],
+    ['nothing', [], { complete: false }],
     ['any order', { name: 'answer', children: ['model', 'search', 'search'] }, { ordered: false }],
     [
-      'any order, also when the first would fit what only the second fits',
+      'any order, if the first expected run also matches the only match of the second',
       { name: 'answer', children: ['search', { name: 'search', inputs: { q: 'tea' } }, 'model'] },
       { ordered: false },
     ],
@@ -227,12 +227,12 @@ describe('toMatchTrace holds for', () => {
   ])('%s', (_, expected, options) => {
     expect(answer).toMatchTrace(expected, options);
     expect(() => expect(answer).not.toMatchTrace(expected, options)).toThrow(
-      `expect(recorded).not.toMatchTrace(expected)\n\nthe runs are like this\n\n${OUTLINE}`,
+      `expect(recorded).not.toMatchTrace(expected)\n\nthe runs match\n\n${OUTLINE}`,
     );
   });
 });
 
-test('toMatchTrace takes siblings of one microsecond by name, whatever their ids', () => {
+test('toMatchTrace sorts siblings that started in the same microsecond by name', () => {
   for (const names of [
     ['a', 'b'],
     ['b', 'a'],
@@ -316,7 +316,7 @@ describe('a failing toMatchTrace', () => {
     expect(answer).not.toMatchTrace(expected, options);
   });
 
-  test('30 differences, and how many more there are', () => {
+  test('30 differences, and the number of further ones', () => {
     const linesOf = (count: number) =>
       failure(() => expect([]).toMatchTrace(Array.from({ length: count }, (_, index) => `run ${index}`)))
         .split('\n')
@@ -326,7 +326,7 @@ describe('a failing toMatchTrace', () => {
     expect(linesOf(31).slice(29)).toEqual(['there is no "run 29"', '… and 1 more']);
   });
 
-  test('one leaf of a deep and wide trace, in time', () => {
+  test('a difference in a deep and wide trace fast', () => {
     const places = ['1'];
     for (const place of places) if (place.length < 9) places.push(`${place}.1`, `${place}.2`, `${place}.3`);
     const deep = places.map((place) => makeRun(place, 'step', startedAt(Number(place.at(-1)))));
@@ -340,7 +340,7 @@ describe('a failing toMatchTrace', () => {
   });
 });
 
-describe('matchers take', () => {
+describe('matchers accept', () => {
   test('a recorder, its runs, and one of them', () => {
     using recorder = recordRuns();
     startRun({ name: 'outer' }).child({ name: 'inner' });
@@ -357,18 +357,18 @@ describe('matchers take', () => {
   });
 });
 
-describe('matchers refuse, also when negated,', () => {
+describe('matchers reject, also after `not`,', () => {
   const refusal = (message: string) =>
     expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(message) });
   const FIELDS = 'name, runType, inputs, outputs, error, tags, metadata, events, attachments, project, open';
   const later = Promise.resolve({ q: 'tea' });
 
   test.each<[unknown, string]>([
-    [undefined, 'what toHaveRun takes to be an object, got undefined'],
-    [/nope/, 'what toHaveRun takes to be a plain object, got a RegExp; write { name: /nope/ }'],
-    [new Map([['name', 'nope']]), 'what toHaveRun takes to be a plain object, got a Map'],
-    [later, 'what toHaveRun takes to be a plain object, got a Promise'],
-    [{ output: 1 }, `what toHaveRun takes to have no more than ${FIELDS}, parent, times, got \`output\``],
+    [undefined, 'the argument of toHaveRun to be an object, got undefined'],
+    [/nope/, 'the argument of toHaveRun to be a plain object, got a RegExp; write { name: /nope/ }'],
+    [new Map([['name', 'nope']]), 'the argument of toHaveRun to be a plain object, got a Map'],
+    [later, 'the argument of toHaveRun to be a plain object, got a Promise'],
+    [{ output: 1 }, `the argument of toHaveRun to have no more than ${FIELDS}, parent, times, got \`output\``],
     [{ name: 1 }, '`name` to be text, a RegExp or a matcher, got the number 1'],
     [{ inputs: 'q' }, '`inputs` to be an object or a matcher, got "q"'],
     [{ tags: 'a' }, '`tags` to be a list or a matcher, got "a"'],
@@ -407,7 +407,7 @@ describe('matchers refuse, also when negated,', () => {
     expect(() => expect([]).not.toMatchTrace(expected as never, options as never)).toThrow(refusal(message));
   });
 
-  test('a value that holds no runs', () => {
+  test('a value without runs', () => {
     const receiver = { runs: async (): Promise<Recorded> => [] };
     expect(() => expect(receiver.runs()).not.toHaveRun('a')).toThrow(refusal('got a promise; await it'));
     expect(() => expect('a').not.toMatchTrace('a')).toThrow(refusal('got "a"'));

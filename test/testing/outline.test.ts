@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { outlineOf } from '../../src/testing.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 
-test('an outline has a line for each run, below its parent, with type and end', () => {
+test('an outline has a line for each run, indented below its parent, with its type and its error', () => {
   const runs = [
     makeRun('1', 'answer'),
     makeRun('1.1', 'search', {
@@ -19,7 +19,7 @@ test('an outline has a line for each run, below its parent, with type and end', 
   );
 });
 
-test('an outline can leave the order of siblings aside', () => {
+test('an outline sorts siblings by start or by name', () => {
   const [a, b] = [
     makeRun('2', 'a', { start_time: '2026-11-20T07:22:41.000000Z' }),
     makeRun('1', 'b', { start_time: '2026-11-20T07:22:40.000000Z' }),
@@ -28,7 +28,7 @@ test('an outline can leave the order of siblings aside', () => {
   expect(outlineOf([a, b], { ordered: false })).toBe('a (chain)\nb (chain)');
 });
 
-test('an outline keeps names and errors on their line, and cuts them at 200 characters', () => {
+test('an outline prints names and errors on one line, shortened to 200 characters', () => {
   const named = (name: string) => outlineOf([makeRun('1', name, { error: `${'e'.repeat(201)}` })]);
   expect(named('two\n\tlines')).toBe(`two lines (chain): ${'e'.repeat(200)}…`);
   expect(named('n'.repeat(200))).toContain(`${'n'.repeat(200)} (chain)`);
@@ -46,6 +46,6 @@ test.each([
   expect(outline.at(-1)).toBe(last);
 });
 
-test('an outline of nothing is empty', () => {
+test('an outline without runs is empty', () => {
   expect(outlineOf([])).toBe('');
 });

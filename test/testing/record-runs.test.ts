@@ -16,7 +16,7 @@ function recorder(): RunRecorder {
 }
 
 describe('recordRuns', () => {
-  test('has every run as the service would get it, those still open too', () => {
+  test('records each run as a service would receive it, also open runs', () => {
     const recorded = recorder();
     const run = startRun({ name: 'outer', inputs: { q: 1 }, tags: ['a'] });
     withRun(run, () => startRun({ name: 'inner', runType: 'tool' }).end({ a: 2 }));
@@ -32,21 +32,21 @@ describe('recordRuns', () => {
     });
   });
 
-  test('has parents before children and elders before the younger, whatever the order of their starts', () => {
+  test('returns parents before children, sorted by start', () => {
     const recorded = recorder();
     const [a, b] = [startRun({ name: 'a' }), startRun({ name: 'b' })];
     for (const run of [b, a, b]) run.child({ name: `below ${run.name}` });
     expect(recorded.runs.map(({ name }) => name)).toEqual(['a', 'below a', 'b', 'below b', 'below b']);
   });
 
-  test('gives records that are copies', () => {
+  test('returns copies', () => {
     const recorded = recorder();
     startRun({ name: 'a', inputs: { list: [1] } });
     (recorded.runs[0] as RunRecord).inputs.list = 'changed';
     expect(recorded.runs[0]?.inputs).toEqual({ list: [1] });
   });
 
-  test('forgets what there was when it is cleared, and goes on', () => {
+  test('removes the runs on clear(), and continues', () => {
     const recorded = recorder();
     const open = startRun({ name: 'a' });
     recorded.clear();
@@ -56,7 +56,7 @@ describe('recordRuns', () => {
     expect(recorded.runs.map(({ name }) => name)).toEqual(['b']);
   });
 
-  test('records what is given its exporter alone, once it has stopped', () => {
+  test('records only the runs of its exporter after stop()', () => {
     const recorded = recordRuns();
     recorded.stop();
     startRun({ name: 'elsewhere' });
@@ -64,14 +64,14 @@ describe('recordRuns', () => {
     expect(recorded.runs.map(({ name }) => name)).toEqual(['here']);
   });
 
-  test('never has to be waited for', async () => {
+  test('has an exporter that flushes and closes immediately', async () => {
     const { exporter } = recorder();
     startRun({ name: 'open' });
     expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
     expect(await exporter.close({ timeoutMs: 1 })).toEqual({ ok: true, pending: 0 });
   });
 
-  test('takes no run of a trace that was refused', () => {
+  test('records no run of a rejected trace', () => {
     const recorded = recorder();
     const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
     const child = refused.child({ name: 'below', exporter: recorded.exporter });
@@ -83,7 +83,7 @@ describe('recordRuns', () => {
 });
 
 describe('options of recordRuns', () => {
-  test('give the runs as an exporter with the same options would send them', () => {
+  test('apply as in an exporter', () => {
     using recorded = recordRuns({ project: 'evals', hideInputs: true, hideOutputs: true });
     startRun({ name: 'a', inputs: { secret: 1 } }).end({ secret: 2 });
     expect(recorded.runs).toMatchObject([{ name: 'a', session_name: 'evals' }]);
@@ -95,7 +95,7 @@ describe('options of recordRuns', () => {
     [2, '[Truncated'],
     [3, '{"list":[[1]]}'],
     [4, '{"list":[[1]]}'],
-  ])('bound payloads: at depth %i a payload of depth 3 is %s', (payloadDepth, expected) => {
+  ])('limit payloads: at depth %i a payload of depth 3 is %s', (payloadDepth, expected) => {
     using recorded = recordRuns({ limits: { payloadDepth } });
     startRun({ name: 'a', inputs: { list: [[1]] } });
     expect(JSON.stringify(recorded.runs[0]?.inputs)).toContain(expected);
@@ -105,7 +105,7 @@ describe('options of recordRuns', () => {
     [2, undefined],
     [3, 3],
     [4, 3],
-  ])('bound attachments: of 3 bytes at a limit of %i, %s are kept', (attachmentBytes, kept) => {
+  ])('limit attachments: of 3 bytes at a limit of %i, %s are kept', (attachmentBytes, kept) => {
     const lines = told();
     using recorded = recordRuns({ limits: { attachmentBytes } });
     startRun({ name: 'a' }).attach('image', new Uint8Array(3), 'image/png');
@@ -122,7 +122,7 @@ describe('options of recordRuns', () => {
     [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],
     [{ limits: { lingerMs: 1 } }, /^Expected `limits` to have no more than payloadDepth, .*, got `lingerMs`$/],
     [null, /^Expected the options to be an object, got null$/],
-  ])('are refused by name: %j', (options, message) => {
+  ])('are rejected by name: %j', (options, message) => {
     expect(() => recordRuns(options as never)).toThrow(
       expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(message) }),
     );
@@ -131,7 +131,7 @@ describe('options of recordRuns', () => {
 });
 
 describe('a recorded run', () => {
-  test('has its attachments beside it, or no such field', () => {
+  test('has attachments only if some were attached', () => {
     const recorded = recorder();
     const bytes = new Uint8Array([1, 2]);
     const run = startRun({ name: 'with' });
@@ -148,7 +148,7 @@ describe('a recorded run', () => {
     [[], 'got none\n\nRecorded:\n  nothing'],
     [['b'], 'got none\n\nRecorded:\n  b (chain)'],
     [['a', 'b', 'a'], 'got 2\n\nRecorded:\n  a (chain)\n  b (chain)\n  a (chain)'],
-  ])('is asked for in vain among %j', (names, ending) => {
+  ])('is not found among %j', (names, ending) => {
     const recorded = recorder();
     for (const name of names) startRun({ name }).end();
     const message = `Expected one run named "a", ${ending}`;
@@ -157,7 +157,7 @@ describe('a recorded run', () => {
 });
 
 describe('a recorder that stops', () => {
-  test('with its using block does the same', () => {
+  test('stops at the end of a using block', () => {
     {
       using recorded = recordRuns();
       expect(currentSink()).toBe(recorded.exporter);
@@ -165,7 +165,7 @@ describe('a recorder that stops', () => {
     expect(currentSink()).toBeUndefined();
   });
 
-  test('twice, or before one that started earlier, harms nothing', () => {
+  test('can stop twice, and in any order', () => {
     const earlier = recordRuns();
     const recorded = recordRuns();
     earlier.stop();
@@ -176,8 +176,8 @@ describe('a recorder that stops', () => {
   });
 });
 
-describe('what is hidden', () => {
-  test('is what names say, or what a redaction says', () => {
+describe('masking', () => {
+  test('applies to names by default, or to the rules of a redaction', () => {
     const recorded = recorder();
     startRun({ name: 'a', inputs: { password: 'x', pin: '1234' } });
     expect(recorded.runs[0]?.inputs).toEqual({ password: '[Redacted]', pin: '1234' });

@@ -8,7 +8,7 @@ import { makeRun } from '../support/records.ts';
 
 const at = (second: number): string => `2026-11-20T07:22:4${second}.000000Z`;
 
-/** All orders of three items. */
+/** Returns all permutations of three items. */
 const inOrders = <Item>([a, b, c]: readonly [Item, Item, Item]): Item[][] => [
   [a, b, c],
   [a, c, b],
@@ -18,7 +18,7 @@ const inOrders = <Item>([a, b, c]: readonly [Item, Item, Item]): Item[][] => [
   [c, b, a],
 ];
 
-/** Uses all that a run can tell, with what no two executions have in common. */
+/** Sets all fields of runs, with values that differ between executions. */
 function program() {
   using recorder = recordRuns();
   const outer = startRun({ name: 'outer', inputs: { z: 1, a: { d: 1, c: 2 } }, tags: ['z', 'a'], project: 'evals' });
@@ -38,7 +38,7 @@ function program() {
 }
 
 describe('a snapshot', () => {
-  test('tells what the program did, and nothing else', () => {
+  test('contains the fields of the runs that are equal in each execution', () => {
     expect(snapshotOf(program().runs)).toEqual([
       {
         name: 'outer',
@@ -64,13 +64,13 @@ describe('a snapshot', () => {
     ]);
   });
 
-  test('is the same text from one execution to the next', () => {
+  test('is the same text in each execution', () => {
     const [first, second] = [program(), program()];
     expect(first.outer.id).not.toBe(second.outer.id);
     expect(JSON.stringify(snapshotOf(first.runs))).toBe(JSON.stringify(snapshotOf(second.runs)));
   });
 
-  test('has the name first, those below last, and the keys of payloads sorted, `__proto__` too', () => {
+  test('has the name first, child runs last, and sorted keys in payloads, including `__proto__`', () => {
     const inputs = JSON.parse('{"b":{"z":1,"__proto__":2},"a":[{"d":1,"c":2}]}');
     const runs = [makeRun('1', 'outer', { inputs, outputs: { ok: true } }), makeRun('1.1', 'inner')];
     expect(JSON.stringify(snapshotOf(runs))).toBe(
@@ -79,7 +79,7 @@ describe('a snapshot', () => {
     );
   });
 
-  test('is made of a recorder, a list or one run, and of those that a receiver has', () => {
+  test('accepts a recorder, a list, one run, and runs of a receiver', () => {
     using recorder = recordRuns();
     startRun({ name: 'a' }).end();
     const expected = [{ name: 'a', runType: 'chain' }];
@@ -88,7 +88,7 @@ describe('a snapshot', () => {
     expect(snapshotOf([stored])[0]?.attachments).toEqual([{ name: 'image', mimeType: 'image/png', size: 3 }]);
   });
 
-  test('names the project where it changes', () => {
+  test('contains the project where it changes', () => {
     const runs = ['default', 'default', 'other', 'other'].map((session_name, depth) =>
       makeRun(['1', '1.1', '1.1.1', '1.1.1.1'][depth] as string, `${depth}`, { session_name }),
     );
@@ -101,11 +101,11 @@ describe('a snapshot', () => {
     ]);
   });
 
-  test('says of a run that its parent is not there', () => {
+  test('marks a run whose parent is missing', () => {
     expect(snapshotOf([makeRun('1.1', 'b')])).toEqual([{ name: 'b', runType: 'chain', orphan: true }]);
   });
 
-  test('takes a chain of runs that is longer than the stack is deep', () => {
+  test('accepts a chain of runs longer than the stack allows', () => {
     const chain = Array.from({ length: 20_000 }, (_, depth) =>
       makeRun(`${depth}`, 'link', depth === 0 ? {} : { parent_run_id: `${depth - 1}` }),
     );
@@ -117,7 +117,7 @@ describe('a snapshot', () => {
   test.each([
     [{ order: true }, 'Expected the options to have no more than ordered, got `order`'],
     [{ ordered: 'name' }, 'Expected `ordered` to be true or false, got "name"'],
-  ])('is refused with the options %j', (options, message) => {
+  ])('rejects the options %j', (options, message) => {
     const refusal = expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message });
     expect(() => snapshotOf([], options as never)).toThrow(refusal);
   });
@@ -133,7 +133,7 @@ describe('siblings', () => {
   ];
   const below = (...runs: RunRecord[]) => snapshotOf([makeRun('1', 'top'), ...runs])[0]?.children;
 
-  test('that started in one microsecond stand by name and content, whatever their ids', () => {
+  test('that started in the same microsecond are sorted by name and content', () => {
     for (const shuffled of inOrders(contents)) {
       const runs = shuffled.map(([name, inputs], index) => makeRun(`1.${index}`, name, { inputs }));
       expect(below(...runs)).toEqual([
@@ -144,7 +144,7 @@ describe('siblings', () => {
     }
   });
 
-  test('stand by name and content with `ordered: false`, so that the network has no say', () => {
+  test('are sorted by name and content with `ordered: false`', () => {
     const [first, ...others] = inOrders(contents).map((shuffled) => {
       const runs = shuffled.map(([name, inputs], index) =>
         makeRun(`1.${index}`, name, { inputs, start_time: at(index) }),
@@ -168,7 +168,7 @@ describe('text in a snapshot', () => {
     snapshotOf([...others, makeRun(uuid(9), 'teller', { inputs: { text } })]).find(({ name }) => name === 'teller')
       ?.inputs?.text;
 
-  test('numbers runs of one name as they stand', () => {
+  test('has numbers for runs with the same name', () => {
     const runs = [1, 2].map((last) => makeRun(uuid(last), 'search', { start_time: at(last) }));
     expect(textOf(`${uuid(2)}, ${uuid(1)}`, ...runs)).toBe('[id of search #2], [id of search]');
   });
@@ -178,12 +178,12 @@ describe('text in a snapshot', () => {
     expect(textOf(text)).toBe(text);
   });
 
-  test('tells the place of a run by its end, also within a header', () => {
+  test('has no dotted orders, also within a header', () => {
     const order = `20261120T072240000000Z${uuid(4)}.20261120T072240000001Z${uuid(1)}`;
     expect(textOf(`runspan-trace: ${order}.`, makeRun(uuid(1), 'search'))).toBe('runspan-trace: [order of search].');
   });
 
-  test('tells the ids of spans, and of those in other processes', () => {
+  test('has no ids of spans, also of spans in other processes', () => {
     const otel = {
       trace_id: trace,
       span_id: span,
@@ -202,7 +202,7 @@ describe('text in a snapshot', () => {
     });
   });
 
-  test('tells ids of a parent that is not there', () => {
+  test('has no ids of a missing parent', () => {
     const orphan = makeRun(uuid(1), 'b', {
       parent_run_id: uuid(2),
       trace_id: uuid(3),
@@ -211,7 +211,7 @@ describe('text in a snapshot', () => {
     expect(snapshotOf([orphan])[0]?.inputs).toEqual({ a: '[id of no recorded run]', b: '[id of no recorded run]' });
   });
 
-  test('replaces ids in keys and in names too', () => {
+  test('has no ids in keys and names', () => {
     const run = makeRun(uuid(1), 'a', { inputs: { [uuid(1)]: 1 } });
     expect(snapshotOf([run])[0]?.inputs).toEqual({ '[id of a]': 1 });
   });
@@ -228,7 +228,7 @@ describe('text in a snapshot', () => {
     ['its URL', `${pathToFileURL(process.cwd()).href}/a.txt`, '[cwd]/a.txt'],
     ['the folder of the user', `${homedir()}/.npmrc`, '[home]/.npmrc'],
     ['a longer name', `${process.cwd()}-2/a ${homedir()}by`, `${process.cwd()}-2/a ${homedir()}by`],
-  ])('treats %s', (_, text, expected) => {
+  ])('is steady with %s', (_, text, expected) => {
     expect(textOf(text)).toBe(expected);
   });
 });

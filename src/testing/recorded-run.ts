@@ -1,0 +1,86 @@
+import { RunspanError } from '../base/errors.ts';
+import { isObject } from '../base/options.ts';
+import { shown } from '../base/text.ts';
+import { sizeOf } from '../payload/attachment.ts';
+import type { RunRecord, RunType } from '../run/record.ts';
+
+/** The result of `recordRuns()`, a list such as `await receiver.runs()`, or one run. */
+export type Recorded = { readonly runs: readonly RunRecord[] } | readonly RunRecord[] | RunRecord;
+
+/** Throws a RunspanError if `recorded` has no runs. */
+export function runsOf(recorded: unknown): readonly RunRecord[] {
+  const runs = isObject(recorded) && Array.isArray(recorded.runs) ? recorded.runs : recorded;
+  const list: readonly unknown[] = Array.isArray(runs) ? runs : [runs];
+  if (list.every(isRecord)) return list;
+  const invalid = list.find((run) => !isRecord(run));
+  const isPromise = isObject(invalid) && typeof invalid.then === 'function';
+  throw new RunspanError(
+    'RUNSPAN_INVALID_OPTION',
+    'Expected the result of recordRuns(), a list of recorded runs such as `await receiver.runs()`, or one run, got ' +
+      (isPromise ? 'a promise; await it' : shown(invalid)),
+  );
+}
+
+function isRecord(value: unknown): value is RunRecord {
+  if (!isObject(value)) return false;
+  return [value.id, value.name, value.run_type, value.dotted_order, value.start_time].every(
+    (field) => typeof field === 'string',
+  );
+}
+
+/** The parts of a run that a test checks. */
+export interface RunFacts {
+  name: string;
+  runType: RunType;
+  project: string | undefined;
+  /** Whether the run has not ended. */
+  open: boolean;
+  inputs: Record<string, unknown>;
+  outputs: Record<string, unknown> | undefined;
+  /** The first line, `Name: message`. */
+  error: string | undefined;
+  events: EventFacts[] | undefined;
+  tags: string[] | undefined;
+  metadata: Record<string, unknown> | undefined;
+  attachments: AttachmentFacts[] | undefined;
+}
+
+/** An event without its time. */
+export interface EventFacts {
+  name: string;
+  data?: Record<string, unknown>;
+}
+
+/** An attachment without its bytes. */
+export interface AttachmentFacts {
+  name: string;
+  mimeType: string;
+  /** Size in bytes. */
+  size: number;
+}
+
+export function factsOf(run: RunRecord): RunFacts {
+  const { attachments } = run as { attachments?: readonly AnyAttachment[] };
+  return {
+    name: run.name,
+    runType: run.run_type,
+    project: run.session_name ?? run.session_id,
+    open: run.end_time === undefined,
+    inputs: run.inputs,
+    outputs: run.outputs,
+    error: run.error?.split('\n', 1)[0],
+    events: run.events?.map(({ name, kwargs }) => (kwargs === undefined ? { name } : { name, data: kwargs })),
+    tags: run.tags,
+    metadata: run.extra?.metadata,
+    attachments: attachments?.map((one) =>
+      'bytes' in one
+        ? { name: one.name, mimeType: one.mimeType, size: sizeOf(one.bytes) }
+        : { name: one.name, mimeType: one.mime_type, size: one.size },
+    ),
+  };
+}
+
+/** An attachment of a recorder, or of a receiver. */
+type AnyAttachment =
+  | { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array | Blob }
+  | { readonly name: string; readonly mime_type: string; readonly size: number };
