@@ -22,7 +22,7 @@ export interface TraceWatchOptions {
   /** Shows only drawings, without notes. @default false */
   isPlain?: boolean;
   show: (text: string) => void;
-  /** Number of drawn traces that are remembered. If more runs of an older trace arrive, it is drawn as a new one. @default 10000 */
+  /** Number of traces that are remembered. If more runs of an older trace arrive, it is drawn as a new one. @default 10000 */
   rememberedMax?: number;
 }
 
@@ -38,9 +38,8 @@ interface Watched {
 /** Draws each trace when it has finished, again if more of its runs arrive, and at the end each trace that was not drawn. */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
+  /** The trace that changed first comes first. */
   readonly #traces = new Map<string, Watched>();
-  /** Traces without new runs since they were drawn. The trace that was drawn first comes first. */
-  readonly #settled = new Set<string>();
   readonly #checks = new Set<Promise<void>>();
   readonly #unsubscribe: () => void;
   #isClosed = false;
@@ -69,9 +68,9 @@ export class TraceWatch {
 
   #touch(traceId: string): void {
     const watched = this.#traces.get(traceId) ?? { timer: undefined, checks: 0, isDue: true, drawn: undefined };
+    this.#traces.delete(traceId);
     this.#traces.set(traceId, watched);
     watched.isDue = true;
-    this.#settled.delete(traceId);
     this.#checkLater(traceId, watched);
   }
 
@@ -112,19 +111,17 @@ export class TraceWatch {
     const text = isPlain ? drawing : [drawing, ...notesOn(runs)].join('\n');
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
-    if (!watched.isDue) this.#settle(traceId);
+    this.#forgetOldest();
     // A message that arrives twice changes nothing.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }
 
-  #settle(traceId: string): void {
+  #forgetOldest(): void {
     const { rememberedMax = REMEMBERED_MAX } = this.#options;
-    this.#settled.add(traceId);
-    for (const oldest of this.#settled) {
-      if (this.#settled.size <= rememberedMax) break;
-      this.#settled.delete(oldest);
-      this.#traces.delete(oldest);
+    for (const [traceId, { isDue }] of this.#traces) {
+      if (this.#traces.size <= rememberedMax) break;
+      if (!isDue) this.#traces.delete(traceId);
     }
   }
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { environmentFor } from '../../src/cli/dev.ts';
+import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 
@@ -378,83 +379,6 @@ describe.concurrent('the runs of runspan dev', () => {
     expect([listens, ...trace]).toEqual(TREE);
   });
 
-  it.each([
-    [
-      { RUNSPAN_RECEIVER_WRITE_KEY: 'millet' },
-      'RUNSPAN_RECEIVER_WRITE_KEY to differ from RUNSPAN_RECEIVER_KEY, which must be set',
-    ],
-    [{ RUNSPAN_RECEIVER_KEY: 'sesame' }, 'RUNSPAN_RECEIVER_KEY to have at least 16 characters'],
-  ])('does not start with invalid keys: %j', async (env, told) => {
-    const host = 'RUNSPAN_RECEIVER_KEY' in env ? ['--host', '0.0.0.0'] : [];
-    const { code, stderr } = await runRunspan(['dev', '--port', '0', ...host], env);
-    expect([code, stderr]).toEqual([1, expect.stringContaining(told)]);
-  });
-
-  it('require a valid key', async () => {
-    const { code, stderr } = await runRunspan(['dev', '--port', '0'], { RUNSPAN_RECEIVER_KEY: 'open sesame' });
-    expect(code).toBe(1);
-    expect(stderr).toBe('runspan: expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters of ASCII\n');
-  });
-
-  it('require an address of this machine', async () => {
-    const env = { RUNSPAN_RECEIVER_KEY: 'open-sesame-and-close' };
-    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '192.0.2.1'], env);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /^runspan: cannot listen on 192\.0\.2\.1, port 0: .*EADDRNOTAVAIL.*; choose another with --host or --port\n$/,
-    );
-  });
-
-  it('can only be sent from this machine without a key', async () => {
-    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--host', '0.0.0.0']);
-    expect(code).toBe(1);
-    expect(stderr).toBe('runspan: --host 0.0.0.0 requires RUNSPAN_RECEIVER_KEY with at least 16 characters\n');
-  });
-
-  it.each([
-    [['--allow-host', 'runs.example.com:80'], {}, '--allow-host'],
-    [[], { RUNSPAN_RECEIVER_KEY: 'two words' }, 'RUNSPAN_RECEIVER_KEY'],
-  ])(
-    'are not received with invalid settings %j and %j, and the error has the name of the setting',
-    async (args, env, name) => {
-      const { code, stdout, stderr } = await runRunspan(['dev', '--memory', '--port', '0', ...args], env);
-      expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toContain(`runspan: expected ${name} to be `);
-    },
-  );
-
-  it('have costs from a valid file of prices only', async () => {
-    const { file } = kept();
-    const prices = join(file, '..', '..', 'prices.json');
-    writeFileSync(prices, '{"m":1}');
-    const { code, stderr } = await runRunspan(['dev', '--prices', prices, '--port', '0']);
-    expect([code, stderr]).toEqual([
-      1,
-      `runspan: cannot use the prices of ${prices}: Expected the price of "m" to be an object with numbers from 0 as \`input\` and \`output\`\n`,
-    ]);
-  });
-});
-
-describe.concurrent('runspan traces and runspan show', () => {
-  it('report a file that does not exist', async () => {
-    const args = ['--store', '/no/such/file.db'];
-    expect(await runRunspan(['traces', ...args])).toMatchObject({ code: 1, stdout: '' });
-    expect((await runRunspan(['show', ...args])).stderr).toContain('the file /no/such/file.db does not exist');
-  });
-});
-
-describe.concurrent('runspan', () => {
-  it('reports that a port is in use', async () => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const { code, stdout, stderr } = await runRunspan(['dev', '--port', String(port)]);
-    server.close();
-    expect(stderr).toBe(`runspan: port ${port} is in use; choose another with --port (0 selects any free port)\n`);
-    expect(stdout).toBe('');
-    expect(code).toBe(1);
-  });
-
   it('continues if the reader of its output ends', async () => {
     const { child, printed, ended } = startRunspan(
       devWith(`console.log('ready'); await new Promise((end) => process.stdin.on('end', end).resume()); ${program()}`),
@@ -464,4 +388,55 @@ describe.concurrent('runspan', () => {
     child.stdin?.end();
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
+});
+
+describe('runspan dev does not start', () => {
+  const folder = temporaryFolder();
+  afterAll(folder.remove);
+  const prices = join(folder.path, 'prices.json');
+  writeFileSync(prices, '{"m":1}');
+  const key = { RUNSPAN_RECEIVER_KEY: 'open-sesame-and-close' };
+
+  it.each<[string, Record<string, string>, string]>([
+    [
+      '',
+      { RUNSPAN_RECEIVER_WRITE_KEY: 'millet' },
+      'expected RUNSPAN_RECEIVER_WRITE_KEY to differ from RUNSPAN_RECEIVER_KEY, which must be set',
+    ],
+    ['--host 0.0.0.0', {}, '--host 0.0.0.0 requires RUNSPAN_RECEIVER_KEY with at least 16 characters'],
+    [
+      '--host 0.0.0.0',
+      { RUNSPAN_RECEIVER_KEY: 'sesame' },
+      'expected RUNSPAN_RECEIVER_KEY to have at least 16 characters',
+    ],
+    ['', { RUNSPAN_RECEIVER_KEY: 'open sesame' }, 'expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters'],
+    ['--host 192.0.2.1', key, 'cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
+    ['--allow-host runs.example.com:80', {}, 'expected --allow-host to be '],
+    [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
+  ])('with %s and %j', async (line, env, message) => {
+    const { code, stdout, stderr } = await runMain(
+      ['dev', '--memory', '--port', '0', ...line.split(' ').filter(Boolean)],
+      env,
+    );
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`runspan: ${message}`);
+  });
+
+  it('on a port that is in use', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const message = `port ${port} is in use; choose another with --port (0 selects any free port)`;
+    expect(await runMain(['dev', '--memory', '--port', String(port)])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `runspan: ${message}\n`,
+    });
+  });
+});
+
+it.each(['traces', 'show'])('runspan %s reports a file that does not exist', async (command) => {
+  const { code, stderr } = await runMain([command, '--store', '/no/such/file.db']);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('the file /no/such/file.db does not exist')]);
 });

@@ -69,7 +69,6 @@ export async function call(
     if (!(error instanceof RevisionError)) throw failure;
     throw new CommandFailure((failure as Error).message, error.code === 'RUNSPAN_TIMEOUT' ? 4 : 3);
   } finally {
-    progress.end();
     await controlPlane?.close();
   }
 }
@@ -131,45 +130,20 @@ function withoutValue(variable: unknown): unknown {
   return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));
 }
 
-const REDRAW_MS = 1_000;
-
-/** Prints a line for each status with the time since the start. In a terminal, the last line is updated every second. */
+/** Prints a line for each status with the time since the start. */
 class WaitProgress {
   readonly #stream: Output;
   readonly #startedMs: number = monotonicNowMs();
-  #status: string | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(stream: Output) {
     this.#stream = stream;
   }
 
-  /** Prints a line before the first status. */
   note(line: string): void {
     this.#stream.write(`${line}\n`);
   }
 
   show(status: string): void {
-    if (this.#stream.isTTY && this.#status !== undefined) this.#stream.write('\n');
-    this.#status = status;
-    if (!this.#stream.isTTY) this.#stream.write(`${this.#line()}\n`);
-    else {
-      this.#redraw();
-      this.#timer ??= setInterval(() => this.#redraw(), REDRAW_MS).unref();
-    }
-  }
-
-  end(): void {
-    clearInterval(this.#timer);
-    if (this.#stream.isTTY && this.#status !== undefined) this.#stream.write('\n');
-    this.#status = undefined;
-  }
-
-  #redraw(): void {
-    this.#stream.write(`\r${this.#line()}\x1b[K`);
-  }
-
-  #line(): string {
-    return `${this.#status}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`;
+    this.note(`${status}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
   }
 }
