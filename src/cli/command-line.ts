@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { text as readStream } from 'node:stream/consumers';
 import type { Command } from '@commander-js/extra-typings';
 import { RunspanError } from '../base/errors.ts';
-import { visible } from '../base/text.ts';
+import { isObject } from '../base/options.ts';
+import { messageOf, visible } from '../base/text.ts';
 
 /** A stream that the command writes to. */
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
@@ -122,4 +125,34 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
   const at = text.indexOf('=');
   return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+/**
+ * Parses the JSON value of an option: JSON text, `@` and a file name, or `-` for standard input. Error messages contain
+ * no part of the text, because it may contain a secret.
+ */
+export async function readJson(given: string, option: string): Promise<unknown> {
+  const json = (await readText(given, option)).replace(/^\ufeff/, '');
+  try {
+    return JSON.parse(json);
+  } catch (thrown) {
+    const [, position] = /position (\d+)/.exec(messageOf(thrown)) ?? [];
+    throw new UsageError(`${option} is not valid JSON${position === undefined ? '' : ` (at character ${position})`}`);
+  }
+}
+
+export async function readJsonObject(given: string, option: string): Promise<Record<string, unknown>> {
+  const value = await readJson(given, option);
+  if (isObject(value)) return value;
+  throw new UsageError(`expected ${option} to be a JSON object`);
+}
+
+async function readText(given: string, option: string): Promise<string> {
+  if (given === '-' || given === '@-') return readStream(process.stdin);
+  if (!given.startsWith('@')) return given;
+  try {
+    return readFileSync(given.slice(1), 'utf8');
+  } catch (thrown) {
+    throw new CommandFailure(`${option}: ${messageOf(thrown)}`);
+  }
 }

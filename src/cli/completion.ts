@@ -13,6 +13,8 @@ complete -o default -F _runspan runspan
 _runspan() {
   local -a items
   items=("\${(@f)$(runspan complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  items=("\${(@)items//:/\\\\:}")
+  items=("\${(@)items/$'\\t'/:}")
   if [[ -n $items[1] ]]; then _describe runspan items; else _files; fi
 }
 compdef _runspan runspan

@@ -12,11 +12,12 @@ import {
   collect,
   collectFrom,
   duration,
+  readJson,
+  readJsonObject,
   UsageError,
   webAddress,
   withCommandNames,
 } from './command-line.ts';
-import { readJson, readJsonObject } from './json-input.ts';
 import { cut, visibleLines } from './terminal-text.ts';
 
 const HELP = `

@@ -153,13 +153,6 @@ describe('a trace', () => {
     expect(lines.join()).toContain('cannot be drawn: disk gone');
   });
 
-  it('is drawn without the other traces', async () => {
-    const { shown, take, pass } = makeWatch();
-    await take(makeRun('1', 'first'), makeOpenRun('2', 'second'));
-    await pass(300);
-    expect(shown).toEqual(['first']);
-  });
-
   it.each([
     [['1', '2'], '1 trace'],
     [['1', '2', '3'], '2 traces'],

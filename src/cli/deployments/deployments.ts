@@ -10,11 +10,11 @@ import {
   collect,
   duration,
   pairOf,
+  readJsonObject,
   UsageError,
   webAddress,
   wholeNumber,
 } from '../command-line.ts';
-import { readJsonObject } from '../json-input.ts';
 import { call, columns, lineOf, type Service } from './service.ts';
 
 const HELP = `
