@@ -12,9 +12,10 @@ complete -o default -F _runspan runspan
   zsh: `#compdef runspan
 _runspan() {
   local -a items
+  local tab=$'\\t'
   items=("\${(@f)$(runspan complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   items=("\${(@)items//:/\\\\:}")
-  items=("\${(@)items/$'\\t'/:}")
+  items=("\${(@)items/$tab/:}")
   if [[ -n $items[1] ]]; then _describe runspan items; else _files; fi
 }
 compdef _runspan runspan

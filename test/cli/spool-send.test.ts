@@ -174,7 +174,7 @@ test('runs that another process claims first are reported, with exit code 0', as
   other.takeOver();
   expect(await sending).toEqual({
     code: 0,
-    text: 'another process delivers the runs\n3 runs left to 1 running process\n',
+    text: `no runs to send for ${receiver.url} without a key\n3 runs left to 1 running process\n`,
   });
 });
 

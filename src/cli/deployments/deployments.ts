@@ -47,6 +47,7 @@ export function define(command: Command, context: CommandContext): void {
     .addHelpText('after', HELP);
   defineLists(command, context);
   defineChanges(command, context);
+  defineRevisions(command, context);
 }
 
 function defineLists(command: Command, context: CommandContext): void {
@@ -132,7 +133,9 @@ function defineChanges(command: Command, context: CommandContext): void {
       await update(service, id, patch, options);
     }),
   );
+}
 
+function defineRevisions(command: Command, context: CommandContext): void {
   withWaitOptions(
     withServiceOptions(command.command('redeploy').description('Deploy a revision again.').argument('<id>')),
   )

@@ -57,15 +57,11 @@ export async function sendSpool(
 
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const isLeft = after.dead.length > 0;
-  const waited = runsIn(before.dead);
-  // Files that are gone and were not recovered here were claimed by another process.
-  const claimed = isLeft || damaged > 0 ? 0 : Math.max(0, waited - recovered);
-  // More runs are recovered than were found if another process ended meanwhile.
-  const ours = Math.max(waited - claimed, recovered);
+  // Runs of files that were not claimed are not recovered.
+  const total = isLeft ? Math.max(runsIn(before.dead), recovered) : recovered;
   const lines: string[] = [];
-  if (ours > 0) lines.push(`delivered ${sent} of ${counted(ours, 'run')} to ${settings.endpoint.origin}`);
-  if (claimed > 0) lines.push(`another process delivers ${ours > 0 ? 'the other runs' : 'the runs'}`);
-  if (ours + claimed + damaged === 0 && !isLeft) lines.push(`no runs to send for ${destination.name}`);
+  if (total > 0) lines.push(`delivered ${sent} of ${counted(total, 'run')} to ${settings.endpoint.origin}`);
+  else if (damaged === 0 && !isLeft) lines.push(`no runs to send for ${destination.name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} dropped`);
   if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
   if (options.bad && before.bad.length > 0) {
