@@ -1,11 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import {
-  type EnvironmentName,
-  env,
-  LANGSMITH_DEFAULT_ENDPOINT,
-  langsmithEnv,
-  usesLangsmithService,
-} from '../base/env.ts';
+import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, usesLangsmithService } from '../base/env.ts';
 import { types } from '../base/node.ts';
 import { isLoopback } from '../base/options.ts';
 import { kindOf, safeText } from '../base/text.ts';
@@ -15,55 +9,7 @@ import { failureOf, SetupError } from '../http/errors.ts';
 import { SecretNames } from '../payload/secret-names.ts';
 import { secretPatterns } from '../payload/secret-patterns.ts';
 import { untraced } from '../run/context.ts';
-
-export type SettingName =
-  | 'endpoint'
-  | 'apiKey'
-  | 'workspaceId'
-  | 'project'
-  | 'projectId'
-  | 'tracing'
-  | 'sampleRate'
-  | 'hideInputs'
-  | 'hideOutputs'
-  | 'allowInsecure'
-  | 'durability'
-  | 'spoolDir'
-  | 'limits.startDelayMs'
-  | 'log'
-  | 'handleSignals'
-  | 'proxy';
-
-/** The environment variables of each setting, in order of precedence. */
-export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>> = {
-  endpoint: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
-  apiKey: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
-  workspaceId: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID', 'LANGCHAIN_WORKSPACE_ID'],
-  project: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
-  projectId: ['RUNSPAN_PROJECT_ID'],
-  tracing: ['RUNSPAN_TRACING'],
-  sampleRate: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'],
-  hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
-  hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
-  allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],
-  durability: ['RUNSPAN_DURABILITY'],
-  spoolDir: ['RUNSPAN_SPOOL_DIR'],
-  'limits.startDelayMs': ['RUNSPAN_START_DELAY_MS'],
-  log: ['RUNSPAN_LOG'],
-  handleSignals: [],
-  proxy: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
-};
-
-/** These settings are read from variables of one prefix, so that no key is sent to the endpoint of the other prefix. */
-const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
-
-/** Returns the variable that applies to a setting, or undefined if no variable is set. */
-export function variableOf(setting: SettingName): EnvironmentName | undefined {
-  const isService = SERVICE.includes(setting);
-  return VARIABLES[setting].find(
-    (name) => env(name) !== undefined && (!isService || name.startsWith('RUNSPAN_') !== usesLangsmithService()),
-  );
-}
+import { complain, flag, parseFlag } from './setting-variables.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 
@@ -330,55 +276,8 @@ function pairsOf(given: unknown): Iterable<unknown> {
   return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
-const ON: readonly string[] = ['true', '1', 'yes', 'on'];
-const OFF: readonly string[] = ['false', '0', 'no', 'off'];
-
-/** An option takes precedence over the variables. Returns `misread` for a value that is neither true nor false. */
-export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
-  if (typeof option === 'boolean') return option;
-  const variable = variableOf(setting);
-  if (option === undefined && variable === undefined) return otherwise;
-  const meaning = parseFlag(option ?? env(variable as EnvironmentName));
-  const value = meaning ?? misread;
-  if (option !== undefined) complain(`expected \`${setting}\` to be true or false; ${value} is used`);
-  else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`, setting);
-  return value;
-}
-
-function parseFlag(value: unknown): boolean | undefined {
-  const text = safeText(value).toLowerCase();
-  if (ON.includes(text)) return true;
-  return OFF.includes(text) ? false : undefined;
-}
-
 /** Does not check the values of the variables and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;
-}
-
-/** A problem of the configuration. `setting` is undefined if the problem is not about the value of a variable. */
-export interface SettingProblem {
-  readonly setting: SettingName | undefined;
-  readonly problem: string;
-}
-
-let collected: SettingProblem[] | undefined;
-
-/** Logs a problem. `problem` must not contain the value of the setting, because the value may be a secret. */
-export function complain(problem: string, setting?: SettingName): void {
-  if (collected !== undefined) collected.push({ setting, problem });
-  else diagnostics.warnOnce(`configuration ${problem}`, `configuration: ${problem}.`);
-}
-
-/** Returns the problems that `resolve` finds, instead of logging them. */
-export function collectProblems(resolve: () => void): readonly SettingProblem[] {
-  const problems: SettingProblem[] = [];
-  collected = problems;
-  try {
-    resolve();
-  } finally {
-    collected = undefined;
-  }
-  return problems;
 }

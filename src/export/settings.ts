@@ -21,15 +21,8 @@ import { foreignOption, type Hiding } from '../run/run-options.ts';
 import { type Sampler, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import type { OnDrop } from './ledger.ts';
-import {
-  complain,
-  flag,
-  type HeaderFields,
-  type Service,
-  type SettingName,
-  serviceOf,
-  variableOf,
-} from './service-settings.ts';
+import { type HeaderFields, type Service, serviceOf } from './service-settings.ts';
+import { complain, flag, type SettingName, variableOf } from './setting-variables.ts';
 import { defaultSpoolDir } from './spool/fs.ts';
 
 /**

@@ -12,7 +12,7 @@ import {
   type SettingProblem,
   VARIABLES,
   variableOf,
-} from '../../export/service-settings.ts';
+} from '../../export/setting-variables.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../export/settings.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
