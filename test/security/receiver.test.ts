@@ -49,7 +49,7 @@ describe('who can speak to a receiver', () => {
 
   test('the command listens at another address only with a key [security 8]', async () => {
     const { code, stdout, stderr } = await runRunspan(['dev', '--host', '0.0.0.0', '--port', '0']);
-    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('needs RUNSPAN_RECEIVER_KEY')]);
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('requires RUNSPAN_RECEIVER_KEY')]);
   });
 
   test.each([
