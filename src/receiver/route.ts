@@ -4,7 +4,7 @@ import { shown } from '../base/text.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
 import { JsonReader } from './ingest/json.ts';
-import { type RequestBodies, WholeBody } from './ingest/request-body.ts';
+import type { RequestBodies } from './ingest/request-body.ts';
 import { parseUuid } from './ingest/run-fields.ts';
 import type { SpanRuns } from './otlp/span-runs.ts';
 import { Refusal } from './refusal.ts';
@@ -57,5 +57,5 @@ export async function readJson({ request, bodies }: Call, bytesMax?: number): Pr
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
     throw new Refusal(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
   }
-  return bodies.read(request, new WholeBody(bytesMax), (body) => new JsonReader().parse(body, 'The body'));
+  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body'), bytesMax);
 }

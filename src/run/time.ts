@@ -65,7 +65,7 @@ export function parseIsoTimestamp(text: string): number | undefined {
 
 /** V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
-  return new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
+  return Number(date.slice(8)) <= 28 || new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
 /** The part of a dotted order that describes one run. */

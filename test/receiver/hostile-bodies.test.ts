@@ -1,19 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  BOUNDARY,
-  CHILD,
-  call,
-  END,
-  makeChild,
-  makeRun,
-  multipart,
-  part,
-  ROOT,
-  raw,
-  readParts,
-  start,
-} from './wire.ts';
+import { BOUNDARY, CHILD, call, END, makeChild, makeRun, multipart, part, ROOT, raw, start } from './wire.ts';
 
 const valid = multipart(
   part(`post.${ROOT}`, makeRun({ tags: ['a'], extra: { metadata: { a: 1 } } })),
@@ -140,37 +127,4 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
       { numRuns: 100 },
     );
   });
-});
-
-const name = fc.stringMatching(/^[a-z.]{1,20}$/);
-const content = fc.oneof(
-  bytes,
-  assembled.map((body) => Buffer.from(body.toString().replaceAll(BOUNDARY, '--'))),
-);
-const laid = fc.array(fc.tuple(name, content), { minLength: 1, maxLength: 8 });
-
-test('what is laid as parts is read as the same parts, however it is cut', () => {
-  fc.assert(
-    fc.property(laid, fc.integer({ min: 1, max: 300 }), (all, pieceBytes) => {
-      const parts = readParts(multipart(...all.map(([each, value]) => part(each, value))), BOUNDARY, true, pieceBytes);
-      expect(parts.map((each) => [each.name, Buffer.from(each.bytes)])).toEqual(all);
-    }),
-    { numRuns: 200 },
-  );
-});
-
-test('whatever is read as multipart comes to the same in one piece and in pieces', () => {
-  const outcome = (body: Buffer, strict: boolean, pieceBytes?: number): unknown => {
-    try {
-      return readParts(body, BOUNDARY, strict, pieceBytes);
-    } catch (error) {
-      return error;
-    }
-  };
-  fc.assert(
-    fc.property(fc.oneof(mutated, assembled), fc.boolean(), fc.integer({ min: 1, max: 100 }), (body, strict, piece) => {
-      expect(outcome(body, strict, piece)).toEqual(outcome(body, strict));
-    }),
-    { numRuns: 300 },
-  );
 });

@@ -1,14 +1,15 @@
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BATCH_OPERATIONS_MAX } from '../../src/receiver/ingest/json-ingestion.ts';
-import { CHILD, CHILD_ORDER, END, makeRun, ROOT, ROOT_ORDER, START, sendJson, start } from './wire.ts';
+import { CHILD, CHILD_ORDER, call, END, makeRun, ROOT, ROOT_ORDER, START, sendJson, start } from './wire.ts';
 
-/** What simple ingestion needs of a run and no more. */
+/** The required fields of simple ingestion. */
 function makePost(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return { id: ROOT, name: 'answer', run_type: 'chain', inputs: { a: 1 }, start_time: START, ...fields };
 }
 
 describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
-  test('a post and a patch make a run; trace and order are made here', async () => {
+  test('a post and a patch form a run, for which the receiver generates trace and order', async () => {
     const receiver = await start({ strict });
     const post = makePost({ session_name: 'default' });
     expect(await sendJson(receiver, 'POST', '/runs', post)).toMatchObject({ status: 202, body: { accepted: 1 } });
@@ -20,7 +21,7 @@ describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
     expect(await receiver.runs()).toEqual([{ ...post, ...patch, trace_id: ROOT, dotted_order: ROOT_ORDER }]);
   });
 
-  test('ids may come without hyphens', async () => {
+  test('ids may have no hyphens', async () => {
     const receiver = await start({ strict });
     const hex = ROOT.replaceAll('-', '');
     await sendJson(receiver, 'POST', '/runs', makePost({ id: hex, session_name: 'default' }));
@@ -28,7 +29,7 @@ describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
     expect(await receiver.trace(ROOT)).toMatchObject([{ id: ROOT, end_time: END }]);
   });
 
-  test('trace and order may also be given', async () => {
+  test('trace and order may be sent', async () => {
     const receiver = await start({ strict });
     const given = {
       id: CHILD,
@@ -42,12 +43,12 @@ describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
   });
 
   test.each([
-    ['no JSON', '{"id":', 'The body is no JSON'],
-    ['an empty body', '', 'The body is no JSON'],
-    ['a list', '[]', 'The body is no JSON object'],
-    ['null', 'null', 'The body is no JSON object'],
-    ['text', '"x"', 'The body is no JSON object'],
-  ])('%s is answered with 400', async (_, body, detail) => {
+    ['invalid JSON', '{"id":', 'The body is not valid JSON'],
+    ['an empty body', '', 'The body is not valid JSON'],
+    ['a list', '[]', 'The body is not a JSON object'],
+    ['null', 'null', 'The body is not a JSON object'],
+    ['text', '"x"', 'The body is not a JSON object'],
+  ])('%s gets 400', async (_, body, detail) => {
     const receiver = await start({ strict });
     for (const [method, path] of [
       ['POST', '/runs'],
@@ -58,39 +59,31 @@ describe.each([false, true])('simple ingestion (strict: %s)', (strict) => {
     }
   });
 
-  test.each(['id', 'name', 'run_type', 'inputs', 'start_time'])(
-    'a post without %s is answered with 422',
-    async (field) => {
-      const receiver = await start({ strict });
-      const reply = await sendJson(
-        receiver,
-        'POST',
-        '/runs',
-        makePost({ session_name: 'default', [field]: undefined }),
-      );
-      expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field], type: 'missing' }] } });
-      expect(await receiver.runs()).toEqual([]);
-    },
-  );
+  test.each(['id', 'name', 'run_type', 'inputs', 'start_time'])('a post without %s gets 422', async (field) => {
+    const receiver = await start({ strict });
+    const reply = await sendJson(receiver, 'POST', '/runs', makePost({ session_name: 'default', [field]: undefined }));
+    expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field], type: 'missing' }] } });
+    expect(await receiver.runs()).toEqual([]);
+  });
 
   test.each<[string, Record<string, unknown>, string]>([
-    ['an id that is no UUID', { id: 'abc' }, 'id'],
+    ['an id that is not a UUID', { id: 'abc' }, 'id'],
     ['its own parent', { parent_run_id: ROOT }, 'parent_run_id'],
-    ['a trace that is not in the order', { trace_id: CHILD, dotted_order: ROOT_ORDER }, 'trace_id'],
-    ['inputs that are text', { inputs: 'x' }, 'inputs'],
-  ])('a post with %s is answered with 422', async (_, fields, field) => {
+    ['a trace other than that of its order', { trace_id: CHILD, dotted_order: ROOT_ORDER }, 'trace_id'],
+    ['text as inputs', { inputs: 'x' }, 'inputs'],
+  ])('a post with %s gets 422', async (_, fields, field) => {
     const receiver = await start({ strict });
     const reply = await sendJson(receiver, 'POST', '/runs', makePost({ session_name: 'default', ...fields }));
     expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
     expect(await receiver.runs()).toEqual([]);
   });
 
-  test('a patch is of the run in the path', async () => {
+  test('a patch applies to the run in the path', async () => {
     const receiver = await start({ strict });
     const patch = { end_time: END, outputs: {} };
     expect(await sendJson(receiver, 'PATCH', '/runs/abc', patch)).toMatchObject({
       status: 422,
-      body: { detail: [{ loc: ['path', 'run_id'], type: 'uuid' }] },
+      body: { detail: [{ loc: ['path', 'run_id'], type: 'value' }] },
     });
     expect(await sendJson(receiver, 'PATCH', `/runs/${ROOT}`, { ...patch, id: CHILD })).toMatchObject({
       status: 422,
@@ -109,15 +102,15 @@ describe('simple ingestion by mode', () => {
     ['PATCH', `/runs/${ROOT}`, { end_time: END, session_name: 'a', session_id: CHILD }, 'session_id'],
     ['PATCH', `/runs/${ROOT}`, { outputs: {} }, 'end_time'],
     ['PATCH', `/runs/${ROOT}`, { outputs: null, end_time: END }, 'outputs'],
-  ])('%s %s %j departs from the interface, and is taken otherwise', async (method, path, body, field) => {
+  ])('%s %s %j is refused in strict mode only', async (method, path, body, field) => {
     const strict = await sendJson(await start({ strict: true }), method, path, body);
     expect(strict).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
     expect((await sendJson(await start(), method, path, body)).status).toBe(202);
   });
 });
 
-describe("the field's batch of JSON", () => {
-  test('brings posts and patches together', async () => {
+describe('POST /runs/batch', () => {
+  test('stores posts and patches', async () => {
     const receiver = await start();
     const child = {
       id: CHILD,
@@ -140,25 +133,15 @@ describe("the field's batch of JSON", () => {
     ]);
   });
 
-  test('holds so many posts and patches together and no more', async () => {
+  test('accepts up to 1000 posts and patches', async () => {
     const receiver = await start();
-    const posts = (count: number) => Array.from({ length: count }, () => makeRun());
     const patch = [{ id: ROOT, end_time: END }];
-    const send = (count: number) => sendJson(receiver, 'POST', '/runs/batch', { post: posts(count - 1), patch });
-    for (const count of [BATCH_OPERATIONS_MAX - 1, BATCH_OPERATIONS_MAX]) {
+    const send = (count: number) =>
+      sendJson(receiver, 'POST', '/runs/batch', { post: Array.from({ length: count - 1 }, () => makeRun()), patch });
+    for (const count of [999, 1_000]) {
       expect(await send(count)).toMatchObject({ status: 202, body: { accepted: count } });
     }
-    expect((await send(BATCH_OPERATIONS_MAX + 1)).status).toBe(413);
-  });
-
-  test('of 200 000 posts is refused whole', async () => {
-    const receiver = await start();
-    const posts = Array.from({ length: 200_000 }, () => ({ id: CHILD }));
-    expect(await sendJson(receiver, 'POST', '/runs/batch', { post: [makeRun(), ...posts] })).toMatchObject({
-      status: 413,
-      body: { detail: expect.stringContaining('1000') },
-    });
-    expect(await receiver.runs()).toEqual([]);
+    expect(await send(1_001)).toMatchObject({ status: 413, body: { detail: expect.stringContaining('1000') } });
   });
 
   test('may be empty', async () => {
@@ -168,13 +151,147 @@ describe("the field's batch of JSON", () => {
 
   test.each<[Record<string, unknown>, number, unknown]>([
     [{ post: {} }, 400, 'Expected `post` to be an array, got an object'],
-    [{ patch: [1] }, 400, 'patch[0] is no JSON object'],
+    [{ patch: [1] }, 400, 'patch[0] is not a JSON object'],
     [{ post: [makePost(), makePost({ id: 'x' })] }, 422, [expect.objectContaining({ loc: ['body', 'post', 1, 'id'] })]],
     [{ patch: [{ end_time: END }] }, 422, [expect.objectContaining({ loc: ['body', 'patch', 0, 'id'] })]],
-  ])('%j is refused whole', async (batch, status, detail) => {
+  ])('refuses the whole batch %j', async (batch, status, detail) => {
     const receiver = await start();
     const body = { ...batch, post: batch.post ?? [makeRun()] };
     expect(await sendJson(receiver, 'POST', '/runs/batch', body)).toMatchObject({ status, body: { detail } });
     expect(await receiver.runs()).toEqual([]);
+  });
+});
+
+describe('the fields of a run', () => {
+  const hex = (text: string) => text.replaceAll('-', '');
+  const order = (levels: number) => Array.from({ length: levels }, () => ROOT_ORDER).join('.');
+
+  async function patchWith(fields: Record<string, unknown>, strict = false) {
+    const receiver = await start({ strict });
+    await sendJson(receiver, 'POST', '/runs', makePost({ session_name: 'default' }));
+    const { status, body } = await sendJson(receiver, 'PATCH', `/runs/${ROOT}`, { end_time: END, ...fields });
+    const [run] = await receiver.runs();
+    return { status, detail: body.detail, run };
+  }
+
+  test.each<[string, unknown, unknown]>([
+    ['id', ROOT.toUpperCase(), ROOT],
+    ['end_time', '2026-11-20T08:22:40.123456+01:00', START],
+    ['dotted_order', ROOT_ORDER.toLowerCase(), ROOT_ORDER],
+    ['trace_id', hex(ROOT), ROOT],
+    ['outputs', { a: [1] }, { a: [1] }],
+    ['events', [{ name: 'a', time: START }], [{ name: 'a', time: START }]],
+    ['error', '', ''],
+    ['tags', [], []],
+    ['extra', { metadata: {}, a: 1 }, { metadata: {}, a: 1 }],
+    ['run_type', 'anything', 'anything'],
+  ])('accept %s as %j in both modes', async (field, value, stored) => {
+    for (const strict of [false, true]) {
+      expect(await patchWith({ [field]: value }, strict)).toMatchObject({ status: 202, run: { [field]: stored } });
+    }
+  });
+
+  test.each<[string, unknown, unknown]>([
+    ['end_time', 1795159360123, '2026-11-20T07:22:40.123000Z'],
+    ['end_time', Date.UTC(2255, 0) - 1, '2254-12-31T23:59:59.999000Z'],
+    ['error', null, undefined],
+    ['extra', { metadata: null, runtime: null }, {}],
+    ['unknown', 1, undefined],
+  ])('accept %s as %j unless the receiver is strict', async (field, value, stored) => {
+    const { status, run } = await patchWith({ [field]: value });
+    expect([status, run?.[field as keyof typeof run]]).toEqual([202, stored]);
+    expect((await patchWith({ [field]: value }, true)).status).toBe(422);
+  });
+
+  test.each<[string, unknown, string]>([
+    ['id', 5, 'a UUID, got the number 5'],
+    ['trace_id', ROOT.replace('-', ''), 'a UUID, got "'],
+    ['parent_run_id', {}, 'a UUID, got an object'],
+    ['name', '', 'text that is not empty, got ""'],
+    ['session_id', [], 'text that is not empty, got an array'],
+    ['start_time', 'yesterday', 'an ISO 8601 time'],
+    ['start_time', '1969-12-31T23:59:59Z', 'an ISO 8601 time'],
+    ['end_time', '2026-02-30T00:00:00Z', 'an ISO 8601 time'],
+    ['end_time', Date.UTC(2255, 0), 'an ISO 8601 time'],
+    ['dotted_order', `20261120T072240Z${ROOT}`, 'at most 1000 segments'],
+    ['dotted_order', `20261320T072240123456Z${ROOT}`, 'at most 1000 segments'],
+    ['dotted_order', `.${ROOT_ORDER}`, 'at most 1000 segments'],
+    ['dotted_order', order(1_001), 'at most 1000 segments'],
+    ['dotted_order', '.'.repeat(100_000), 'at most 1000 segments'],
+    ['outputs', 'x', 'an object, got "x"'],
+    ['events', ['x'], 'an array of objects, got an array'],
+    ['error', {}, 'text, got an object'],
+    ['extra', { metadata: [] }, 'an object whose `metadata` and `runtime` are objects'],
+  ])('refuse %s as %j', async (field, value, expected) => {
+    const { status, detail } = await patchWith({ [field]: value });
+    expect([status, detail?.[0]]).toMatchObject([422, { loc: ['body', field], type: 'value' }]);
+    expect(detail?.[0]?.msg).toContain(`Expected \`${field}\` to be ${expected}`);
+  });
+
+  test('refuse a tag that is not text, and name its index', async () => {
+    expect((await patchWith({ tags: ['a', 1] })).detail?.[0]).toMatchObject({ loc: ['body', 'tags', 1] });
+  });
+
+  test('accept a dotted order of 1000 segments', async () => {
+    expect((await patchWith({ dotted_order: order(1_000) })).status).toBe(202);
+  });
+});
+
+describe('the JSON of a request', () => {
+  const send = async (text: string | Buffer) =>
+    call(`${(await start()).url}/runs`, 'POST', text, { 'content-type': 'application/json' });
+  const inputs = (json: string) => JSON.stringify(makePost({ inputs: 'INPUTS' })).replace('"INPUTS"', () => json);
+  const nested = (levels: number) => `{"a":${'['.repeat(levels - 2)}${']'.repeat(levels - 2)}}`;
+  const zeros = (count: number) => `{"a":[0${',0'.repeat(count - 1)}]}`;
+
+  test('may have 512 levels', async () => {
+    for (const levels of [511, 512]) expect((await send(inputs(nested(levels)))).status).toBe(202);
+    expect(await send(inputs(nested(513)))).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringMatching(/512/) },
+    });
+    expect(
+      (
+        await send(
+          inputs(`[${'[],{},'.repeat(600)}0]`)
+            .replace('[[]', '{"a":[[]')
+            .replace(/0]/, '0]}'),
+        )
+      ).status,
+    ).toBe(202);
+  });
+
+  test('may have 2 000 000 values over all parts', async () => {
+    const others = inputs('{}').split(',').length + 2;
+    for (const count of [1_999_998 - others, 1_999_999 - others])
+      expect((await send(inputs(zeros(count)))).status).toBe(202);
+    expect((await send(inputs(zeros(2_000_002 - others)))).status).toBe(413);
+  });
+
+  test('is limited before it is parsed, but not within strings', async () => {
+    const deep = (end: string) => inputs(`{"a":["${end}"${',['.repeat(600)}${']'.repeat(601)}}`);
+    const long = (end: string) => inputs(`{"a":"${end}${'['.repeat(600)}${','.repeat(2_000_001)}"}`);
+    for (const end of ['\\"', '\\\\', '\\\\\\"', 'x']) {
+      expect((await send(deep(end))).status).toBe(400);
+      expect((await send(long(end))).status).toBe(202);
+    }
+    const bytes = gzipSync(`[${'{},'.repeat(40_000_000)}0]`);
+    const receiver = await start();
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    expect((await call(`${receiver.url}/runs`, 'POST', bytes, headers)).status).toBe(413);
+  });
+
+  test('is read as JSON.parse reads it', async () => {
+    const receiver = await start();
+    await fc.assert(
+      fc.asyncProperty(fc.json(), async (json) => {
+        expect((await sendJson(receiver, 'POST', '/runs', inputs(`{"a":${json}}`))).status).toBe(202);
+        expect((await receiver.runs())[0]?.inputs).toEqual({ a: JSON.parse(json) });
+      }),
+    );
+  });
+
+  test('must be UTF-8', async () => {
+    expect((await send(Buffer.from(inputs('{"a":"ü"}'), 'latin1'))).status).toBe(400);
   });
 });

@@ -1,251 +1,475 @@
 import { Readable } from 'node:stream';
+import fc from 'fast-check';
 import { FormDataEncoder } from 'form-data-encoder';
-import { FormData } from 'undici';
+import { FormData, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { boundaryOf, MultipartReader, PART_NAME_BYTES_MAX, PARTS_MAX } from '../../src/receiver/ingest/multipart.ts';
-import { BOUNDARY, makeRun, multipart, part, ROOT, raw, readParts, sendMultipart, start } from './wire.ts';
+import { MemoryStore, type Receiver, type RunOperation } from '../../src/receiver.ts';
+import {
+  BOUNDARY,
+  CHILD,
+  CHILD_ORDER,
+  call,
+  END,
+  makeChild,
+  makeRun,
+  multipart,
+  part,
+  type Reply,
+  ROOT,
+  ROOT_ORDER,
+  START,
+  sendMultipart,
+  sendParts,
+  start,
+} from './wire.ts';
 
-const read = async (body: Buffer, strict = false) => readParts(body, BOUNDARY, strict);
-const texts = async (body: Buffer) => (await read(body)).map(({ bytes }) => Buffer.from(bytes).toString());
+const HEX_ROOT = ROOT.replaceAll('-', '');
+const JSON_TYPE = ['Content-Type: application/json'];
+const post = (fields: Record<string, unknown> = {}) => part(`post.${ROOT}`, makeRun(fields));
+const patch = (fields: Record<string, unknown> = {}) => part(`patch.${ROOT}`, makeRun({ end_time: END, ...fields }));
+const payload = (field: string, value: unknown, headers?: string[]) => part(`post.${ROOT}.${field}`, value, headers);
+const attachment = (name: string, bytes: Buffer, headers: string[] = []) =>
+  part(`attachment.${ROOT}.${name}`, bytes, headers);
 
-describe('readParts', () => {
-  test('gives name, headers and bytes of every part, in order', async () => {
-    const body = [
-      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="post.1"\r\nContent-Type: application/json\r\n`,
-      `Content-Length: 2\r\n\r\n{}\r\n`,
-      `--${BOUNDARY}\r\ncontent-disposition: form-data; name=plain; filename="a b.txt"\r\n\r\nnot json\r\n`,
-      `--${BOUNDARY}--\r\n`,
-    ].join('');
-    const parts = await read(Buffer.from(body));
-    expect(parts.map((each) => ({ ...each, bytes: Buffer.from(each.bytes).toString() }))).toEqual([
-      { name: 'post.1', contentType: 'application/json', contentLength: '2', hasFilename: false, bytes: '{}' },
-      { name: 'plain', contentType: undefined, contentLength: undefined, hasFilename: true, bytes: 'not json' },
-    ]);
-  });
+/** Starts a receiver whose store also records the operations of each request. */
+async function startRecording(): Promise<{ receiver: Receiver; operations: RunOperation[] }> {
+  const store = new MemoryStore();
+  const operations: RunOperation[] = [];
+  const apply = store.apply.bind(store);
+  store.apply = (more) => {
+    operations.push(...more);
+    return apply(more);
+  };
+  return { receiver: await start({ store }), operations };
+}
 
-  test('gives the bytes as they are, whatever charset, filename or line breaks they have', async () => {
-    const bytes = Buffer.from(Array.from({ length: 1024 }, (_, index) => index % 256));
-    const withCrlf = Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--\r\n`);
-    const parts = await read(
-      multipart(
-        part('a', bytes, ['Content-Type: text/plain; charset=utf-16le']),
-        part('b"; filename="b.bin', bytes, ['Content-Type: application/octet-stream']),
-        part('c', withCrlf),
-      ),
+async function expectRefused(reply: Reply, receiver: Receiver, status: number, detail: string): Promise<void> {
+  expect(reply).toMatchObject({ status, body: { detail: expect.stringContaining(detail) } });
+  expect(await receiver.runs()).toEqual([]);
+}
+
+describe('a batch', () => {
+  test.each([false, true])('combines runs, payloads and patches (strict: %s)', async (strict) => {
+    const receiver = await start({ strict });
+    const reply = await sendParts(
+      receiver,
+      post(),
+      payload('inputs', { question: 'Where?' }),
+      part(`post.${CHILD}`, makeChild({ tags: ['a'], extra: { metadata: { model: 'm' } } })),
+      part(`patch.${CHILD}`, makeChild({ end_time: END, error: 'TypeError: no' })),
+      part(`patch.${CHILD}.outputs`, { answer: 'There' }),
+      part(`patch.${CHILD}.events`, [{ name: 'new_token', time: START }]),
     );
-    expect(parts.map((each) => Buffer.from(each.bytes))).toEqual([bytes, bytes, withCrlf]);
-    expect(parts[1]?.name).toBe('b');
-  });
-
-  test('gives empty parts too, at the start, in the middle and at the end', async () => {
-    const empty = Buffer.alloc(0);
-    expect(await texts(multipart(part('a', empty), part('b', 1), part('c', empty), part('d', empty)))).toEqual([
-      '',
-      '1',
-      '',
-      '',
+    expect(reply).toMatchObject({ status: 202, body: { accepted: 3 } });
+    expect(await receiver.runs()).toEqual([
+      { ...makeRun(), inputs: { question: 'Where?' } },
+      {
+        ...makeChild(),
+        end_time: END,
+        inputs: {},
+        outputs: { answer: 'There' },
+        events: [{ name: 'new_token', time: START }],
+        error: 'TypeError: no',
+        tags: ['a'],
+        extra: { metadata: { model: 'm' } },
+      },
     ]);
   });
 
-  test('reads what form-data-encoder writes, names with quotes and line breaks included', async () => {
-    const form = new FormData();
-    form.set('attachment.1.größe "a"\r\n.txt', new File(['grün'], 'x.txt', { type: 'text/plain' }));
-    const encoder = new FormDataEncoder(form, BOUNDARY);
-    const body = Buffer.concat(
-      await Readable.from(encoder.encode())
-        .map((chunk) => Buffer.from(chunk))
-        .toArray(),
+  test('contains attachments with and without a file name, whose names may contain dots', async () => {
+    const receiver = await start({ strict: true });
+    const reply = await sendParts(
+      receiver,
+      post(),
+      attachment('report.pdf', Buffer.from([0, 255, 13, 10]), ['Content-Type: application/pdf']),
+      attachment('photo"; filename="p.png', Buffer.from('png'), ['Content-Type: image/png']),
+      attachment('empty', Buffer.alloc(0)),
     );
-    const [only] = await read(body);
-    expect(only?.name).toBe('attachment.1.größe "a"\r\n.txt');
-    expect(Buffer.from(only?.bytes ?? []).toString()).toBe('grün');
-  });
-
-  test('passes over what stands before the first and after the last boundary', async () => {
-    const body = Buffer.concat([
-      Buffer.from('hello\r\n'),
-      multipart(part('a', 1)),
-      Buffer.from(`bye\r\n--${BOUNDARY}\r\n`),
+    expect(reply.status).toBe(202);
+    expect((await receiver.trace(ROOT))[0]?.attachments).toEqual([
+      { name: 'report.pdf', mime_type: 'application/pdf', size: 4 },
+      { name: 'photo', mime_type: 'image/png', size: 3 },
+      { name: 'empty', mime_type: 'application/octet-stream', size: 0 },
     ]);
-    expect(await texts(body)).toEqual(['1']);
   });
 
-  test('accepts a preamble of 64 KiB and refuses a longer one before the rest of the body arrives', async () => {
+  test('passes payloads to the store also as their original text', async () => {
+    const { receiver, operations } = await startRecording();
+    await sendParts(
+      receiver,
+      post({ outputs: { in: 'the record' }, events: [] }),
+      payload('inputs', Buffer.from('{ "a": 1.0, "ü": "\\u0041" }'), JSON_TYPE),
+      payload('outputs', null),
+      payload('extra', {}),
+      patch(),
+      part(`patch.${ROOT}.events`, Buffer.from('[ ]'), JSON_TYPE),
+    );
+    expect(operations.map(({ kind, texts }) => [kind, texts])).toEqual([
+      ['post', { inputs: '{ "a": 1.0, "ü": "\\u0041" }' }],
+      ['patch', { events: '[ ]' }],
+    ]);
+    expect(operations[0]?.fields).toMatchObject({ inputs: { a: 1, ü: 'A' }, outputs: { in: 'the record' } });
+  });
+
+  test('may contain keys such as __proto__ as data', async () => {
     const receiver = await start();
-    const preamble = (bytes: number) => Buffer.from(`${'x'.repeat(bytes - 2)}\r\n`);
-    const body = multipart(part(`post.${ROOT}`, makeRun()));
-    const send = (bytes: number) => sendMultipart(receiver, Buffer.concat([preamble(bytes), body]));
-    expect((await send(64 * 1024)).status).toBe(202);
-    expect(await send(64 * 1024 + 1)).toMatchObject({
-      status: 400,
-      body: { detail: expect.stringContaining('65536') },
-    });
-    const head = [
-      'POST /runs/multipart HTTP/1.1',
-      `Host: ${new URL(receiver.url).host}`,
-      `Content-Type: multipart/form-data; boundary=${BOUNDARY}`,
-      'Content-Length: 10000000',
-      'Connection: close',
-    ].join('\r\n');
-    const reply = await raw(receiver.url, `${head}\r\n\r\n${'\r\n--runspan'.repeat(8_000)}`);
-    expect(reply).toMatch(/^HTTP\/1.1 400 /);
-  });
-
-  test('takes nothing around the parts in strict mode but a line break at the end', async () => {
-    const body = multipart(part('a', 1), part('b', Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}--\r\n`)));
-    const end = body.length - '\r\n'.length;
-    expect(await read(body, true)).toHaveLength(2);
-    expect(await read(body.subarray(0, end), true)).toHaveLength(2);
-    const put = (before: string, after: string) =>
-      read(Buffer.concat([Buffer.from(before), body.subarray(0, end), Buffer.from(after)]), true);
-    const delimiter = `\r\n--${BOUNDARY}`;
-    for (const before of ['x', '\r\n', 'hello\r\n', `--${BOUNDARY}x\r\n`.slice(1)]) {
-      await expect(put(before, ''), before).rejects.toMatchObject({ status: 400 });
-    }
-    for (const after of ['x', '\r\nx', '-', '\n', `${delimiter}--`, `${delimiter}\r\n\r\n${delimiter}--\r\n`]) {
-      await expect(put('', after), after).rejects.toMatchObject({ status: 400 });
-    }
-    await expect(read(Buffer.from(''), true)).rejects.toMatchObject({ status: 400 });
-    await expect(read(body.subarray(0, 200), true)).rejects.toMatchObject({ status: 400 });
-  });
-
-  test.each(['Content-Disposition: form-data; name="b"', 'Content-Length: 1', 'content-type: text/plain'])(
-    'refuses a part that has this header twice: %s',
-    async (header) => {
-      const lines = ['Content-Type: application/json', 'Content-Length: 1', header];
-      await expect(read(multipart(part('a', 1, lines)))).rejects.toMatchObject({
-        status: 400,
-        detail: expect.stringMatching(/^Part 1 has two headers content-/),
-      });
-    },
-  );
-
-  test('refuses a body that is cut short, wherever it is cut', async () => {
-    const body = multipart(part('post.1', { a: 1 }), part('post.1.inputs', { b: 2 }));
-    const whole = body.length - '\r\n'.length;
-    for (let length = 0; length < whole; length += 1) {
-      await expect(read(body.subarray(0, length)), `cut at ${length}`).rejects.toMatchObject({ status: 400 });
-    }
-    expect(await texts(body.subarray(0, whole))).toHaveLength(2);
-    await expect(read(body.subarray(0, whole - 10))).rejects.toMatchObject({
-      detail: 'Unexpected end of multipart data in part 2, post.1.inputs',
-    });
-  });
-
-  test.each([
-    ['no Content-Disposition', Buffer.from(`--${BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{}\r\n`)],
-    ['no name', Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data\r\n\r\n{}\r\n`)],
-    [
-      'an attachment disposition',
-      Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: attachment; name="a"\r\n\r\n{}\r\n`),
-    ],
-    [
-      'a quote that is not closed',
-      Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a\r\n\r\n{}\r\n`),
-    ],
-    ['no header at all', Buffer.from(`--${BOUNDARY}\r\n\r\n{}\r\n`)],
-    ['a header that does not end', Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n`)],
-  ])('refuses a part with %s, and says which part', async (_, second) => {
-    await expect(read(multipart(part('a', 1), second))).rejects.toMatchObject({
-      status: 400,
-      detail: 'Part 2 has no Content-Disposition of the form: form-data; name="…"',
-    });
-  });
-
-  test('refuses transfer encodings, which would leave the payload encoded', async () => {
-    const body = multipart(part('a', 1, ['Content-Transfer-Encoding: base64']));
-    await expect(read(body)).rejects.toMatchObject({ status: 400, detail: expect.stringContaining('"base64"') });
-  });
-
-  test('takes so many parts and no more', async () => {
-    const parts = (count: number) =>
-      multipart(...Array.from({ length: count }, (_, index) => part(`p${index}`, index)));
-    expect(await read(parts(PARTS_MAX - 1))).toHaveLength(PARTS_MAX - 1);
-    expect(await read(parts(PARTS_MAX))).toHaveLength(PARTS_MAX);
-    await expect(read(parts(PARTS_MAX + 1))).rejects.toMatchObject({ status: 413 });
-  });
-
-  test('refuses what is too much as soon as it comes', () => {
-    const written = (body: Buffer) => new MultipartReader(BOUNDARY, false).write(body);
-    const parts = Array.from({ length: PARTS_MAX }, () => part('x', 1));
-    const header = (bytes: number) => Buffer.from(`--${BOUNDARY}\r\n${'x'.repeat(bytes - '\r\n'.length)}`);
-    written(Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}`)]));
-    written(header(16_384));
-    const refused = (status: number) => expect.objectContaining({ status });
-    expect(() => written(Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}\r\n`)]))).toThrow(refused(413));
-    expect(() => written(header(16_385))).toThrow(refused(400));
-    const named = part('n'.repeat(PART_NAME_BYTES_MAX + 1), 1);
-    expect(() => written(named.subarray(0, named.indexOf('\r\n\r\n') + 4))).toThrow(refused(400));
-  });
-
-  test('takes 50 lines of a header and no more', async () => {
-    const lines = (count: number) =>
-      part(
-        'a',
-        1,
-        Array.from({ length: count - 1 }, (_, n) => `X-${n}: 1`),
-      );
-    expect(await read(multipart(lines(49)))).toHaveLength(1);
-    expect(await read(multipart(lines(50)))).toHaveLength(1);
-    await expect(read(multipart(lines(51)))).rejects.toMatchObject({
-      status: 400,
-      detail: 'The header of part 1 has more than 50 lines',
-    });
-  });
-
-  test('reads header lines that go on in the next, and spaces behind a delimiter', async () => {
-    const body = `--${BOUNDARY} \t\r\nContent-Disposition: form-data;\r\n\tname="a"\r\n\r\n1\r\n--${BOUNDARY}--`;
-    expect((await read(Buffer.from(body), true)).map(({ name }) => name)).toEqual(['a']);
-  });
-
-  test('takes a part without bytes that leaves its line break to the delimiter', async () => {
-    const body = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n\r\n--${BOUNDARY}--`;
-    expect(await texts(Buffer.from(body))).toEqual(['']);
-  });
-
-  test.each(['no colon', ': no name', ' goes on with nothing', 'X: a\rb', 'X: a\nY: b'])(
-    'refuses a header with the line %j',
-    async (line) => {
-      const body = `--${BOUNDARY}\r\n${line}\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--${BOUNDARY}--`;
-      await expect(read(Buffer.from(body))).rejects.toMatchObject({
-        status: 400,
-        detail: 'The header of part 1 cannot be read',
-      });
-    },
-  );
-
-  test('does not count what looks like parts after the last boundary', async () => {
-    const after = Buffer.from(`\r\n--${BOUNDARY}\r\n`.repeat(PARTS_MAX + 1));
-    expect(await texts(Buffer.concat([multipart(part('a', 1)), after]))).toEqual(['1']);
-  });
-
-  test('takes names so long and no longer', async () => {
-    const named = (length: number) => read(multipart(part('n'.repeat(length), 1)));
-    expect(await named(PART_NAME_BYTES_MAX)).toHaveLength(1);
-    await expect(named(PART_NAME_BYTES_MAX + 1)).rejects.toMatchObject({ status: 400 });
-    await expect(named(20_000)).rejects.toMatchObject({ status: 400 });
+    const inputs = Buffer.from('{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}');
+    const record = Buffer.from(JSON.stringify(makeRun()).replace('{', '{"__proto__":{"end_time":1},'));
+    expect((await sendParts(receiver, part(`post.${ROOT}`, record), payload('inputs', inputs))).status).toBe(202);
+    const [run] = await receiver.runs();
+    expect(JSON.stringify(run?.inputs)).toBe(inputs.toString());
+    expect(run).not.toHaveProperty('end_time');
+    expect({}).not.toHaveProperty('polluted');
   });
 });
 
-describe('boundaryOf', () => {
-  test.each([
-    ['multipart/form-data; boundary=abc', 'abc'],
-    ['multipart/form-data;boundary="a b"', 'a b'],
-    ['Multipart/Form-Data; charset=utf-8; Boundary=abc; x=y', 'abc'],
-    [`multipart/form-data; boundary=${'b'.repeat(70)}`, 'b'.repeat(70)],
-  ])('reads %s', (header, boundary) => {
-    expect(boundaryOf(header)).toBe(boundary);
+describe('the dialect of other clients', () => {
+  const dialectPart = (name: string, value: unknown) =>
+    part(name, value, [`Content-Type: application/json; length=${JSON.stringify(value).length}`]);
+
+  test('has more parts, part lengths as a parameter, and times as numbers', async () => {
+    const receiver = await start();
+    const record = makeRun({ start_time: '2026-11-20T07:22:40.123Z', end_time: 1795159361500, child_runs: [] });
+    const reply = await sendParts(
+      receiver,
+      dialectPart(`post.${ROOT}`, record),
+      dialectPart(`post.${ROOT}.extra`, { metadata: { a: 1 }, runtime: { sdk: 'x' } }),
+      dialectPart(`post.${ROOT}.error`, 'Error: no'),
+      dialectPart(`post.${ROOT}.serialized`, { lc: 1 }),
+      dialectPart(`post.${ROOT}.outputs`, {}),
+    );
+    expect(reply.status).toBe(202);
+    const { child_runs: _, ...fields } = record;
+    expect(await receiver.runs()).toEqual([
+      {
+        ...fields,
+        start_time: '2026-11-20T07:22:40.123000Z',
+        end_time: '2026-11-20T07:22:41.500000Z',
+        extra: { metadata: { a: 1 }, runtime: { sdk: 'x' } },
+        error: 'Error: no',
+        inputs: {},
+        outputs: {},
+      },
+    ]);
+  });
+
+  test('has payloads in the main part, ids without hyphens, and null in absent fields', async () => {
+    const receiver = await start();
+    const record = makeChild({
+      id: CHILD.replaceAll('-', ''),
+      trace_id: HEX_ROOT.toUpperCase(),
+      parent_run_id: HEX_ROOT,
+      dotted_order: CHILD_ORDER.replace(ROOT, HEX_ROOT),
+      inputs: { a: 1 },
+      outputs: null,
+      error: null,
+    });
+    const name = `post.${CHILD.replaceAll('-', '').toUpperCase()}"; filename="a.json`;
+    expect((await sendParts(receiver, dialectPart(name, record))).status).toBe(202);
+    expect(await receiver.trace(HEX_ROOT)).toEqual([makeChild({ inputs: { a: 1 } })]);
+  });
+
+  test('has patches with only the place of the run', async () => {
+    const receiver = await start();
+    await sendParts(receiver, dialectPart(`post.${CHILD}`, makeChild()));
+    const fields = { id: CHILD, trace_id: ROOT, dotted_order: CHILD_ORDER, end_time: END };
+    expect((await sendParts(receiver, dialectPart(`patch.${CHILD}`, fields))).status).toBe(202);
+    expect(await receiver.runs()).toMatchObject([{ name: 'call', parent_run_id: ROOT, end_time: END }]);
+  });
+});
+
+describe('a malformed batch gets 400 and is not stored', () => {
+  const other = part(`post.${CHILD}`, makeChild());
+  const empty = Buffer.alloc(0);
+  test.each<[string, Buffer[], string]>([
+    ['invalid JSON', [part(`post.${ROOT}`, Buffer.from('{"id":'))], `Part post.${ROOT} is not valid JSON`],
+    ['invalid UTF-8', [part(`post.${ROOT}`, Buffer.from([34, 255, 34]))], `Part post.${ROOT} is not valid JSON`],
+    ['an empty JSON part', [post(), payload('inputs', empty)], `Part post.${ROOT}.inputs is not valid JSON`],
+    ['an array as the main part', [part(`post.${ROOT}`, [])], `Part post.${ROOT} is not a JSON object`],
+    ['two main parts', [post(), part(`post.${HEX_ROOT}`, makeRun())], `two parts "post.${HEX_ROOT}"`],
+    ['two payloads', [post(), payload('inputs', {}), payload('inputs', {})], `two parts "post.${ROOT}.inputs"`],
+    ['a payload without a main part', [payload('inputs', {})], `no main part post.${ROOT}`],
+    ['a payload of the other operation', [post(), part(`patch.${ROOT}.outputs`, {})], `no main part patch.${ROOT}`],
+    ['an attachment without a run', [attachment('a', empty)], `Part attachment.${ROOT}.a belongs to a run`],
+    ['another type', [part(`post.${ROOT}`, makeRun(), ['Content-Type: text/plain'])], 'to be application/json, got'],
+    ['a wrong length', [part(`post.${ROOT}`, 1, [...JSON_TYPE, 'Content-Length: 99'])], 'its Content-Length is 99'],
+    ['a length that is not a number', [part(`post.${ROOT}`, 1, [...JSON_TYPE, 'Content-Length: x'])], 'is x'],
+    ...['', 'post', 'post.', 'post.abc', `post.${ROOT} `, `post.${ROOT}.`, `post.${ROOT}.feedback`, 'feedback.abc'].map(
+      (name): [string, Buffer[], string] => [`the part name ${name}`, [part(name, {})], `got ${JSON.stringify(name)}`],
+    ),
+    ...[
+      `feedback.${ROOT}.score`,
+      `post.${ROOT}.inputs.x`,
+      `post.${ROOT}.__proto__`,
+      `post.${ROOT.replace('-', '')}`,
+    ].map((name): [string, Buffer[], string] => [
+      `the part name ${name}`,
+      [part(name, {})],
+      `got ${JSON.stringify(name)}`,
+    ]),
+    ...[`put.${ROOT}`, `POST.${ROOT}`, `attachment.${ROOT}`, `attachment.${ROOT}.`, 'attachment.abc.a'].map(
+      (name): [string, Buffer[], string] => [`the part name ${name}`, [part(name, {})], `got ${JSON.stringify(name)}`],
+    ),
+    ['a long part name', [part('n'.repeat(121), {})], `got "${'n'.repeat(120)}…"`],
+  ])('%s', async (_, parts, detail) => {
+    const receiver = await start();
+    await expectRefused(await sendParts(receiver, other, ...parts), receiver, 400, detail);
+  });
+
+  test('a body without parts', async () => {
+    const receiver = await start();
+    await expectRefused(await sendParts(receiver), receiver, 400, 'has no run');
+  });
+});
+
+describe('an invalid field gets 422 and its location, and the batch is not stored', () => {
+  test('all issues of all runs are in one response', async () => {
+    const receiver = await start();
+    const reply = await sendParts(
+      receiver,
+      part(`post.${CHILD}`, makeChild()),
+      post({ start_time: 'x', trace_id: 'y' }),
+      payload('outputs', 'z'),
+      part(`patch.${CHILD}`, makeChild({ end_time: {} })),
+    );
+    expect(reply).toMatchObject({
+      status: 422,
+      body: {
+        detail: [
+          {
+            loc: ['body', `post.${ROOT}`, 'trace_id'],
+            type: 'value',
+            msg: 'Expected `trace_id` to be a UUID, got "y"',
+          },
+          { loc: ['body', `post.${ROOT}`, 'start_time'], type: 'value' },
+          { loc: ['body', `post.${ROOT}.outputs`], msg: 'Expected `outputs` to be an object, got "z"' },
+          { loc: ['body', `patch.${CHILD}`, 'end_time'] },
+        ],
+      },
+    });
+    expect(await receiver.runs()).toEqual([]);
+  });
+
+  test('a response has at most 100 issues and 120 characters of a name', async () => {
+    const receiver = await start({ strict: true });
+    const fields = Array.from({ length: 101 }, (_, index) => [`${index}`.padEnd(121, 'x'), 1]);
+    const { body } = await sendParts(receiver, post(Object.fromEntries(fields)));
+    expect(body.detail).toHaveLength(100);
+    expect(body.detail?.[0]?.loc[2]).toBe(`${'0'.padEnd(120, 'x')}…`);
+  });
+});
+
+describe('strict mode', () => {
+  test.each<[string, Buffer[], (string | number)[], string]>([
+    ['no name', [post({ name: undefined })], [`post.${ROOT}`, 'name'], 'missing'],
+    ['no end_time in a patch', [patch({ end_time: undefined })], [`patch.${ROOT}`, 'end_time'], 'missing'],
+    ['null in a field', [post({ end_time: null })], [`post.${ROOT}`, 'end_time'], 'value'],
+    ['no project', [post({ session_name: undefined })], [`post.${ROOT}`, 'session_name'], 'missing'],
+    ['both names of a project', [post({ session_id: CHILD })], [`post.${ROOT}`, 'session_id'], 'conflict'],
+    ['both in a patch', [patch({ session_id: CHILD })], [`patch.${ROOT}`, 'session_id'], 'conflict'],
+    ['an unknown field', [post({ toString: 1 })], [`post.${ROOT}`, 'toString'], 'unknown_field'],
+    ['inputs in the main part', [post({ inputs: { a: 1 } })], [`post.${ROOT}`, 'inputs'], 'misplaced'],
+    ['outputs in the main part', [patch({ outputs: {} })], [`patch.${ROOT}`, 'outputs'], 'misplaced'],
+    ['events in the main part', [post({ events: [] })], [`post.${ROOT}`, 'events'], 'misplaced'],
+    ['an id without hyphens', [post({ trace_id: HEX_ROOT })], [`post.${ROOT}`, 'trace_id'], 'value'],
+    ['empty inputs', [post(), payload('inputs', {})], [`post.${ROOT}.inputs`], 'empty'],
+    ['empty events', [post(), payload('events', [])], [`post.${ROOT}.events`], 'empty'],
+    ['outputs of null', [post(), payload('outputs', null)], [`post.${ROOT}.outputs`], 'empty'],
+    [
+      'a child without its parent',
+      [part(`post.${CHILD}`, makeChild({ parent_run_id: undefined }))],
+      [`post.${CHILD}`, 'parent_run_id'],
+      'missing',
+    ],
+  ])('refuses %s with 422', async (_, parts, loc, type) => {
+    const receiver = await start({ strict: true });
+    const reply = await sendParts(receiver, ...parts);
+    expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', ...loc], type }] } });
+    expect(await receiver.runs()).toEqual([]);
+  });
+
+  test.each<[string, Buffer[], string]>([
+    ['a main part without a length', [part(`post.${ROOT}`, 1, JSON_TYPE)], `Part post.${ROOT} has no Content-Length`],
+    ['a payload without a length', [post(), payload('inputs', 1, JSON_TYPE)], 'inputs has no Content-Length'],
+    ['a wrong length', [post(), payload('inputs', {}, [...JSON_TYPE, 'Content-Length: 3'])], 'has 2 bytes, but'],
+    ['a length in the type of JSON', [part(`post.${ROOT}`, 1, [`${JSON_TYPE}; length=9`])], 'in Content-Type'],
+    ['a length in another type', [attachment('a', Buffer.alloc(1), ['Content-Type: a/b;Length=2'])], 'in Content-Type'],
+    ['a file name of JSON', [part(`post.${ROOT}"; filename="a.json`, makeRun())], 'has a filename'],
+    ['feedback', [post(), part(`feedback.${CHILD}`, {})], `got "feedback.${CHILD}"`],
+    ['parts of other clients', [post(), payload('extra', {})], `got "post.${ROOT}.extra"`],
+    ['an id without hyphens in a name', [part(`post.${HEX_ROOT}`, makeRun())], `got "post.${HEX_ROOT}"`],
+  ])('refuses %s with 400', async (_, parts, detail) => {
+    const receiver = await start({ strict: true });
+    await expectRefused(await sendParts(receiver, ...parts), receiver, 400, detail);
+  });
+
+  test('accepts only a line break around the parts', async () => {
+    const receiver = await start({ strict: true });
+    const whole = multipart(post());
+    const body = whole.subarray(0, -2).toString('latin1');
+    const statusOf = async (text: string) => (await sendMultipart(receiver, Buffer.from(text, 'latin1'))).status;
+    for (const after of ['', '\r\n']) expect(await statusOf(body + after)).toBe(202);
+    for (const after of ['x', '\r\nx', '-', '\n', `\r\n--${BOUNDARY}--`])
+      expect(await statusOf(body + after)).toBe(400);
+    for (const before of ['x', '\r\n', 'hello\r\n']) expect(await statusOf(before + body)).toBe(400);
+    const lenient = await start();
+    const around = Buffer.from(`hello\r\n${body}bye\r\n--${BOUNDARY}\r\n`.repeat(2), 'latin1');
+    expect(await sendMultipart(lenient, around)).toMatchObject({ status: 202, body: { accepted: 1 } });
+  });
+});
+
+describe('the framing of parts', () => {
+  const send = async (text: string): Promise<Reply> => sendMultipart(await start(), Buffer.from(text, 'latin1'));
+  const disposition = `Content-Disposition: form-data; name="post.${ROOT}"`;
+  const json = `\r\nContent-Type: application/json\r\n\r\n${JSON.stringify(makeRun())}`;
+
+  test('preserves the bytes of every attachment, however the network splits the body', async () => {
+    const { receiver, operations } = await startRecording();
+    const chunk = fc.oneof(
+      fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes)),
+      fc.constantFrom('\r\n', '--', `\r\n--${BOUNDARY.slice(0, -1)}`, '\r\n\r\n').map((text) => Buffer.from(text)),
+    );
+    const bytes = fc.array(chunk, { maxLength: 5 }).map((all) => Buffer.concat(all));
+    await fc.assert(
+      fc.asyncProperty(fc.array(bytes, { maxLength: 5 }), fc.integer({ min: 1, max: 300 }), async (all, size) => {
+        const body = multipart(...all.map((one, at) => attachment(`${at}`, one)), post());
+        const chunks = Array.from({ length: Math.ceil(body.length / size) }, (_, at) =>
+          body.subarray(at * size, (at + 1) * size),
+        );
+        operations.length = 0;
+        const headers = { 'content-type': `multipart/form-data; boundary="${BOUNDARY}"` };
+        const url = `${receiver.url}/runs/multipart`;
+        const reply = await request(url, { method: 'POST', body: Readable.from(chunks), headers });
+        await reply.body.dump();
+        expect(reply.statusCode).toBe(202);
+        expect(operations[0]?.attachments.map((one) => Buffer.from(one.bytes))).toEqual(all);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('accepts the output of form-data-encoder, including names with quotes and line breaks', async () => {
+    const form = new FormData();
+    const type = 'application/json';
+    form.set(`post.${ROOT}`, new File([JSON.stringify(makeRun())], 'a', { type }));
+    form.set(`attachment.${ROOT}.größe "a"\r\n.txt`, new File(['grün'], 'x.txt', { type: 'text/plain' }));
+    const encoder = new FormDataEncoder(form, BOUNDARY);
+    const chunks = await Readable.from(encoder.encode()).toArray();
+    const { receiver, operations } = await startRecording();
+    expect((await sendMultipart(receiver, Buffer.concat(chunks))).status).toBe(202);
+    expect(operations[0]?.attachments).toEqual([
+      { name: 'größe "a"\r\n.txt', mimeType: 'text/plain', bytes: Uint8Array.from(Buffer.from('grün')) },
+    ]);
+  });
+
+  test('accepts spaces after a delimiter, and an empty part that shares its line break', async () => {
+    const { receiver, operations } = await startRecording();
+    const empty = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="attachment.${ROOT}.a"\r\n\r\n`;
+    const body = `${empty}--${BOUNDARY} \t\r\ncontent-disposition: form-data; NAME=post.${ROOT}${json}\r\n--${BOUNDARY}--`;
+    expect((await sendMultipart(receiver, Buffer.from(body))).status).toBe(202);
+    expect(operations[0]?.attachments).toMatchObject([{ name: 'a', bytes: { length: 0 } }]);
+  });
+
+  test('refuses a body that is cut short anywhere', async () => {
+    const receiver = await start();
+    const body = multipart(post(), payload('inputs', { a: 1 }));
+    for (let length = 0; length < body.length - 2; length += 7) {
+      expect(await sendMultipart(receiver, body.subarray(0, length)), `${length}`).toMatchObject({ status: 400 });
+    }
+    const reply = await sendMultipart(receiver, body.subarray(0, -10));
+    await expectRefused(reply, receiver, 400, 'Unexpected end of multipart data in part 2');
   });
 
   test.each([
+    ['no disposition', 'X: a'],
+    ['no name', 'Content-Disposition: form-data'],
+    ['another disposition', disposition.replace('form-data', 'attachment')],
+    ['an unclosed quote', disposition.slice(0, -1)],
+    ['no header', ''],
+  ])('refuses a part with %s, and names its position', async (_, header) => {
+    const reply = await send(`${part('x', 1)}--${BOUNDARY}\r\n${header}${json}\r\n--${BOUNDARY}--`);
+    expect(reply).toMatchObject({
+      status: 400,
+      body: { detail: expect.stringMatching(/^Part 2 has no Content-Disp/) },
+    });
+  });
+
+  test.each([
+    ['X', 'is malformed'],
+    [': a', 'is malformed'],
+    [' folded: a', 'is malformed'],
+    ['X: a\rb', 'is malformed'],
+    ['X: a\nY: b', 'is malformed'],
+    ['content-disposition: form-data; name="b"', 'contains content-disposition twice'],
+    ['Content-Transfer-Encoding: base64', 'contains the unsupported transfer encoding "base64"'],
+  ])('refuses the header line %j', async (line, problem) => {
+    const reply = await send(`--${BOUNDARY}\r\n${disposition}\r\n${line}${json}\r\n--${BOUNDARY}--`);
+    expect(reply).toMatchObject({ status: 400, body: { detail: `The header of part 1 ${problem}` } });
+  });
+
+  test.each<[string, number, (count: number) => Buffer[], number]>([
+    [
+      'parts',
+      1_000,
+      (count) => Array.from({ length: count - 1 }, (_, at) => attachment(`${at % 100}-${at}`, Buffer.alloc(0))),
+      413,
+    ],
+    [
+      'header lines',
+      50,
+      (count) => [
+        attachment(
+          'a',
+          Buffer.alloc(0),
+          Array.from({ length: count - 1 }, (_, n) => `X-${n}: 1`),
+        ),
+      ],
+      400,
+    ],
+    ['bytes of a name', 1_000, (count) => [attachment('n'.repeat(count - 48), Buffer.alloc(0))], 400],
+    ['bytes of a header', 16_384, (count) => [attachment('a', Buffer.alloc(0), [`X: ${'x'.repeat(count - 95)}`])], 400],
+  ])('accepts %s up to %i', async (_, limit, partsFor, status) => {
+    const store = new MemoryStore();
+    store.apply = async () => {};
+    const receiver = await start({ store });
+    for (const count of [limit - 1, limit]) {
+      expect(await sendParts(receiver, post(), ...partsFor(count)), `${count}`).toMatchObject({ status: 202 });
+    }
+    expect((await sendParts(receiver, post(), ...partsFor(limit + 1))).status).toBe(status);
+  });
+
+  test.each<[string | undefined, number]>([
+    [`multipart/form-data; boundary=${BOUNDARY}`, 202],
+    [`multipart/form-data;boundary="${BOUNDARY}"`, 202],
+    [`Multipart/Form-Data; charset=utf-8; Boundary=${BOUNDARY}; x=y`, 202],
     [undefined, 415],
     ['application/json', 415],
-    ['multipart/mixed; boundary=abc', 415],
+    [`multipart/mixed; boundary=${BOUNDARY}`, 415],
     ['multipart/form-data', 400],
     ['multipart/form-data; boundary=', 400],
     ['multipart/form-data; boundary=""', 400],
+    [`multipart/form-data; boundary=${'b'.repeat(70)}`, 202],
     [`multipart/form-data; boundary=${'b'.repeat(71)}`, 400],
-  ])('refuses %s with %i', (header, status) => {
-    expect(() => boundaryOf(header)).toThrow(expect.objectContaining({ status }));
+  ])('answers the content type %s with %i', async (type, status) => {
+    const receiver = await start();
+    const boundary = type?.includes('bbb') ? type.slice(type.indexOf('b=') + 2).replace(/^.*=/, '') : BOUNDARY;
+    const body = multipart(post()).toString().replaceAll(BOUNDARY, boundary);
+    const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
+    expect(await call(`${receiver.url}/runs/multipart`, 'POST', body, headers)).toMatchObject({ status });
   });
+});
+
+test('the relations between the fields of a run are checked', async () => {
+  const receiver = await start();
+  const cases: [Buffer, string][] = [
+    [post({ trace_id: CHILD }), 'trace_id'],
+    [post({ parent_run_id: CHILD }), 'parent_run_id'],
+    [post({ id: CHILD }), 'id'],
+    [post({ dotted_order: ROOT_ORDER.replace(ROOT, CHILD), trace_id: CHILD }), 'dotted_order'],
+    [post({ dotted_order: `${ROOT_ORDER}.${ROOT_ORDER}`, parent_run_id: ROOT }), 'parent_run_id'],
+  ];
+  for (const [body, field] of cases) {
+    const detail = [{ loc: ['body', `post.${ROOT}`, field], type: 'mismatch' }];
+    expect(await sendParts(receiver, body)).toMatchObject({ status: 422, body: { detail } });
+  }
 });

@@ -1,7 +1,6 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
-import { MultipartReader, type Part } from '../../src/receiver/ingest/multipart.ts';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';
@@ -39,13 +38,6 @@ export function part(name: string, value: unknown, headers?: string[]): Buffer {
 
 export function multipart(...parts: Buffer[]): Buffer {
   return Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)]);
-}
-
-/** The parts of a body that comes in pieces of this size. */
-export function readParts(body: Buffer, boundary: string, strict: boolean, pieceBytes = body.length): Part[] {
-  const reader = new MultipartReader(boundary, strict);
-  for (let at = 0; at < body.length; at += pieceBytes) reader.write(body.subarray(at, at + pieceBytes));
-  return reader.end();
 }
 
 export async function start(options?: ReceiverOptions): Promise<Receiver> {

@@ -6,8 +6,8 @@ import { type Answer, type Call, type Route, readJson } from '../route.ts';
 import type { RunOperation, Store } from '../store/store.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { jsonPieces } from './json-pieces.ts';
-import { boundaryOf, MultipartReader } from './multipart.ts';
-import { readBatch } from './multipart-batch.ts';
+import { boundaryOf, parseMultipart } from './multipart.ts';
+import { type Batch, readBatch } from './multipart-batch.ts';
 import { onceRunIsHere } from './run-arrival.ts';
 
 /** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
@@ -28,8 +28,8 @@ export const interfaceRoutes: readonly Route[] = [
     handle: async (call) => {
       const { request, bodies, strict } = call;
       const boundary = boundaryOf(request.headers['content-type']);
-      const reader = new MultipartReader(boundary, strict);
-      const { operations, feedback } = await bodies.read(request, reader, (parts) => readBatch(parts, strict));
+      const read = (body: Buffer): Batch => readBatch(parseMultipart(body, boundary, strict), strict);
+      const { operations, feedback } = await bodies.read(request, read);
       const answer = await applied(call, operations);
       if (feedback.length === 0) return answer;
       return { ...answer, body: { accepted: operations.length, feedback: await keepFeedback(call.store, feedback) } };

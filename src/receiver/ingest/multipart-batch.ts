@@ -1,160 +1,198 @@
 import { isObject } from '../../base/options.ts';
+import { cut } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';
-import { Findings, Refusal } from '../refusal.ts';
-import type { PayloadField } from '../store/run-view.ts';
-import type { RunFields, RunOperation } from '../store/store.ts';
-import { type Json, JsonReader } from './json.ts';
+import { Findings, type Location, Refusal } from '../refusal.ts';
+import type { RunOperation } from '../store/store.ts';
+import { JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
-import { type PartField, type PartName, parsePartName } from './part-name.ts';
-import { type RunMessage, readRun, rulesFor } from './run-message.ts';
+import { parseUuid } from './run-fields.ts';
+import { readRun, rulesFor } from './run-message.ts';
 
 /** The content of a multipart request. */
 export interface Batch {
-  /** The operations, in the order in which their runs first appear. */
+  /** Operations in the order in which their runs first appear. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }
 
 /**
- * Reads the parts of one request and validates all of them before returning. Refuses malformed or inconsistent parts with 400,
- * and invalid fields with 422.
+ * Converts all parts of a request to operations. Throws 400 for malformed or inconsistent parts, and 422 for invalid
+ * fields.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
-  const drafts = new Map<string, Draft>();
-  const names = new Set<string>();
-  const json = new JsonReader();
-  const attachments: { part: Part; id: string; name: string }[] = [];
-  const said: { part: Part; id: string }[] = [];
+  const named = new Map<string, { part: Part; name: PartName }>();
   for (const part of parts) {
     const name = parsePartName(part.name, strict);
-    const identity = identityOf(name);
-    if (names.has(identity)) throw new Refusal(400, `There are two parts ${JSON.stringify(part.name)}`);
-    names.add(identity);
+    const key = `${name.kind}.${name.id}.${name.rest}`;
+    if (named.has(key)) throw new Refusal(400, `The body has two parts ${JSON.stringify(part.name)}`);
+    named.set(key, { part, name });
     checkLength(part, name, strict);
-    if (name.kind === 'attachment') attachments.push({ part, ...name });
-    else if (name.kind === 'feedback') said.push({ part, ...name });
-    else takeJson(part, name, drafts, json, strict);
   }
-  if (drafts.size + said.length === 0) throw new Refusal(400, 'The body holds no run');
-
-  const findings = new Findings();
-  const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, findings));
-  const feedback = said.map(({ part, id }) => {
-    if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
-    const { value } = readJsonPart(part, json);
-    // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
-    const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
-    return readFeedback(given, ['body', part.name], findings);
-  });
-  findings.refuseIfAny();
-  for (const { part, id, name } of attachments) attachmentsOf(drafts, id, part).push(attachmentOf(part, name));
+  const json = new JsonReader();
+  const issues = new Findings();
+  const feedback: Feedback[] = [];
+  const drafts = new Map<string, Draft>();
+  for (const { part, name } of named.values()) {
+    if (name.kind === 'feedback') feedback.push(feedbackIn(part, name, json, issues));
+    else if (name.kind !== 'attachment')
+      addJson(draftOf(drafts, name.kind, name.id), part, name.rest, json, issues, strict);
+  }
+  if (drafts.size + feedback.length === 0) throw new Refusal(400, 'The body has no run');
+  const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, issues));
+  issues.refuseIfAny();
+  for (const { part, name } of named.values()) if (name.kind === 'attachment') attach(drafts, part, name);
   return { operations, feedback };
 }
 
-interface Draft {
-  readonly kind: 'post' | 'patch';
+/**
+ * The name of a part (interface, "POST /runs/multipart", rules 3 and 4):
+ *
+ *     <post|patch>.<run id>                           the run record
+ *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
+ *     attachment.<run id>.<name>                      an attachment, whose name may contain dots
+ *
+ * Other clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`.
+ */
+interface PartName {
+  readonly kind: 'post' | 'patch' | 'attachment' | 'feedback';
   readonly id: string;
-  record: { readonly value: unknown; readonly partName: string } | undefined;
-  readonly payloads: (Json & { readonly field: PartField; readonly partName: string })[];
-  readonly attachments: Attachment[];
+  readonly rest: string | undefined;
 }
 
-/** The name of a part with its id in one spelling. */
-function identityOf(name: PartName): string {
-  if (name.kind === 'attachment') return `attachment.${name.id}.${name.name}`;
-  if (name.kind === 'feedback') return `feedback.${name.id}`;
-  return name.kind === 'record' ? `${name.operation}.${name.id}` : `${name.operation}.${name.id}.${name.field}`;
+const NAME = /^(post|patch|attachment|feedback)\.([^.]+)(?:\.(.+))?$/s;
+const PAYLOADS = ['inputs', 'outputs', 'events'] as const;
+const FIELDS_OF_OTHERS = ['extra', 'error', 'serialized'] as const;
+
+function parsePartName(text: string, strict: boolean): PartName {
+  const [, kind, run = '', rest] = NAME.exec(text) ?? [];
+  const id = parseUuid(run, !strict);
+  const fields: readonly string[] = strict ? PAYLOADS : [...PAYLOADS, ...FIELDS_OF_OTHERS];
+  const isRest =
+    kind === 'attachment' ? rest !== undefined : rest === undefined || (kind !== 'feedback' && fields.includes(rest));
+  if (id !== undefined && isRest && !(strict && kind === 'feedback'))
+    return { kind: kind as PartName['kind'], id, rest };
+  const uuid = strict ? '<uuid with hyphens>' : '<uuid>';
+  const names = [
+    `<post|patch>.${uuid}[.${fields.join('|')}]`,
+    ...(strict ? [] : [`feedback.${uuid}`]),
+    `attachment.${uuid}.<name>`,
+  ];
+  throw new Refusal(400, `Expected the part name to be ${names.join(', ')}, got ${JSON.stringify(cut(text, 120))}`);
 }
 
 /**
- * Checks the length of a part. Other clients send the length as a parameter of Content-Type, without a Content-Length. In
- * strict mode, each JSON part needs a Content-Length. A wrong Content-Length is refused in both modes.
+ * Other clients send the length of a part as a parameter of Content-Type. In strict mode, each JSON part needs a
+ * Content-Length. A wrong Content-Length is refused in both modes.
  */
-function checkLength({ name, contentType, contentLength, bytes }: Part, { kind }: PartName, strict: boolean): void {
-  if (strict && LENGTH_PARAMETER.test(contentType ?? '')) {
-    throw new Refusal(400, `Part ${name} gives its length in Content-Type; give it as Content-Length`);
-  }
-  if (contentLength === undefined) {
-    if (strict && kind !== 'attachment') throw new Refusal(400, `Part ${name} has no Content-Length of its own`);
-  } else if (contentLength !== String(bytes.length)) {
-    throw new Refusal(400, `Part ${name} has ${bytes.length} bytes, and its Content-Length is ${contentLength}`);
-  }
-}
-
-// Begins where white space does: tried at each of many spaces, it would take time by the square of their number.
-const LENGTH_PARAMETER = /(?<!\s)\s*;\s*length=[^;]*/i;
-
-function takeJson(
-  part: Part,
-  name: Exclude<PartName, { kind: 'attachment' | 'feedback' }>,
-  drafts: Map<string, Draft>,
-  json: JsonReader,
+function checkLength(
+  { name, contentType = '', contentLength, bytes }: Part,
+  { kind }: PartName,
   strict: boolean,
 ): void {
-  const read = readJsonPart(part, json);
-  if (strict && part.hasFilename) throw new Refusal(400, `Part ${part.name} has a filename, as only attachments may`);
-  const { operation: kind, id } = name;
-  const key = `${kind}.${id}`;
-  const draft = drafts.get(key) ?? { kind, id, record: undefined, payloads: [], attachments: [] };
-  drafts.set(key, draft);
-  if (name.kind === 'record') draft.record = { value: read.value, partName: part.name };
-  else draft.payloads.push({ ...read, field: name.field, partName: part.name });
+  if (strict && LENGTH_PARAMETER.test(contentType)) {
+    throw new Refusal(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
+  }
+  if (strict && contentLength === undefined && kind !== 'attachment') {
+    throw new Refusal(400, `Part ${name} has no Content-Length`);
+  }
+  if (contentLength !== undefined && contentLength !== String(bytes.length)) {
+    throw new Refusal(400, `Part ${name} has ${bytes.length} bytes, but its Content-Length is ${contentLength}`);
+  }
 }
 
-function readJsonPart({ name, contentType = '', bytes }: Part, json: JsonReader): Json {
+// The lookbehind avoids quadratic time for a long sequence of spaces.
+const LENGTH_PARAMETER = /(?<!\s)\s*;\s*length=[^;]*/i;
+
+/** The parts of one operation. */
+interface Draft {
+  readonly kind: 'post' | 'patch';
+  readonly id: string;
+  record?: Record<string, unknown>;
+  readonly payloads: Record<string, unknown>;
+  readonly payloadLocs: Map<string, Location>;
+  readonly texts: Record<string, string>;
+  readonly attachments: Attachment[];
+}
+
+function draftOf(drafts: Map<string, Draft>, kind: Draft['kind'], id: string): Draft {
+  const key = `${kind}.${id}`;
+  const draft = drafts.get(key) ?? { kind, id, payloads: {}, payloadLocs: new Map(), texts: {}, attachments: [] };
+  drafts.set(key, draft);
+  return draft;
+}
+
+function addJson(
+  draft: Draft,
+  part: Part,
+  field: string | undefined,
+  json: JsonReader,
+  issues: Findings,
+  strict: boolean,
+): void {
+  const { value, text } = readJsonPart(part, json);
+  if (strict && part.hasFilename)
+    throw new Refusal(400, `Part ${part.name} has a filename, which only attachments may have`);
+  if (field === undefined) {
+    if (!isObject(value)) throw new Refusal(400, `Part ${part.name} is not a JSON object`);
+    draft.record = value;
+    return;
+  }
+  const loc = ['body', part.name];
+  draft.payloadLocs.set(field, loc);
+  if (strict && isEmpty(value)) issues.add(loc, 'empty', 'Send this part only if its value is not empty');
+  // Other clients describe model objects in `serialized`, for which a run record has no field.
+  if (value === null || field === 'serialized') return;
+  draft.payloads[field] = value;
+  if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
+}
+
+function readJsonPart({ name, contentType = '', bytes }: Part, json: JsonReader): { value: unknown; text: string } {
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
     throw new Refusal(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
   }
   return json.read(bytes, `Part ${name}`);
 }
 
-function operationOf(draft: Draft, strict: boolean, findings: Findings): RunOperation {
-  const { kind, id, record, attachments } = draft;
-  if (record === undefined) {
-    throw new Refusal(400, `Part ${draft.payloads[0]?.partName} has no main part ${kind}.${id}`);
-  }
-  if (!isObject(record.value)) throw new Refusal(400, `Part ${record.partName} is no JSON object`);
-  const message: RunMessage = {
-    rules: rulesFor('multipart', kind, strict),
-    record: record.value,
-    loc: ['body', record.partName],
-    id,
-    payloads: draft.payloads.flatMap(({ field, value, partName }) => {
-      const loc = ['body', partName];
-      if (strict && isEmpty(value)) findings.add(loc, 'empty', 'A part is sent only when its value is not empty');
-      // The incumbent describes a model object in it; run records have no place for that.
-      return field === 'serialized' ? [] : [{ field, value, loc }];
-    }),
-  };
-  const read = readRun(message, findings);
-  return { kind, ...read, texts: textsOf(draft, read.fields), attachments };
-}
-
-/** The texts of those payloads that have become fields, and were not told once more by the record. */
-function textsOf({ payloads }: Draft, fields: RunFields): Partial<Record<PayloadField, string>> {
-  const texts: Partial<Record<PayloadField, string>> = {};
-  for (const { field, value, text } of payloads) {
-    if ((field === 'inputs' || field === 'outputs' || field === 'events') && fields[field] === value)
-      texts[field] = text;
-  }
-  return texts;
-}
-
 function isEmpty(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
-function attachmentsOf(drafts: ReadonlyMap<string, Draft>, id: string, part: Part): Attachment[] {
-  const draft = drafts.get(`post.${id}`) ?? drafts.get(`patch.${id}`);
-  if (draft === undefined) throw new Refusal(400, `Part ${part.name} is of a run that the body does not hold`);
-  return draft.attachments;
+function operationOf(draft: Draft, strict: boolean, issues: Findings): RunOperation {
+  const { kind, id, record, payloads, payloadLocs, texts, attachments } = draft;
+  const main = `${kind}.${id}`;
+  if (record === undefined) {
+    throw new Refusal(400, `The body has payload parts of ${main}, but no main part ${main}`);
+  }
+  const message = {
+    rules: rulesFor('multipart', kind, strict),
+    record,
+    loc: ['body', main],
+    id,
+    payloads,
+    payloadLocs,
+  };
+  return { kind, ...readRun(message, issues), texts, attachments };
 }
 
-/** The interface has no attachments; they are taken in strict mode too, being our own wire and the field's. */
-function attachmentOf({ contentType, bytes }: Part, name: string): Attachment {
-  const mimeType = contentType?.replace(LENGTH_PARAMETER, '');
-  // A copy, because the bytes are a view of the whole request and would keep that in memory.
-  return { name, mimeType: mimeType || 'application/octet-stream', bytes: Uint8Array.from(bytes) };
+function feedbackIn(part: Part, { id }: PartName, json: JsonReader, issues: Findings): Feedback {
+  if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
+  const { value } = readJsonPart(part, json);
+  // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
+  const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
+  return readFeedback(given, ['body', part.name], issues);
+}
+
+/** Strict mode also accepts attachments, which our exporter and other clients send. */
+function attach(
+  drafts: ReadonlyMap<string, Draft>,
+  { name: partName, contentType, bytes }: Part,
+  { id, rest = '' }: PartName,
+): void {
+  const draft = drafts.get(`post.${id}`) ?? drafts.get(`patch.${id}`);
+  if (draft === undefined) throw new Refusal(400, `Part ${partName} belongs to a run that is not in the body`);
+  const mimeType = contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
+  // Copied, because a view would keep the whole request in memory.
+  draft.attachments.push({ name: rest, mimeType, bytes: Uint8Array.from(bytes) });
 }

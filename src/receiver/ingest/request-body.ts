@@ -1,30 +1,23 @@
 import type { IncomingMessage } from 'node:http';
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { Refusal } from '../refusal.ts';
-import { decoderOf } from './inflation.ts';
-import { Pieces } from './pieces.ts';
 
-/** The limits of bodies, in bytes. */
+/** The limits of request bodies in bytes. */
 export interface BodyLimits {
-  /** One body as it comes over the wire, compressed or not. */
+  /** Maximum size of a body as sent, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of one decompressed body. Decompression stops there. The compression ratio itself is not limited, because
+   * Maximum size of a decompressed body. Decompression stops there. The compression ratio itself is not limited, because
    * batches of spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
   /**
-   * Maximum total size of all bodies being read, compressed and decompressed. Requests beyond it get 429 and can be
+   * Maximum total size of all bodies in memory, compressed and decompressed. Requests beyond it get 429 and can be
    * retried.
    */
   readonly inFlightBytesMax: number;
-}
-
-/** Takes a body piece by piece. What it throws ends the request at once: the rest of the body is not looked at. */
-export interface BodyReader<Read> {
-  write(bytes: Buffer): void;
-  /** Called once all of the body has been written. */
-  end(): Read;
 }
 
 const MIB = 1024 * 1024;
@@ -32,7 +25,7 @@ const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB,
 
 const RETRY_AFTER_S = 1;
 
-/** The bodies of a server's requests, which are in memory together. */
+/** Reads the bodies of all requests of a server, and limits their total size. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   #inFlightBytes = 0;
@@ -42,111 +35,131 @@ export class RequestBodies {
   }
 
   /**
-   * Lets `reader` read the body of a request, decompressed, and gives what it has read to `use`, until whose end the body
-   * counts as in flight. 413 beyond a limit of one body, 429 beyond that of all, 415 for an encoding that is not taken,
-   * 400 for a body that is broken or ends early.
+   * Passes the decompressed body of a request to `use`. The body counts as in flight until `use` ends. `bytesMax` limits
+   * the decompressed size further. Throws 413 for a body over a limit, 429 if too many bytes are in flight, 415 for an
+   * unknown encoding, and 400 for an invalid or incomplete body.
    */
-  async read<Read, Result>(
+  async read<Result>(
     request: IncomingMessage,
-    reader: BodyReader<Read>,
-    use: (read: Read) => Result | Promise<Result>,
+    use: (body: Buffer) => Result | Promise<Result>,
+    bytesMax: number = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     let ownBytes = 0;
-    const take = (sizeBytes: number): void => {
+    const reserve = (sizeBytes: number): void => {
       if (this.#inFlightBytes + sizeBytes > this.#limits.inFlightBytesMax) {
-        const detail = 'The receiver is busy with the bodies of other requests; send this one again';
+        const detail = 'The receiver is busy with the bodies of other requests; send this request again';
         throw new Refusal(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
       ownBytes += sizeBytes;
       this.#inFlightBytes += sizeBytes;
     };
     try {
-      await pass(request, this.#limits, take, reader);
-      return await use(reader.end());
+      return await use(await readBody(request, this.#limits, bytesMax, reserve));
     } finally {
       this.#inFlightBytes -= ownBytes;
     }
   }
 }
 
-/** Keeps a body whole, up to so many bytes, beyond which it is refused with 413. */
-export class WholeBody implements BodyReader<Buffer> {
-  readonly #bytesMax: number;
-  readonly #pieces = new Pieces();
-  #sizeBytes = 0;
-
-  constructor(bytesMax: number = Number.POSITIVE_INFINITY) {
-    this.#bytesMax = bytesMax;
-  }
-
-  write(bytes: Buffer): void {
-    this.#sizeBytes += bytes.length;
-    if (this.#sizeBytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
-    this.#pieces.push(bytes);
-  }
-
-  end(): Buffer {
-    return this.#pieces.whole();
-  }
-}
-
-/** Is told of bytes before they are kept, and throws when there is no room for them. */
-type Take = (sizeBytes: number) => void;
-
-/** Passes a body on to a reader, decompressed, as it comes. */
-function pass(request: IncomingMessage, limits: BodyLimits, take: Take, reader: BodyReader<unknown>): Promise<void> {
+function readBody(
+  request: IncomingMessage,
+  { wireBytesMax, decodedBytesMax }: BodyLimits,
+  bytesMax: number,
+  reserve: (sizeBytes: number) => void,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > limits.wireBytesMax) throw tooLarge(limits.wireBytesMax);
-    let [wireBytes, decodedBytes] = [0, 0];
+    const { 'content-encoding': header = 'identity', 'content-length': length = 0 } = request.headers;
+    const encoding = header.trim().toLowerCase();
+    const decoder = encoding === 'identity' ? undefined : createDecoder(encoding);
+    if (Number(length) > wireBytesMax) throw tooLarge(wireBytesMax);
+    const body = new GrowingBuffer();
     let isRefused = false;
     const refuse = (error: unknown): void => {
       isRefused = true;
-      compressed?.decoder.destroy();
+      decoder?.destroy();
       reject(error);
     };
-    // Not `for await`: leaving that early destroys the socket, and with it the answer that says why.
-    const attempt = (step: (chunk: Buffer) => void) => (chunk: Buffer) => {
-      // What still comes is read and thrown away, so that the client gets to the answer.
-      if (isRefused) return;
-      try {
-        step(chunk);
-      } catch (error) {
-        refuse(error);
-      }
+    /** After an error, the rest of the body is read and discarded, because clients send it before they read the response. */
+    const limited = (limitBytes: number, when: string, use: (chunk: Buffer) => void) => {
+      let sizeBytes = 0;
+      return (chunk: Buffer): void => {
+        if (isRefused) return;
+        try {
+          sizeBytes += chunk.length;
+          if (sizeBytes > limitBytes) throw tooLarge(limitBytes, when);
+          reserve(chunk.length);
+          use(chunk);
+        } catch (error) {
+          refuse(error);
+        }
+      };
     };
-    const write = (chunk: Buffer): void => {
-      take(chunk.length);
-      reader.write(chunk);
-    };
-    const compressed = decoderOf(request.headers['content-encoding']);
-    compressed?.decoder
+    const push = (chunk: Buffer): void => body.push(chunk);
+    const end = (): void => resolve(body.bytes);
+    request.on('error', () => refuse(new Refusal(400, 'The connection ended before the body was complete')));
+    if (decoder === undefined) {
+      request.on('data', limited(Math.min(wireBytesMax, bytesMax), '', push)).on('end', end);
+      return;
+    }
+    request
       .on(
         'data',
-        attempt((chunk) => {
-          decodedBytes += chunk.length;
-          if (decodedBytes > limits.decodedBytesMax) throw tooLarge(limits.decodedBytesMax, ' when decompressed');
-          write(chunk);
-        }),
+        limited(wireBytesMax, '', (chunk) => decoder.write(chunk)),
       )
-      .on('end', resolve)
-      .on('error', (error) =>
-        refuse(new Refusal(400, `The body is not valid ${compressed.encoding}: ${messageOf(error)}`)),
-      );
-    request.on(
-      'data',
-      attempt((chunk) => {
-        wireBytes += chunk.length;
-        if (wireBytes > limits.wireBytesMax) throw tooLarge(limits.wireBytesMax);
-        if (compressed === undefined) return write(chunk);
-        take(chunk.length);
-        compressed.decoder.write(chunk);
-      }),
-    );
-    request.on('end', () => (compressed === undefined ? resolve() : compressed.decoder.end()));
-    request.on('error', () => refuse(new Refusal(400, 'The connection ended before the body was complete')));
+      .on('end', () => decoder.end());
+    decoder.on('data', limited(Math.min(decodedBytesMax, bytesMax), ' when decompressed', push)).on('end', end);
+    decoder.on('error', (error) => refuse(new Refusal(400, `The body is not valid ${encoding}: ${messageOf(error)}`)));
   });
 }
 
 function tooLarge(bytesMax: number, when = ''): Refusal {
   return new Refusal(413, `The body is larger than ${bytesMax} bytes${when}`);
+}
+
+/** Copies chunks into one buffer, because a body of small chunks would take a hundred times its size as a list. */
+class GrowingBuffer {
+  #buffer: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  push(chunk: Buffer): void {
+    const length = this.#length + chunk.length;
+    if (this.#length === 0) {
+      this.#buffer = chunk;
+    } else {
+      if (length > this.#buffer.length) {
+        const larger = Buffer.allocUnsafe(2 * length);
+        this.bytes.copy(larger);
+        this.#buffer = larger;
+      }
+      chunk.copy(this.#buffer, this.#length);
+    }
+    this.#length = length;
+  }
+}
+
+/** Available from Node 22.15. A truncated zstd frame is not an error; the parser of the body detects it. */
+const { createZstdDecompress, constants } = zlib as typeof zlib & {
+  createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
+  constants: { ZSTD_d_windowLogMax: number };
+};
+
+/** 8 MiB, the maximum window of zstd over HTTP (RFC 9659). A small frame could demand a much larger one. */
+const ZSTD_WINDOW_LOG_MAX = 23;
+
+const CHUNK = { chunkSize: 64 * 1024 };
+
+function createDecoder(encoding: string): Transform {
+  if (encoding === 'gzip') return zlib.createGunzip(CHUNK);
+  if (encoding === 'zstd' && createZstdDecompress !== undefined) {
+    return createZstdDecompress({ ...CHUNK, params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX } });
+  }
+  const accepted = createZstdDecompress === undefined ? 'gzip' : 'gzip, zstd';
+  const detail = `Expected content-encoding to be ${accepted} or absent, got ${JSON.stringify(encoding)}`;
+  throw new Refusal(415, encoding === 'zstd' ? `${detail}; zstd requires Node 22.15` : detail, {
+    'accept-encoding': accepted,
+  });
 }

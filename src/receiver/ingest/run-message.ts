@@ -1,146 +1,153 @@
+import * as v from 'valibot';
 import type { Findings, Location } from '../refusal.ts';
 import type { RunFields } from '../store/store.ts';
-import { type DottedOrder, isRunField, type RunField, readField, type Spellings } from './run-fields.ts';
+import { type Schema, validate } from '../validation.ts';
+import { type DottedOrder, type RunField, runFields } from './run-fields.ts';
 
-/** What is told of one run at one place of a request. */
+/** A post or patch of a run. */
 export interface RunMessage {
   readonly rules: RunRules;
-  /** The record as it came: an object of JSON. */
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
-  /** The id that a part name or path gives; without one it is taken from the record. */
+  /** The id in the part name or the path. @default the `id` of the record */
   readonly id?: string;
-  /** Values that came in parts of their own. They go before those in the record. */
-  readonly payloads?: readonly { readonly field: RunField; readonly value: unknown; readonly loc: Location }[];
+  /** Fields from parts of their own. They take precedence over the fields of `record`. */
+  readonly payloads?: Readonly<Record<string, unknown>>;
+  /** The locations of the payloads. */
+  readonly payloadLocs?: ReadonlyMap<string, Location>;
 }
 
-/**
- * Reads a message by its rules. All that is wrong goes to the findings; what is given back is of use only when there are
- * none.
- */
-export function readRun(message: RunMessage, findings: Findings): { id: string; fields: RunFields } {
-  const { rules, record, loc, payloads = [] } = message;
-  const read: Partial<Record<RunField, unknown>> = {};
-  const take = (field: RunField, value: unknown, at: Location): void => {
-    const kept = readField(field, value, rules, at, findings);
-    if (kept !== undefined) read[field] = kept;
-  };
+/** Validates a message. The result is usable only if no issue was added. */
+export function readRun(message: RunMessage, issues: Findings): { id: string; fields: RunFields } {
+  const { rules, record, loc, payloads, payloadLocs } = message;
+  if (rules.strict) checkFields(record, rules, loc, issues);
+  const whole = payloads === undefined ? record : { ...record, ...payloads };
+  const input = validate(rules.schema, whole, loc, issues, payloadLocs);
+  if (input === undefined) return { id: '', fields: {} };
+  const id = message.id ?? input.id ?? '';
+  if (input.id !== undefined && input.id !== id) issues.add([...loc, 'id'], 'mismatch', `\`id\` is not ${id}`);
+  checkRelations(id, input, message, issues);
+  return { id, fields: fieldsOf(input) };
+}
 
-  for (const [field, value] of Object.entries(record)) {
-    if (!isRunField(field)) {
-      if (rules.knownOnly) findings.add([...loc, field], 'unknown_field', 'The run record has no such field');
-    } else if (rules.elsewhere.has(field)) {
-      findings.add([...loc, field], 'misplaced', `Expected \`${field}\` ${rules.elsewhere.get(field)}`);
-    } else {
-      take(field, value, [...loc, field]);
+/** The output of a schema: null in a field that is absent. */
+type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?: RunFields[Field] | null } & {
+  readonly id?: string | null;
+  readonly dotted_order?: DottedOrder | null;
+};
+
+function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Location, issues: Findings): void {
+  for (const field of Object.keys(record)) {
+    if (!Object.hasOwn(schema.entries, field)) {
+      issues.add([...loc, field], 'unknown_field', 'The run record has no such field');
+    } else if (elsewhere[field] !== undefined) {
+      issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${elsewhere[field]}`);
     }
   }
-  for (const { field, value, loc: at } of payloads) take(field, value, at);
-  for (const field of rules.required) {
-    if (!Object.hasOwn(record, field)) findings.add([...loc, field], 'missing', `\`${field}\` is missing`);
-    else if (record[field] === null && rules.loose) findings.add([...loc, field], 'missing', `\`${field}\` is null`);
-  }
-
-  // Every field has been checked by its reader, and only those of the record have one.
-  const { id: ownId, dotted_order: order, ...fields } = read as OwnFields;
-  const id = message.id ?? ownId ?? '';
-  if (ownId !== undefined && ownId !== id) findings.add([...loc, 'id'], 'mismatch', `\`id\` is not ${id}`);
-  if (id !== '') checkRelations(id, fields, order?.ids, message, findings);
-  return { id, fields: order === undefined ? fields : placed(fields, order) };
 }
 
-/** What `readField` gives for the fields of a record. */
-type OwnFields = Omit<RunFields, 'dotted_order'> & { readonly id?: string; readonly dotted_order?: DottedOrder };
+/** Checks how the fields relate to each other (interface, "POST /runs/multipart", rules 5 and 6). */
+function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage, issues: Findings): void {
+  const {
+    session_name: name,
+    session_id: sessionId,
+    parent_run_id: parent,
+    trace_id: trace,
+    dotted_order: order,
+  } = input;
+  const add = (field: RunField, type: string, msg: string): void => issues.add([...loc, field], type, msg);
+  if (rules.needsSession && name === undefined && sessionId === undefined) {
+    add('session_name', 'missing', 'Send `session_name` or `session_id`');
+  }
+  if (rules.strict && name !== undefined && sessionId !== undefined) {
+    add('session_id', 'conflict', 'Send `session_name` or `session_id`, not both');
+  }
+  if (parent === id) add('parent_run_id', 'mismatch', 'A run cannot be its own parent');
+  if (!order) return;
+  const parentId = order.ids.at(-2);
+  if (order.ids.at(-1) !== id) {
+    add('dotted_order', 'mismatch', `The last segment of \`dotted_order\` does not contain the run id ${id}`);
+  }
+  if (trace && trace !== order.ids[0]) {
+    add('trace_id', 'mismatch', '`trace_id` is not the id in the first segment of `dotted_order`');
+  }
+  if (parent && parent !== parentId) {
+    add('parent_run_id', 'mismatch', '`parent_run_id` is not the id in the second-to-last segment of `dotted_order`');
+  }
+  if (rules.needsParent && parentId !== undefined && !parent) {
+    add('parent_run_id', 'missing', '`parent_run_id` is missing, although `dotted_order` has a parent');
+  }
+}
 
-/** What the fields of a run must be to each other (interface, "POST /runs/multipart", rules 5 and 6). */
-function checkRelations(
-  id: string,
-  fields: RunFields,
-  ids: DottedOrder['ids'] | undefined,
-  { rules, loc }: RunMessage,
-  findings: Findings,
-): void {
-  const mismatch = (field: RunField, msg: string): void => findings.add([...loc, field], 'mismatch', msg);
-  if (rules.session && fields.session_name === undefined && fields.session_id === undefined) {
-    findings.add([...loc, 'session_name'], 'missing', 'One of `session_name` and `session_id` must be given');
+/** Returns the fields that are present. `dotted_order` also determines the trace and the parent. */
+function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
+  const fields: Record<string, unknown> = {};
+  for (const field of Object.keys(input) as (keyof typeof input)[]) {
+    if (input[field] !== null) fields[field] = input[field];
   }
-  if (!rules.loose && fields.session_name !== undefined && fields.session_id !== undefined) {
-    findings.add([...loc, 'session_id'], 'conflict', 'Give one of `session_name` and `session_id`, not both');
-  }
-  if (fields.parent_run_id === id) mismatch('parent_run_id', 'A run is not its own parent');
-  if (ids === undefined) return;
+  if (!order) return fields;
+  const { text, ids } = order;
   const parentId = ids.at(-2);
-  if (ids.at(-1) !== id) mismatch('dotted_order', `The last segment of \`dotted_order\` is not of run ${id}`);
-  if (fields.trace_id !== undefined && fields.trace_id !== ids[0]) {
-    mismatch('trace_id', '`trace_id` is not the id in the first segment of `dotted_order`');
-  }
-  if (fields.parent_run_id !== undefined && fields.parent_run_id !== parentId) {
-    mismatch('parent_run_id', '`parent_run_id` is not the id in the last but one segment of `dotted_order`');
-  }
-  if (rules.parent && parentId !== undefined && fields.parent_run_id === undefined) {
-    findings.add([...loc, 'parent_run_id'], 'missing', 'A child must give its `parent_run_id`');
-  }
-}
-
-/** A dotted order tells trace and parent, so that a message which gives it alone is complete. */
-function placed(fields: RunFields, { text, ids }: DottedOrder): RunFields {
-  const [root] = ids;
-  const parent = ids.at(-2);
   return {
     ...fields,
     dotted_order: text,
-    ...(root === undefined ? {} : { trace_id: root }),
-    ...(parent === undefined ? {} : { parent_run_id: parent }),
-  };
+    trace_id: ids[0],
+    ...(parentId !== undefined && { parent_run_id: parentId }),
+  } as RunFields;
 }
 
-/** What a run record has to look like, by the way it comes and by how strictly the interface is taken. */
-export interface RunRules extends Spellings {
-  readonly required: readonly RunField[];
-  /** Maps fields that do not belong in this record to the place where they belong. */
-  readonly elsewhere: ReadonlyMap<RunField, string>;
-  /** Whether one of `session_name` and `session_id` is required. */
-  readonly session: boolean;
-  /** Whether a child must name its parent, although its dotted order does. */
-  readonly parent: boolean;
-  /** Whether a field that the record does not know is wrong; else it is passed over. */
-  readonly knownOnly: boolean;
+/** The requirements for a run record, which depend on the request format and on strict mode. */
+export interface RunRules {
+  readonly strict: boolean;
+  readonly schema: Schema<RunInput> & { readonly entries: object };
+  /** Describes where fields belong that must not be in this record. */
+  readonly elsewhere: Readonly<Record<string, string>>;
+  /** Whether `session_name` or `session_id` is required. */
+  readonly needsSession: boolean;
+  /** Whether the record of a child needs `parent_run_id`, although `dotted_order` contains it. */
+  readonly needsParent: boolean;
 }
 
-/** `batch` is the field's JSON batch, which the interface does not have. */
-export type Way = 'multipart' | 'simple' | 'batch';
+/** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which other clients send. */
+export type RunFormat = 'multipart' | 'simple' | 'batch';
 
-export function rulesFor(way: Way, kind: 'post' | 'patch', strict: boolean): RunRules {
+export function rulesFor(format: RunFormat, kind: 'post' | 'patch', strict: boolean): RunRules {
+  const key = `${format} ${kind} ${strict}`;
+  const rules = cache.get(key) ?? createRules(format, kind, strict);
+  cache.set(key, rules);
+  return rules;
+}
+
+const cache = new Map<string, RunRules>();
+
+function createRules(format: RunFormat, kind: 'post' | 'patch', strict: boolean): RunRules {
+  const required = requiredFields(format, kind, strict);
+  const entries = Object.entries(runFields({ hexIds: !strict || format === 'simple', loose: !strict }));
+  const optional = (one: Schema<unknown>): Schema<unknown> => (strict ? v.optional(one) : v.nullish(one));
+  const schema = v.object(
+    Object.fromEntries(entries.map(([field, one]) => [field, required.includes(field) ? one : optional(one)])),
+  );
   return {
-    required: required(way, kind, strict),
-    elsewhere: strict ? elsewhere(way, kind) : new Map(),
-    session: strict && kind === 'post',
-    parent: strict && way === 'multipart',
-    knownOnly: strict,
-    // The interface has ids without hyphens on simple ingestion only.
-    hexIds: !strict || way === 'simple',
-    loose: !strict,
+    strict,
+    schema: schema as unknown as RunRules['schema'],
+    elsewhere: !strict ? {} : format === 'multipart' ? PARTS : kind === 'post' ? ON_UPDATE : {},
+    needsSession: strict && kind === 'post',
+    needsParent: strict && format === 'multipart',
   };
 }
 
-function elsewhere(way: Way, kind: 'post' | 'patch'): ReadonlyMap<RunField, string> {
-  if (way === 'multipart') return APART;
-  return way === 'simple' && kind === 'post' ? ON_UPDATE : new Map();
-}
+const PARTS = { inputs: 'in a part of its own', outputs: 'in a part of its own', events: 'in a part of its own' };
+const ON_UPDATE = { outputs: 'in `PATCH /runs/{run_id}`' };
 
-const APART: ReadonlyMap<RunField, string> = new Map(
-  (['inputs', 'outputs', 'events'] as const).map((field) => [field, 'in a part of its own']),
-);
-const ON_UPDATE: ReadonlyMap<RunField, string> = new Map([['outputs', 'in `PATCH /runs/{run_id}`']]);
-
-function required(way: Way, kind: 'post' | 'patch', strict: boolean): readonly RunField[] {
-  if (way === 'simple') {
+function requiredFields(format: RunFormat, kind: 'post' | 'patch', strict: boolean): readonly string[] {
+  if (format === 'simple') {
     if (kind === 'post') return ['id', 'name', 'run_type', 'inputs', 'start_time'];
-    // `outputs` may be missing even in strict mode: a run that failed has none.
+    // Also in strict mode, `outputs` is optional, because a failed run has none.
     return strict ? ['end_time'] : [];
   }
-  if (way === 'batch') return kind === 'post' ? ['id', 'name', 'run_type', 'start_time'] : ['id'];
-  const record: readonly RunField[] = ['trace_id', 'dotted_order', 'name', 'run_type', 'start_time'];
-  if (strict) return ['id', ...record, ...(kind === 'patch' ? ['end_time' as const] : [])];
-  return kind === 'post' ? record : ['trace_id', 'dotted_order'];
+  if (format === 'batch') return kind === 'post' ? ['id', 'name', 'run_type', 'start_time'] : ['id'];
+  const place = ['trace_id', 'dotted_order'];
+  if (kind === 'patch' && !strict) return place;
+  const record = [...place, 'name', 'run_type', 'start_time'];
+  return strict ? ['id', ...record, ...(kind === 'patch' ? ['end_time'] : [])] : record;
 }

@@ -2,7 +2,6 @@ import { setSoon } from '../../base/timers.ts';
 import { type FinishedRun, finishedRun } from '../../otel/finished-run.ts';
 import { keep } from '../ingest/ingest-routes.ts';
 import { JsonReader } from '../ingest/json.ts';
-import { WholeBody } from '../ingest/request-body.ts';
 import { Refusal } from '../refusal.ts';
 import type { Answer, Call, Route } from '../route.ts';
 import type { RunFields, RunOperation } from '../store/store.ts';
@@ -59,7 +58,7 @@ async function takeTraces(call: Call, encoding: Encoding): Promise<Answer> {
   const headers = { 'content-type': encoding.type };
   try {
     const keepAll = async (body: Buffer) => keepSpans(call, readOtlpSpans(await encoding.read(body)));
-    const { rejected, reason } = await call.bodies.read(call.request, new WholeBody(), keepAll);
+    const { rejected, reason } = await call.bodies.read(call.request, keepAll);
     return { status: 200, headers, content: await encoding.response(rejected, reason ?? '') };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

@@ -1,0 +1,51 @@
+import * as v from 'valibot';
+import { isObject } from '../base/options.ts';
+import { shown } from '../base/text.ts';
+import type { Findings, Location } from './refusal.ts';
+
+/** A schema whose messages describe the expected value, for example `a UUID`. */
+export type Schema<Output> = v.GenericSchema<unknown, Output>;
+
+/**
+ * Returns the output of the schema, or undefined if the value is invalid. Adds an issue for each missing or invalid
+ * field. `locs` contains the locations of fields that are elsewhere in the request.
+ */
+export function validate<Output>(
+  schema: Schema<Output>,
+  value: unknown,
+  loc: Location,
+  issues: Findings,
+  locs?: ReadonlyMap<string, Location>,
+): Output | undefined {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  for (const { path, message, input } of result.issues) {
+    const keys = path?.map(({ key }) => key as string | number) ?? [];
+    const name = `\`${keys.join('.') || loc.at(-1)}\``;
+    const elsewhere = locs?.get(`${keys[0]}`);
+    const at = elsewhere === undefined ? [...loc, ...keys] : [...elsewhere, ...keys.slice(1)];
+    if (path?.at(-1)?.origin === 'key') issues.add(at, 'missing', `${name} is missing`);
+    else issues.add(at, 'value', `Expected ${name} to be ${message}, got ${shown(input)}`);
+  }
+  return undefined;
+}
+
+/** Returns a schema that converts a value. `parse` returns undefined if the value is invalid. */
+export function parsed<Output>(expected: string, parse: (value: unknown) => Output | undefined): Schema<Output> {
+  return v.pipe(
+    v.unknown(),
+    v.rawTransform(({ dataset, addIssue, NEVER }) => {
+      const output = parse(dataset.value);
+      if (output !== undefined) return output;
+      addIssue({ message: expected });
+      return NEVER;
+    }),
+  );
+}
+
+export const text: Schema<string> = v.string('text');
+
+const FILLED = 'text that is not empty';
+export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FILLED));
+
+export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');
