@@ -49,3 +49,22 @@ const FILLED = 'text that is not empty';
 export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FILLED));
 
 export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');
+
+/** Adds an issue for each field that the schema does not have. */
+export function checkKnownFields(
+  { entries }: { readonly entries: object },
+  value: object,
+  loc: Location,
+  issues: Findings,
+): void {
+  for (const field of Object.keys(value)) {
+    if (!Object.hasOwn(entries, field)) issues.add([...loc, field], 'unknown_field', 'Unknown field');
+  }
+}
+
+/** Returns a copy without the fields that are null. */
+export function withoutNulls<Fields extends object>(fields: Fields): Fields {
+  const copy = { ...fields };
+  for (const field of Object.keys(fields) as (keyof Fields)[]) if (fields[field] === null) delete copy[field];
+  return copy;
+}

@@ -1,41 +1,52 @@
-import { describe, expect, test } from 'vitest';
-import { readFeedback, readSaid, readSaidQuery } from '../../src/receiver/feedback/feedback-fields.ts';
-import { Findings } from '../../src/receiver/refusal.ts';
-import { ROOT } from './wire.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MemoryStore } from '../../src/receiver.ts';
+import { CHILD, call, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
-const found = (loc: unknown[]) => expect.objectContaining({ status: 422, detail: [expect.objectContaining({ loc })] });
-const feedbackIn = (body: unknown) => {
-  const findings = new Findings();
-  const feedback = readFeedback(body, ['body'], findings);
-  findings.refuseIfAny();
-  return feedback;
-};
-const query = (text: string, strict = false) => readSaidQuery(new URLSearchParams(text), strict);
+const NOW = '2026-11-20T07:22:40.000000Z';
 
-describe('a body', () => {
-  test('says all of it, some of it or nothing', () => {
-    const all = { score: 0.5, value: 'good', comment: 'yes', correction: { answer: 'no' }, metadata: { page: 3 } };
-    for (const strict of [false, true]) {
-      expect(readSaid(all, strict)).toEqual(all);
-      expect(readSaid({ comment: 'yes' }, strict)).toEqual({ comment: 'yes' });
-      expect(readSaid({}, strict)).toEqual({});
-    }
-  });
+async function setUp(strict = false) {
+  const store = new MemoryStore();
+  const receiver = await start({ store, strict });
+  await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
+  const createTokens = (body: unknown) => sendJson(receiver, 'POST', '/feedback/tokens', body);
+  const { url } = (await createTokens({ run_id: ROOT, feedback_key: 'liked' })).body;
+  return {
+    createTokens,
+    post: (fields: unknown) => call(`${url}`, 'POST', JSON.stringify(fields), { 'content-type': 'application/json' }),
+    get: (query: string) => call(`${url}?${query}`, 'GET'),
+    postWithoutToken: (fields: unknown) => sendJson(receiver, 'POST', '/feedback', fields),
+    /** The fields that the author sent. */
+    stored: async () =>
+      (await store.feedback(ROOT)).map(({ id: _, run_id, key, created_at, modified_at, ...fields }) => fields),
+  };
+}
 
-  test.each<[string, unknown]>([
-    ['score', -1],
-    ['score', 0],
-    ['score', true],
-    ['value', 5],
-    ['value', false],
-    ['value', ''],
-    ['value', { stars: 5 }],
-    ['comment', ''],
-    ['correction', 'no'],
-    ['correction', {}],
-    ['metadata', {}],
-  ])('may have as %s: %j', (field, value) => {
-    expect(readSaid({ [field]: value }, false)).toEqual({ [field]: value });
+const invalid = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc, type: 'value' }] } });
+
+describe('feedback in a body', () => {
+  test.each<[string, unknown, boolean]>([
+    ['score', -1, true],
+    ['score', 0.5, true],
+    ['score', true, false],
+    ['score', null, false],
+    ['value', 5, true],
+    ['value', false, true],
+    ['value', '', true],
+    ['value', { stars: 5 }, true],
+    ['comment', '', true],
+    ['correction', {}, true],
+    ['correction', 'no', false],
+    ['metadata', { ['__proto__']: { a: 1 } }, true],
+    ['rating', 5, false],
+  ])('may have %s of %j (also in strict mode: %s)', async (field, value, inStrictMode) => {
+    const { post, stored } = await setUp();
+    expect((await post({ [field]: value })).status).toBe(200);
+    expect(await stored()).toEqual([value === null || field === 'rating' ? {} : { [field]: value }]);
+    const strict = await setUp(true);
+    const reply = await strict.post({ [field]: value });
+    expect(reply).toMatchObject(
+      inStrictMode ? { status: 200 } : { status: 422, body: { detail: [{ loc: ['body', field] }] } },
+    );
   });
 
   test.each<[string, unknown]>([
@@ -43,65 +54,45 @@ describe('a body', () => {
     ['score', {}],
     ['value', []],
     ['comment', 5],
-    ['comment', {}],
     ['correction', 5],
     ['correction', []],
     ['metadata', 'x'],
     ['metadata', []],
-  ])('may not have as %s: %j', (field, value) => {
-    expect(() => readSaid({ [field]: value }, false)).toThrow(found(['body', field]));
-    expect(() => readSaid({ [field]: value }, true)).toThrow(found(['body', field]));
+  ])('may not have %s of %j', async (field, value) => {
+    for (const strict of [false, true]) {
+      expect(await (await setUp(strict)).post({ [field]: value })).toMatchObject(invalid('body', field));
+    }
   });
 
-  test.each<[string, unknown]>([
-    ['score', true],
-    ['score', null],
-    ['correction', 'no'],
-    ['comment', null],
-    ['rating', 5],
-  ])('may not have as %s in strict mode: %j', (field, value) => {
-    expect(() => readSaid({ [field]: value }, true)).toThrow(found(['body', field]));
+  test.each([[[]], ['x'], [null], [5]])('must be an object, not %j', async (body) => {
+    const { post, postWithoutToken } = await setUp();
+    expect((await post(body)).status).toBe(400);
+    expect((await postWithoutToken(body)).status).toBe(400);
   });
 
-  test('may have null for nothing, and fields that are not known, in the dialect of the field', () => {
-    const nulls = { score: null, value: null, comment: null, correction: null, metadata: null, rating: 5 };
-    expect(readSaid(nulls, false)).toEqual({});
-  });
-
-  test('tells all that is wrong with it, and keeps keys like __proto__ as data', () => {
-    expect(() => readSaid({ score: 'x', comment: 5 }, false)).toThrow(
-      expect.objectContaining({ detail: [expect.anything(), expect.anything()] }),
-    );
-    const said = readSaid(JSON.parse('{"__proto__":{"score":1},"metadata":{"__proto__":{"polluted":1}}}'), false);
-    expect(said).not.toHaveProperty('score');
-    expect(JSON.stringify(said)).toBe('{"metadata":{"__proto__":{"polluted":1}}}');
-  });
-
-  test.each([[[]], ['x'], [null], [5]])('has to be an object, not %j', (body) => {
-    expect(() => readSaid(body, false)).toThrow(expect.objectContaining({ status: 400 }));
-    expect(() => feedbackIn(body)).toThrow(expect.objectContaining({ status: 400 }));
+  test('gets one response with all its issues', async () => {
+    const { post } = await setUp();
+    expect((await post({ score: 'x', comment: 5 })).body.detail).toHaveLength(2);
   });
 });
 
-describe('the query of an address', () => {
-  test('says the same in text, correction as JSON', () => {
-    expect(query('score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm_source=mail')).toEqual({
-      score: 1,
-      value: '5',
-      comment: 'a b',
-      correction: { a: 1 },
-    });
-    expect(query('')).toEqual({});
-  });
-
-  test.each<[string, unknown]>([
-    ['-1', -1],
-    ['0.5', 0.5],
-    ['1e2', 100],
-    ['true', true],
-    ['false', false],
-  ])('has a score of %s', (text, score) => {
-    expect(query(`score=${text}`)).toEqual({ score });
+describe('feedback in a query string', () => {
+  test.each<[string, Record<string, unknown>]>([
+    [
+      'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm=x',
+      { score: 1, value: '5', comment: 'a b', correction: { a: 1 } },
+    ],
+    ['', {}],
+    ['score=-0.5', { score: -0.5 }],
+    ['score=1e2', { score: 100 }],
+    ['score=false', { score: false }],
+    ...['the {name} of it', '{', '5', 'true', '"no"', '[1]', ' two  spaces '].map(
+      (correction): [string, Record<string, unknown>] => [`${new URLSearchParams({ correction })}`, { correction }],
+    ),
+  ])('%s', async (query, fields) => {
+    const { get, stored } = await setUp();
+    expect((await get(query)).status).toBe(200);
+    expect(await stored()).toEqual([fields]);
   });
 
   test.each([
@@ -111,53 +102,119 @@ describe('the query of an address', () => {
     ['score=Infinity', 'score'],
     ['score=1e999', 'score'],
     ['metadata={}', 'metadata'],
-  ])('does not hold with %s', (text, field) => {
-    expect(() => query(text)).toThrow(found(['query', field]));
+  ])('with %s is refused', async (query, field) => {
+    expect(await (await setUp()).get(query)).toMatchObject({
+      status: 422,
+      body: { detail: [{ loc: ['query', field] }] },
+    });
   });
 
-  test('has neither truth nor text in the place of numbers and objects in strict mode', () => {
-    expect(query('score=1&correction={}', true)).toEqual({ score: 1, correction: {} });
-    expect(() => query('score=true', true)).toThrow(found(['query', 'score']));
-    expect(() => query('correction="no"', true)).toThrow(found(['query', 'correction']));
+  test('has only numbers and objects in strict mode', async () => {
+    const { get } = await setUp(true);
+    expect((await get('score=1&correction={}')).status).toBe(200);
+    expect(await get('score=true')).toMatchObject(invalid('query', 'score'));
+    expect(await get('correction="no"')).toMatchObject(invalid('query', 'correction'));
   });
-
-  test.each(['Paris', 'the {name} of it', '{', '5', 'true', '"no"', '[1]', ' two  spaces '])(
-    'keeps a plain-text correction unchanged: %j',
-    (correction) => {
-      expect(readSaidQuery(new URLSearchParams({ correction }), false)).toEqual({ correction });
-      expect(() => readSaidQuery(new URLSearchParams({ correction }), true)).toThrow(found(['query', 'correction']));
-    },
-  );
 });
 
-describe('feedback with its run', () => {
-  test('names both, and an id if it has one', () => {
-    const given = { run_id: ROOT.toUpperCase(), key: 'user_liked', score: 1, feedback_source: { type: 'api' } };
-    expect(feedbackIn(given)).toEqual({
+describe('feedback without a token', () => {
+  test('names its run and key, and may name its id', async () => {
+    const { postWithoutToken } = await setUp();
+    const fields = { run_id: ROOT.toUpperCase(), key: 'liked', score: 1, feedback_source: { type: 'api' } };
+    const { body } = await postWithoutToken(fields);
+    expect(body).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       run_id: ROOT,
-      key: 'user_liked',
+      key: 'liked',
       score: 1,
       created_at: expect.stringMatching(/^\d{4}-.*\.\d{6}Z$/),
-      modified_at: expect.any(String),
+      modified_at: body.created_at,
     });
-    expect(feedbackIn({ ...given, id: ROOT.replaceAll('-', '') }).id).toBe(ROOT);
-  });
-
-  test('has a key of 1 to 180 characters', () => {
-    const named = (length: number) => feedbackIn({ run_id: ROOT, key: 'k'.repeat(length) });
-    for (const length of [1, 179, 180]) expect(named(length).key).toHaveLength(length);
-    for (const length of [0, 181]) expect(() => named(length)).toThrow(found(['body', 'key']));
+    expect((await postWithoutToken({ ...fields, id: CHILD.replaceAll('-', '') })).body.id).toBe(CHILD);
   });
 
   test.each<[Record<string, unknown>, string]>([
-    [{ key: 'a' }, 'run_id'],
-    [{ run_id: 'x', key: 'a' }, 'run_id'],
-    [{ run_id: ROOT }, 'key'],
-    [{ run_id: ROOT, key: 5 }, 'key'],
-    [{ run_id: ROOT, key: 'a', id: 'x' }, 'id'],
-    [{ run_id: ROOT, key: 'a', score: 'x' }, 'score'],
-  ])('does not hold as %j', (body, field) => {
-    expect(() => feedbackIn(body)).toThrow(found(['body', field]));
+    [{ run_id: undefined }, 'run_id'],
+    [{ run_id: 'x' }, 'run_id'],
+    [{ key: undefined }, 'key'],
+    [{ key: 5 }, 'key'],
+    [{ key: '' }, 'key'],
+    [{ key: 'k'.repeat(181) }, 'key'],
+    [{ id: 'x' }, 'id'],
+    [{ score: 'x' }, 'score'],
+  ])('is refused with %j', async (fields, field) => {
+    const reply = await (await setUp()).postWithoutToken({ run_id: ROOT, key: 'k'.repeat(180), ...fields });
+    expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
+  });
+});
+
+describe('a feedback token', () => {
+  function setTime(now = NOW): void {
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) });
+    onTestFinished(() => void vi.useRealTimers());
+  }
+  const fieldsOf = (fields: Record<string, unknown>) => ({ run_id: ROOT, feedback_key: 'liked', ...fields });
+
+  test.each<[Record<string, unknown>, string]>([
+    [{}, '2026-11-20T10:22:40.000000Z'],
+    [{ expires_in: null, expires_at: null }, '2026-11-20T10:22:40.000000Z'],
+    [{ expires_in: {}, id: CHILD.toUpperCase(), feedback_config: {} }, NOW],
+    [{ expires_in: { minutes: 90 } }, '2026-11-20T08:52:40.000000Z'],
+    [{ expires_in: { days: 1, hours: 2, minutes: 3 } }, '2026-11-21T09:25:40.000000Z'],
+    [{ expires_in: { days: 3_650 } }, '2036-11-17T07:22:40.000000Z'],
+    [{ expires_at: '2026-11-20T08:00:00+01:00' }, '2026-11-20T07:00:00.000000Z'],
+    [{ expires_at: '2036-11-17T07:22:40Z' }, '2036-11-17T07:22:40.000000Z'],
+  ])('with %j expires at %s', async (fields, expected) => {
+    setTime();
+    const { createTokens } = await setUp();
+    expect((await createTokens(fieldsOf(fields))).body.expires_at).toBe(expected);
+  });
+
+  test.each<[Record<string, unknown>, string]>([
+    [{ run_id: 'x' }, 'run_id'],
+    [{ run_id: undefined }, 'run_id'],
+    [{ feedback_key: '' }, 'feedback_key'],
+    [{ feedback_key: 'k'.repeat(181) }, 'feedback_key'],
+    [{ id: 'x' }, 'id'],
+    [{ feedback_config: 'x' }, 'feedback_config'],
+    [{ expires_at: 'tomorrow' }, 'expires_at'],
+    [{ expires_at: 5 }, 'expires_at'],
+    [{ expires_at: '2036-11-17T07:22:41Z' }, 'expires_at'],
+    [{ expires_in: { days: 3_651 } }, 'expires_in'],
+    [{ expires_in: { weeks: 1 } }, 'expires_in'],
+    [{ expires_in: { hours: -1 } }, 'expires_in'],
+    [{ expires_in: { hours: '3' } }, 'expires_in'],
+    [{ expires_in: { hours: 1.5 } }, 'expires_in'],
+    [{ expires_in: 3 }, 'expires_in'],
+    [{ expires_in: { hours: 1 }, expires_at: '2026-11-20T08:00:00Z' }, 'expires_in'],
+  ])('with %j is refused', async (fields, field) => {
+    setTime();
+    const { createTokens } = await setUp();
+    const refused = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc }] } });
+    expect(await createTokens(fieldsOf(fields))).toMatchObject(refused('body', field));
+    expect(await createTokens([fieldsOf({}), fieldsOf(fields)])).toMatchObject(refused('body', 1, field));
+  });
+
+  test.each([['x'], [null], [5], [[null]]])('is not created from %j', async (body) => {
+    expect((await (await setUp()).createTokens(body)).status).toBe(400);
+  });
+
+  test('is valid until the moment of its expiry', async () => {
+    setTime();
+    const { post } = await setUp();
+    vi.setSystemTime(new Date('2026-11-20T10:22:39.999Z'));
+    expect((await post({ score: 1 })).status).toBe(200);
+    vi.setSystemTime(new Date('2026-11-20T10:22:40.000Z'));
+    expect((await post({ score: 1 })).status).toBe(410);
+  });
+
+  test('has a random id, and is created with up to 999 others', async () => {
+    const { createTokens } = await setUp();
+    const create = (count: number): Promise<Reply> => createTokens(Array.from({ length: count }, () => fieldsOf({})));
+    expect((await create(0)).body).toEqual([]);
+    const { body } = (await create(1_000)) as unknown as { body: { id: string }[] };
+    expect(body[0]?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/);
+    expect(new Set(body.map(({ id }) => id)).size).toBe(1_000);
+    expect((await create(1_001)).status).toBe(413);
   });
 });

@@ -1,130 +1,172 @@
 import { randomUUID } from 'node:crypto';
+import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
-import { shown } from '../../base/text.ts';
-import { isoTimestamp } from '../../run/time.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { JsonReader } from '../ingest/json.ts';
-import { parseUuid } from '../ingest/run-fields.ts';
+import { uuid } from '../ingest/run-fields.ts';
 import { Findings, type Location, Refusal } from '../refusal.ts';
-import type { Feedback } from './feedback.ts';
+import { checkKnownFields, object, parsed, text, validate, withoutNulls } from '../validation.ts';
+import type { Feedback, FeedbackToken } from './feedback.ts';
 
-/** What somebody says of a run, whichever way it comes. */
-export type Said = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
+/** The fields that the author of feedback sends. */
+export type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
 /** Maximum size of feedback as JSON. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
+/** Maximum number of tokens per request. */
+const TOKENS_MAX = 1_000;
 /** Maximum length of a key in characters. */
 const KEY_LENGTH_MAX = 180;
 
-/** What a field has to be, in words and as a test. */
-type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
+const finite = v.pipe(v.number('a number'), v.finite('a number'));
+const boolean = v.boolean();
+const id = uuid(true);
+const KEY = `text of 1 to ${KEY_LENGTH_MAX} characters`;
+const key = v.pipe(v.string(KEY), v.minLength(1, KEY), v.maxLength(KEY_LENGTH_MAX, KEY));
 
-const isText = (value: unknown): boolean => typeof value === 'string';
-/** JSON has no number that is not finite, a query of an address may name one. */
-const isNumber = (value: unknown): boolean => Number.isFinite(value);
-const isTruth = (value: unknown): boolean => typeof value === 'boolean';
-
-/** The field's; where the interface has less, that follows for strict mode. */
-const RULES: Readonly<Record<keyof Said, readonly [Rule, Rule?]>> = {
-  score: [
-    ['a number, true or false', (value) => isNumber(value) || isTruth(value)],
-    ['a number', isNumber],
-  ],
-  value: [['text, a number, true, false or an object', (v) => isText(v) || isNumber(v) || isTruth(v) || isObject(v)]],
-  comment: [['text', isText]],
-  correction: [
-    ['an object or text', (value) => isObject(value) || isText(value)],
-    ['an object', isObject],
-  ],
-  metadata: [['an object', isObject]],
+const INPUT = {
+  score: v.nullish(v.union([finite, boolean], 'a number, true or false')),
+  value: v.nullish(v.union([text, finite, boolean, object], 'text, a number, true, false or an object')),
+  comment: v.nullish(text),
+  correction: v.nullish(v.union([object, text], 'an object or text')),
+  metadata: v.nullish(object),
 };
+const inputSchema = v.object(INPUT);
+const strictInputSchema = v.object({
+  score: v.optional(finite),
+  value: v.optional(INPUT.value.wrapped),
+  comment: v.optional(text),
+  correction: v.optional(object),
+  metadata: v.optional(object),
+});
+const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT });
 
-/** What a body of JSON says: 400 for what is no object, 422 for fields that do not hold. */
-export function readSaid(body: unknown, strict: boolean): Said {
-  const findings = new Findings();
-  const said = saidIn(objectOf(body, ['body']), strict, ['body'], findings);
-  findings.refuseIfAny();
-  return said;
+/** Validates a JSON body. Throws 400 if it is not an object, and 422 for invalid fields. */
+export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
+  return checkedInput(objectOf(body, ['body']), strict, ['body'], new Findings());
 }
 
 /** Reads feedback from a query string. All values are text, but `correction` may be JSON text. Refuses `metadata`. */
-export function readSaidQuery(search: URLSearchParams, strict: boolean): Said {
-  const findings = new Findings();
+export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
+  const issues = new Findings();
   const given: Record<string, unknown> = {};
-  for (const field of ['value', 'comment'] as const) {
-    if (search.has(field)) given[field] = search.get(field);
+  for (const [field, value] of search) {
+    if (field === 'score') given[field] = scoreOf(value);
+    else if (field === 'correction') given[field] = correctionOf(value);
+    else if (field === 'value' || field === 'comment') given[field] = value;
+    else if (field === 'metadata') issues.add(['query', field], 'unsupported', 'Send `metadata` with POST');
   }
-  const [score, correction] = [search.get('score'), search.get('correction')];
-  if (score !== null) given.score = scoreOf(score);
-  if (correction !== null) given.correction = correctionOf(correction);
-  if (search.has('metadata')) findings.add(['query', 'metadata'], 'unsupported', '`metadata` goes with POST alone');
-  const said = saidIn(given, strict, ['query'], findings);
-  findings.refuseIfAny();
-  return said;
+  return checkedInput(given, strict, ['query'], issues);
 }
 
-/** Feedback that names its run and its key: `{ run_id, key, id?, … }`. What else there is in it is passed over. */
-export function readFeedback(value: unknown, loc: Location, findings: Findings): Feedback {
-  const given = objectOf(value, loc);
-  const { run_id: run, key, id } = given;
-  const runId = uuidIn(run, [...loc, 'run_id'], findings);
-  const ownId = id === undefined || id === null ? randomUUID() : uuidIn(id, [...loc, 'id'], findings);
-  checkKey(key, [...loc, 'key'], findings);
-  return feedbackOf(saidIn(given, false, loc, findings), runId, String(key), ownId);
+function checkedInput(given: Record<string, unknown>, strict: boolean, loc: Location, issues: Findings): FeedbackInput {
+  if (strict) checkKnownFields(strictInputSchema, given, loc, issues);
+  const input = validate(strict ? strictInputSchema : inputSchema, given, loc, issues);
+  issues.refuseIfAny();
+  return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
-/** Feedback that is given now. */
-export function feedbackOf(said: Said, runId: string, key: string, id: string): Feedback {
+/** Validates feedback that contains its run and key. The result is usable only if no issue was added. */
+export function readFeedback(value: unknown, loc: Location, issues: Findings): Feedback {
+  const input = validate(feedbackSchema, objectOf(value, loc), loc, issues);
+  const { run_id: runId = '', key: ownKey = '', id: ownId, ...fields } = input ?? {};
+  return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
+}
+
+/** Returns feedback with the current time. */
+export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, ownId: string): Feedback {
   const now = isoTimestamp(Date.now() * 1_000);
-  return { id, run_id: runId, key, ...said, created_at: now, modified_at: now };
-}
-
-/** Adds to the findings when a key is none. */
-export function checkKey(key: unknown, loc: Location, findings: Findings): void {
-  if (typeof key === 'string' && key !== '' && key.length <= KEY_LENGTH_MAX) return;
-  const expected = `text of 1 to ${KEY_LENGTH_MAX} characters`;
-  findings.add(loc, 'string', `Expected \`${loc.at(-1)}\` to be ${expected}, got ${shown(key)}`);
-}
-
-/** The id in the one spelling; empty, and told to the findings, when it is none. */
-export function uuidIn(value: unknown, loc: Location, findings: Findings): string {
-  const id = typeof value === 'string' ? parseUuid(value, true) : undefined;
-  if (id === undefined) findings.add(loc, 'uuid', `Expected \`${loc.at(-1)}\` to be a UUID, got ${shown(value)}`);
-  return id ?? '';
-}
-
-function saidIn(given: Readonly<Record<string, unknown>>, strict: boolean, loc: Location, findings: Findings): Said {
-  const said: Record<string, unknown> = {};
-  for (const [field, [rule, strictRule = rule]] of Object.entries(RULES)) {
-    const value = Object.hasOwn(given, field) ? given[field] : undefined;
-    if (value === undefined || (value === null && !strict)) continue;
-    const [expected, holds] = strict ? strictRule : rule;
-    if (holds(value)) said[field] = value;
-    else findings.add([...loc, field], 'type', `Expected \`${field}\` to be ${expected}, got ${shown(value)}`);
-  }
-  for (const field of strict ? Object.keys(given) : []) {
-    if (!Object.hasOwn(RULES, field)) findings.add([...loc, field], 'unknown_field', 'Feedback has no such field');
-  }
-  return said;
+  return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };
 }
 
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
-function scoreOf(text: string): unknown {
-  if (text === 'true' || text === 'false') return text === 'true';
-  return NUMBER.test(text) ? Number(text) : text;
+function scoreOf(value: string): unknown {
+  if (value === 'true' || value === 'false') return value === 'true';
+  return NUMBER.test(value) ? Number(value) : value;
 }
 
 /** Returns the object if the text is a JSON object, otherwise the text. */
-function correctionOf(text: string): unknown {
+function correctionOf(value: string): unknown {
   try {
-    const value = new JsonReader().parse(Buffer.from(text), 'It');
-    return isObject(value) ? value : text;
+    const parsedValue = new JsonReader().parse(Buffer.from(value), 'It');
+    return isObject(parsedValue) ? parsedValue : value;
   } catch {
-    return text;
+    return value;
   }
+}
+
+const MINUTE_US = 60_000_000;
+const UNITS_US: Readonly<Record<string, number>> = {
+  days: 1_440 * MINUTE_US,
+  hours: 60 * MINUTE_US,
+  minutes: MINUTE_US,
+};
+const EXPIRES_IN_US = 180 * MINUTE_US;
+/** Ten years. */
+const EXPIRES_IN_US_MAX = 3_650 * 1_440 * MINUTE_US;
+
+const tokenSchema = v.object({
+  run_id: id,
+  feedback_key: key,
+  id: v.nullish(id),
+  feedback_config: v.nullish(object),
+  expires_at: v.nullish(parsed('an ISO 8601 time within ten years', parseExpiry)),
+  expires_in: v.nullish(parsed('an object of whole `days`, `hours` and `minutes` within ten years', parseDuration)),
+});
+
+/** Returns one token for an object, or a token for each object of an array. */
+export function readTokens(body: unknown): FeedbackToken[] {
+  const given: readonly unknown[] = Array.isArray(body) ? body : [body];
+  if (given.length > TOKENS_MAX) throw new Refusal(413, `The body contains more than ${TOKENS_MAX} tokens`);
+  const issues = new Findings();
+  const tokens = given.map((item, index) => {
+    const loc = Array.isArray(body) ? ['body', index] : ['body'];
+    return readToken(validate(tokenSchema, objectOf(item, loc), loc, issues), loc, issues);
+  });
+  issues.refuseIfAny();
+  return tokens;
+}
+
+function readToken(
+  input: v.InferOutput<typeof tokenSchema> | undefined,
+  loc: Location,
+  issues: Findings,
+): FeedbackToken {
+  const { run_id: runId = '', feedback_key: ownKey = '', id: ownId, expires_at: at, expires_in: within } = input ?? {};
+  if (at != null && within != null) {
+    issues.add([...loc, 'expires_in'], 'conflict', 'Send `expires_at` or `expires_in`, not both');
+  }
+  return {
+    id: randomUUID(),
+    run_id: runId,
+    feedback_key: ownKey,
+    feedback_id: ownId ?? randomUUID(),
+    expires_at: isoTimestamp(at ?? Date.now() * 1_000 + (within ?? EXPIRES_IN_US)),
+  };
+}
+
+export function isExpired({ expires_at: at }: FeedbackToken): boolean {
+  return Date.now() * 1_000 >= (parseIsoTimestamp(at) ?? 0);
+}
+
+function parseExpiry(value: unknown): number | undefined {
+  const us = typeof value === 'string' ? parseIsoTimestamp(value) : undefined;
+  return us !== undefined && us >= 0 && us <= Date.now() * 1_000 + EXPIRES_IN_US_MAX ? us : undefined;
+}
+
+function parseDuration(value: unknown): number | undefined {
+  if (!isObject(value)) return undefined;
+  let sumUs = 0;
+  for (const [unit, count] of Object.entries(value)) {
+    const unitUs = Object.hasOwn(UNITS_US, unit) ? UNITS_US[unit] : undefined;
+    if (unitUs === undefined || !Number.isSafeInteger(count) || (count as number) < 0) return undefined;
+    sumUs += (count as number) * unitUs;
+  }
+  return sumUs <= EXPIRES_IN_US_MAX ? sumUs : undefined;
 }
 
 function objectOf(value: unknown, loc: Location): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new Refusal(400, `${loc.length === 1 ? 'The body' : loc.slice(1).join('.')} is no JSON object`);
+  throw new Refusal(400, `${loc.length === 1 ? 'The body' : loc.slice(1).join('.')} is not a JSON object`);
 }

@@ -1,126 +1,118 @@
 import type { IncomingMessage } from 'node:http';
-import { onceRunIsHere } from '../ingest/run-arrival.ts';
-import { parseUuid } from '../ingest/run-fields.ts';
+import { uuid } from '../ingest/run-fields.ts';
 import { Findings, Refusal } from '../refusal.ts';
 import { type Answer, type Call, idOf, type Route, readJson } from '../route.ts';
-import type { FeedbackToken } from './feedback.ts';
-import { FEEDBACK_BYTES_MAX, feedbackOf, readFeedback, readSaid, readSaidQuery, type Said } from './feedback-fields.ts';
-import { isExpired, readTokens } from './feedback-token.ts';
+import { parsed, type Schema, validate } from '../validation.ts';
+import { addFeedback } from './add-feedback.ts';
+import type { Feedback, FeedbackToken } from './feedback.ts';
+import {
+  FEEDBACK_BYTES_MAX,
+  feedbackOf,
+  isExpired,
+  readFeedback,
+  readFeedbackInput,
+  readFeedbackQuery,
+  readTokens,
+} from './feedback-fields.ts';
 
-/** Of a list that is asked for without a limit. */
 const PAGE_ITEMS = 100;
 const PAGE_ITEMS_MAX = 1_000;
-
-/** Goes with all that is answered to a holder of a token, who may be a page of any origin, also as an image. */
-const FOR_ANYONE: Readonly<Record<string, string>> = {
-  'access-control-allow-origin': '*',
-  'cross-origin-resource-policy': 'cross-origin',
-};
 
 const TOKEN = /^(?:\/api\/v1)?\/feedback\/tokens\/(?<id>[^/]+)$/;
 const TOKENS = /^(?:\/api\/v1)?\/feedback\/tokens$/;
 
-/** Feedback by token, as the interface has it, and how tokens are made. */
+/** The routes of feedback tokens, which the interface describes. */
 export const tokenRoutes: readonly Route[] = [
-  { method: 'POST', path: TOKENS, admission: 'write', handle: mint },
+  { method: 'POST', path: TOKENS, admission: 'write', handle: createTokens },
   { method: 'GET', path: TOKENS, handle: listTokens },
-  {
-    method: 'POST',
-    path: TOKEN,
-    admission: 'anyone',
-    handle: (call) =>
-      forAnyone(async () => {
-        const token = await tokenOf(call);
-        if (!isForm(call.request)) {
-          return keep(call, token, readSaid(await readJson(call, FEEDBACK_BYTES_MAX), call.strict));
-        }
-        await keep(call, token, readSaidQuery(call.search, call.strict));
-        return htmlPage('Thank you', '<p>Thank you.</p>');
-      }),
-  },
-  {
-    method: 'GET',
-    path: TOKEN,
-    admission: 'anyone',
-    handle: (call) =>
-      forAnyone(async () => {
-        const token = await tokenOf(call);
-        const said = readSaidQuery(call.search, call.strict);
-        return isPreview(call.request) ? CONFIRMATION : keep(call, token, said);
-      }),
-  },
-  {
-    method: 'OPTIONS',
-    path: TOKEN,
-    admission: 'anyone',
-    handle: () => ({
-      status: 200,
-      body: {},
-      headers: {
-        ...FOR_ANYONE,
-        'access-control-allow-methods': 'GET, POST, OPTIONS',
-        'access-control-allow-headers': 'content-type',
-        'access-control-max-age': '86400',
-      },
-    }),
-  },
+  { method: 'POST', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(postWithToken(call)) },
+  { method: 'GET', path: TOKEN, admission: 'anyone', handle: (call) => forAnyone(getWithToken(call)) },
+  { method: 'OPTIONS', path: TOKEN, admission: 'anyone', handle: () => PREFLIGHT },
 ];
 
-/** What clients of the field send and ask without a token. */
+/** The routes of feedback without a token, which other clients use. */
 export const feedbackRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: /^\/feedback$/,
-    admission: 'write',
-    handle: giveFeedback,
-  },
-  {
-    method: 'GET',
-    path: /^\/feedback$/,
-    handle: async ({ store, search }) => {
-      const ids = search.getAll('run').map((id) => queryId('run', id));
-      if (ids.length === 0) queryId('run', '');
-      const all = await Promise.all(ids.map(async (id) => (await store.details(id))?.feedback ?? []));
-      const keys = search.getAll('key');
-      const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
-      return { status: 200, body: pageOf(found, search) };
-    },
-  },
+  { method: 'POST', path: /^\/feedback$/, admission: 'write', handle: giveFeedback },
+  { method: 'GET', path: /^\/feedback$/, handle: listFeedback },
 ];
 
-/** Keeps what a body says of the run that it names. */
+/** Stores the feedback in a JSON body. */
 export async function giveFeedback(call: Call): Promise<Answer> {
-  const findings = new Findings();
-  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body'], findings);
-  findings.refuseIfAny();
+  const issues = new Findings();
+  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body'], issues);
+  issues.refuseIfAny();
   if (!(await call.store.addFeedback(feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
 }
 
-/** Matches programs that fetch links for a preview but do not request HTML. */
+async function listFeedback({ store, search }: Call): Promise<Answer> {
+  const runs = search.getAll('run');
+  const ids = (runs.length === 0 ? [''] : runs).map((text) => parameter('run', text, uuid(true)));
+  const all = await Promise.all(ids.map(async (id) => (await store.details(id))?.feedback ?? []));
+  const keys = search.getAll('key');
+  const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
+  return { status: 200, body: pageOf(found, search) };
+}
+
+async function createTokens(call: Call): Promise<Answer> {
+  const body = await readJson(call, FEEDBACK_BYTES_MAX);
+  const tokens = readTokens(body);
+  await call.store.addTokens(tokens);
+  const created = tokens.map((token) => tokenBody(token, call.request));
+  return { status: 200, body: Array.isArray(body) ? created : created[0] };
+}
+
+async function listTokens({ request, search, store }: Call): Promise<Answer> {
+  const tokens = await store.tokens(parameter('run_id', search.get('run_id') ?? '', uuid(true)));
+  const items = tokens.map((token) => tokenBody(token, request));
+  return { status: 200, body: pageOf(items, search) };
+}
+
+/** Returned to the client that created the token, using the base URL of its request. */
+function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
+  return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
+}
+
+async function postWithToken(call: Call): Promise<Answer> {
+  const token = await tokenOf(call);
+  const isForm = isConfirmation(call.request);
+  const input = isForm
+    ? readFeedbackQuery(call.search, call.strict)
+    : readFeedbackInput(await readJson(call, FEEDBACK_BYTES_MAX), call.strict);
+  const answer = await store(call, token, input);
+  return isForm ? htmlPage('Thank you', '<p>Thank you.</p>') : answer;
+}
+
+async function getWithToken(call: Call): Promise<Answer> {
+  const token = await tokenOf(call);
+  const input = readFeedbackQuery(call.search, call.strict);
+  return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
+}
+
+async function tokenOf(call: Call): Promise<FeedbackToken> {
+  const token = await call.store.token(idOf(call));
+  if (token === undefined) throw new Refusal(404, 'There is no such feedback token');
+  if (isExpired(token)) throw new Refusal(410, `The feedback token expired at ${token.expires_at}`);
+  return token;
+}
+
+async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<Answer> {
+  const { run_id: runId, feedback_key: key, feedback_id: id } = token;
+  if (!(await addFeedback(call.store, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
+  return { status: 200, body: { id, key } };
+}
+
+function withoutRun(runId: string): Refusal {
+  return new Refusal(404, `The run ${runId} has not arrived or is no longer stored`);
+}
+
+/** Programs that fetch links for a preview but do not request HTML. */
 const PREVIEW_AGENTS = new RegExp(
   [
-    'slackbot',
-    'slack-imgproxy',
-    'twitterbot',
-    'facebookexternalhit',
-    'facebot',
-    'linkedinbot',
-    'discordbot',
-    'telegrambot',
-    'whatsapp',
-    'skypeuripreview',
-    'microsoftpreview',
-    'bingpreview',
-    'bingbot',
-    'googlebot',
-    'applebot',
-    'redditbot',
-    'pinterestbot',
-    'mastodon',
-    'iframely',
-    'embedly',
-    'vkshare',
+    'slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp',
+    'skypeuripreview|microsoftpreview|bingpreview|bingbot|googlebot|applebot|redditbot|pinterestbot|mastodon',
+    'iframely|embedly|vkshare',
   ].join('|'),
   'i',
 );
@@ -139,7 +131,7 @@ function isPreview({ headers }: IncomingMessage): boolean {
  * Whether a POST comes from the form of `CONFIRMATION`. The form has no fields. Its URL contains the query string of
  * the link.
  */
-function isForm({ headers }: IncomingMessage): boolean {
+function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   return isUrlEncoded && headers['content-length'] === '0';
 }
@@ -157,49 +149,26 @@ function htmlPage(title: string, body: string): Answer {
   };
 }
 
-async function mint(call: Call): Promise<Answer> {
-  const body = await readJson(call, FEEDBACK_BYTES_MAX);
-  const tokens = readTokens(body);
-  await call.store.addTokens(tokens);
-  const shown = tokens.map((token) => shownToken(token, call.request));
-  return { status: 200, body: Array.isArray(body) ? shown : shown[0] };
-}
+/** Headers of all responses to a client with a token, which may be a page of any origin. */
+const FOR_ANYONE: Readonly<Record<string, string>> = {
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+};
 
-async function listTokens({ request, search, store }: Call): Promise<Answer> {
-  const tokens = await store.tokens(queryId('run_id', search.get('run_id') ?? ''));
-  return {
-    status: 200,
-    body: pageOf(
-      tokens.map((token) => shownToken(token, request)),
-      search,
-    ),
-  };
-}
+const PREFLIGHT: Answer = {
+  status: 200,
+  body: {},
+  headers: {
+    ...FOR_ANYONE,
+    'access-control-allow-methods': 'GET, POST, OPTIONS',
+    'access-control-allow-headers': 'content-type',
+    'access-control-max-age': '86400',
+  },
+};
 
-/** As the maker of a token is told of it, under the address that it has used. */
-function shownToken({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
-  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
-  return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
-}
-
-async function tokenOf(call: Call): Promise<FeedbackToken> {
-  const token = await call.store.token(idOf(call));
-  if (token === undefined) throw new Refusal(404, 'There is no such feedback token here');
-  if (isExpired(token)) throw new Refusal(410, `The feedback token expired at ${token.expires_at}`);
-  return token;
-}
-
-async function keep({ store }: Call, token: FeedbackToken, said: Said): Promise<Answer> {
-  const { run_id: runId, feedback_key: key, feedback_id: id } = token;
-  const feedback = feedbackOf(said, runId, key, id);
-  // What a quick user says of an answer may be here before the run.
-  if (!(await onceRunIsHere(store, () => store.addFeedback(feedback)))) throw withoutRun(runId);
-  return { status: 200, body: { id, key } };
-}
-
-async function forAnyone(answering: () => Promise<Answer>): Promise<Answer> {
+async function forAnyone(answering: Promise<Answer>): Promise<Answer> {
   try {
-    const answer = await answering();
+    const answer = await answering;
     return { ...answer, headers: { ...answer.headers, ...FOR_ANYONE } };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -207,29 +176,19 @@ async function forAnyone(answering: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-function withoutRun(runId: string): Refusal {
-  return new Refusal(404, `The run ${runId} is not here: it has not come yet, or is no longer kept`);
-}
+const wholeNumber = parsed('a whole number from 0', (value) =>
+  /^\d{1,9}$/.test(String(value)) ? Number(value) : undefined,
+);
 
-function queryId(name: string, text: string): string {
-  const id = parseUuid(text, true);
-  if (id === undefined) throw wrong(name, 'uuid', `Expected \`${name}\` to be a UUID`);
-  return id;
-}
-
-/** The items from `offset` on, up to `limit` of them. */
 function pageOf<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
-  const [offset, limit] = [countIn(search, 'offset', 0), countIn(search, 'limit', PAGE_ITEMS)];
+  const offset = parameter('offset', search.get('offset') ?? '0', wholeNumber);
+  const limit = parameter('limit', search.get('limit') ?? `${PAGE_ITEMS}`, wholeNumber);
   return items.slice(offset, offset + Math.min(limit, PAGE_ITEMS_MAX));
 }
 
-function countIn(search: URLSearchParams, name: string, missing: number): number {
-  const text = search.get(name);
-  if (text === null) return missing;
-  if (!/^\d{1,9}$/.test(text)) throw wrong(name, 'integer', `Expected \`${name}\` to be a whole number from 0`);
-  return Number(text);
-}
-
-function wrong(name: string, type: string, msg: string): Refusal {
-  return new Refusal(422, [{ loc: ['query', name], msg, type }]);
+function parameter<Value>(name: string, text: string, schema: Schema<Value>): Value {
+  const issues = new Findings();
+  const value = validate(schema, text, ['query', name], issues);
+  issues.refuseIfAny();
+  return value as Value;
 }

@@ -1,14 +1,12 @@
-import { diagnostics } from '../../base/diagnostics.ts';
 import { version } from '../../base/env.ts';
-import type { Feedback } from '../feedback/feedback.ts';
+import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { readRunQuery } from '../query/run-query.ts';
 import { type Answer, type Call, type Route, readJson } from '../route.ts';
-import type { RunOperation, Store } from '../store/store.ts';
+import type { RunOperation } from '../store/store.ts';
 import { readJsonBatch, readPatch, readPost } from './json-ingestion.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
-import { onceRunIsHere } from './run-arrival.ts';
 
 /** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
 const INFO = {
@@ -32,7 +30,10 @@ export const interfaceRoutes: readonly Route[] = [
       const { operations, feedback } = await bodies.read(request, read);
       const answer = await applied(call, operations);
       if (feedback.length === 0) return answer;
-      return { ...answer, body: { accepted: operations.length, feedback: await keepFeedback(call.store, feedback) } };
+      return {
+        ...answer,
+        body: { accepted: operations.length, feedback: await addFeedbackBatch(call.store, feedback) },
+      };
     },
   },
   {
@@ -71,20 +72,6 @@ export const fieldRoutes: readonly Route[] = [
 async function applied(call: Call, operations: readonly RunOperation[]): Promise<Answer> {
   await keep(call, operations);
   return { status: 202, body: { accepted: operations.length } };
-}
-
-/**
- * Stores feedback if its run is stored or arrives within one second. Other feedback is dropped and logged. Returns the
- * number stored.
- */
-async function keepFeedback(store: Store, feedback: readonly Feedback[]): Promise<number> {
-  const isKept = await Promise.all(feedback.map((one) => onceRunIsHere(store, () => store.addFeedback(one))));
-  const missing = feedback.filter((_, index) => !isKept[index]);
-  if (missing[0] !== undefined) {
-    const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
-    diagnostics.warn(`dropped feedback on runs that are not stored: ${missing[0].run_id}${others}`);
-  }
-  return feedback.length - missing.length;
 }
 
 /** Keeps what a request tells, which has been checked whole. */

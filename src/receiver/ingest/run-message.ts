@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Findings, Location } from '../refusal.ts';
 import type { RunFields } from '../store/store.ts';
-import { type Schema, validate } from '../validation.ts';
+import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, type RunField, runFields } from './run-fields.ts';
 
 /** A post or patch of a run. */
@@ -37,12 +37,9 @@ type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?:
 };
 
 function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Location, issues: Findings): void {
-  for (const field of Object.keys(record)) {
-    if (!Object.hasOwn(schema.entries, field)) {
-      issues.add([...loc, field], 'unknown_field', 'The run record has no such field');
-    } else if (elsewhere[field] !== undefined) {
-      issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${elsewhere[field]}`);
-    }
+  checkKnownFields(schema, record, loc, issues);
+  for (const [field, place] of Object.entries(elsewhere)) {
+    if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
   }
 }
 
@@ -81,10 +78,7 @@ function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage,
 
 /** Returns the fields that are present. `dotted_order` also determines the trace and the parent. */
 function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
-  const fields: Record<string, unknown> = {};
-  for (const field of Object.keys(input) as (keyof typeof input)[]) {
-    if (input[field] !== null) fields[field] = input[field];
-  }
+  const fields = withoutNulls(input) as RunFields;
   if (!order) return fields;
   const { text, ids } = order;
   const parentId = ids.at(-2);
