@@ -226,7 +226,7 @@ describe('a trace leaves as a file', () => {
     [{ format: 'runspan-trace', version: 1, runs: {} }, 400, 'Expected `runs` to be an array'],
     [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs[0] is no JSON object'],
     [{ format: 'runspan-trace', version: 1, runs: [], feedback: {} }, 400, 'Expected `feedback` to be an array'],
-    [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is no JSON object'],
+    [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is not a JSON object'],
     [
       { format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: [{ run_id: ROOT }] },
       422,

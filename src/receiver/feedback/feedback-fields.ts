@@ -68,8 +68,9 @@ function checkedInput(given: Record<string, unknown>, strict: boolean, loc: Loca
 
 /** Validates feedback that contains its run and key. The result is usable only if no issue was added. */
 export function readFeedback(value: unknown, loc: Location, issues: Findings): Feedback {
-  const input = validate(feedbackSchema, objectOf(value, loc), loc, issues);
-  const { run_id: runId = '', key: ownKey = '', id: ownId, ...fields } = input ?? {};
+  const given = objectOf(value, loc);
+  const input = validate(feedbackSchema, given, loc, issues);
+  const { run_id: runId = '', key: ownKey = '', id: ownId, ...fields } = input ?? (given as Partial<Feedback>);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
