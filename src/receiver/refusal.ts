@@ -45,6 +45,11 @@ export class Findings {
     this.#errors.push({ loc: names, msg, type });
   }
 
+  /** The message of the first issue. */
+  get first(): string | undefined {
+    return this.#errors[0]?.msg;
+  }
+
   /** Ends the request with 422 if anything was found. */
   refuseIfAny(): void {
     if (this.#errors.length > 0) throw new Refusal(422, this.#errors);

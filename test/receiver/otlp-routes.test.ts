@@ -289,14 +289,14 @@ describe('protobuf', () => {
     expect(refused).toMatchObject({ status: 200, type: 'application/x-protobuf' });
     // Field 1 is the partial success, whose field 1 is the number.
     expect([refused.text.charCodeAt(0), refused.text.slice(2, 4)]).toEqual([0x0a, '\b\u0001']);
-    expect(refused.text).toContain('The traceId of a span');
+    expect(refused.text).toContain('`traceId` is missing');
   });
 
   test('that cannot be read is refused in protobuf', async () => {
     const reply = await bytesOf(await start(), Buffer.from('{}'));
     expect(reply).toMatchObject({ status: 400, type: 'application/x-protobuf' });
     expect(reply.text.charCodeAt(0)).toBe(0x12);
-    expect(reply.text).toContain('The body is no protobuf');
+    expect(reply.text).toContain('The body is not a valid ExportTraceServiceRequest');
   });
 });
 

@@ -3,26 +3,17 @@ import { messageOf } from '../../base/text.ts';
 import { VALUES_MAX } from '../ingest/json.ts';
 import { Refusal } from '../refusal.ts';
 
-/** How deep messages may be in each other. */
+/** Maximum number of nested messages. */
 const DEPTH_MAX = 200;
 
-/** Types of the wire: what follows a tag. */
-const VARINT = 0;
-const EIGHT_BYTES = 1;
-const BYTES = 2;
-const FOUR_BYTES = 5;
-
-/** How a field is written. */
-type Kind = 'text' | 'hex' | 'bytes' | 'bool' | 'int' | 'double' | 'fixed64' | 'fixed32';
-
-/** Name in JSON; kind, or the message that it is; whether there may be more than one. */
-type Field = readonly [name: string, kind: string, repeated?: 'repeated'];
+/** `type` is an encoding in `MessageReader`, or the name of a message. */
+type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
 /**
- * The fields of each message that are read, by field number: opentelemetry-proto, `trace.proto`, `common.proto`,
- * `resource.proto`.
+ * The fields that are read, by message and field number (`trace.proto`, `common.proto` and `resource.proto` of
+ * opentelemetry-proto).
  */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
@@ -64,25 +55,17 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   KeyValueList: { 1: ['values', 'KeyValue', 'repeated'] },
 };
 
-/** The type of the wire that each kind has; messages have that of bytes. */
-const WIRE_TYPES: Readonly<Record<Kind, number>> = {
-  text: BYTES,
-  hex: BYTES,
-  bytes: BYTES,
-  bool: VARINT,
-  int: VARINT,
-  double: EIGHT_BYTES,
-  fixed64: EIGHT_BYTES,
-  fixed32: FOUR_BYTES,
-};
+/** Fields with another wire type are skipped. All other encodings and messages are length-delimited. */
+const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
+const LENGTH_DELIMITED = 2;
 
-/** Loaded with the first body of protobuf. */
+/** Loads the package with the first protobuf body. */
 async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
   const { default: Reader } = await import('pbf');
   return new Reader(bytes);
 }
 
-/** An `ExportTraceServiceRequest` in the form of JSON, or 400. 413 for more values than JSON may have. */
+/** Returns an `ExportTraceServiceRequest` in its JSON form. Throws 400 or 413. */
 export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
@@ -92,7 +75,7 @@ export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   }
 }
 
-/** An `ExportTraceServiceResponse`. */
+/** Returns an `ExportTraceServiceResponse`. */
 export async function protobufResponse(rejected: number, reason: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   const writePartialSuccess = (_: unknown, to: Pbf): void => {
@@ -103,7 +86,7 @@ export async function protobufResponse(rejected: number, reason: string): Promis
   return pbf.finish();
 }
 
-/** A `google.rpc.Status`, of which OTLP uses the message alone. */
+/** Returns a `google.rpc.Status` with a message only, as OTLP uses it. */
 export async function protobufStatus(message: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   pbf.writeStringField(2, message);
@@ -111,13 +94,13 @@ export async function protobufStatus(message: string): Promise<Uint8Array> {
 }
 
 function unreadable(why: string): Refusal {
-  return new Refusal(400, `The body is no protobuf of an ExportTraceServiceRequest: ${why}`);
+  return new Refusal(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
 }
 
-/** Reads messages by their fields; those that are not named, or of another type of the wire, are passed over. */
+/** Converts messages to objects. Unknown fields are skipped. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // The package reads numbers of fixed length from the start of the memory that the bytes are a view of.
+  // `pbf` reads numbers of fixed length from the start of the underlying memory instead of the view.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -127,31 +110,31 @@ class MessageReader {
   }
 
   read(message: string, end: number, depth: number): Record<string, unknown> {
-    if (depth > DEPTH_MAX) throw unreadable(`it nests deeper than ${DEPTH_MAX} levels`);
+    if (depth > DEPTH_MAX) throw unreadable(`it is nested deeper than ${DEPTH_MAX} levels`);
     const fields = MESSAGES[message];
     const result: Record<string, unknown> = {};
     const readField = (tag: number): void => {
       const field = fields?.[tag];
       if (field === undefined) return;
-      const [name, kind, repeated] = field;
-      if (this.#pbf.type !== (WIRE_TYPES[kind as Kind] ?? BYTES)) return;
+      const [name, type, repeated] = field;
+      if (this.#pbf.type !== (WIRE_TYPES[type] ?? LENGTH_DELIMITED)) return;
       this.#valuesLeft -= 1;
       if (this.#valuesLeft < 0) throw new Refusal(413, `The body has more than ${VALUES_MAX} values`);
-      const value = this.#value(kind, depth);
+      const value = this.#value(type, depth);
       if (repeated === undefined) result[name] = value;
       else if (Array.isArray(result[name])) result[name].push(value);
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // Also where a field within goes beyond this message.
+    // True also if a nested field ends beyond this message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }
 
-  #value(kind: string, depth: number): unknown {
+  #value(type: string, depth: number): unknown {
     const pbf = this.#pbf;
     const from = pbf.pos;
-    switch (kind) {
+    switch (type) {
       case 'bool':
         return pbf.readBoolean();
       case 'int':
@@ -167,10 +150,10 @@ class MessageReader {
         return this.#bytes.readUInt32LE(from);
     }
     const valueEnd = pbf.readVarint() + pbf.pos;
-    if (Object.hasOwn(MESSAGES, kind)) return this.read(kind, valueEnd, depth + 1);
+    if (Object.hasOwn(MESSAGES, type)) return this.read(type, valueEnd, depth + 1);
     const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
     pbf.pos = valueEnd;
-    // Copied, as bytes would keep the whole body in memory.
-    return kind === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(kind === 'hex' ? 'hex' : 'utf8');
+    // Copied, because a view would keep the whole body in memory.
+    return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
 }

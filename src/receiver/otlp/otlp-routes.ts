@@ -8,20 +8,20 @@ import type { RunFields, RunOperation } from '../store/store.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, type OtlpSpans, readOtlpSpans } from './otlp-spans.ts';
 
-/** Spans of any service, by OTLP over HTTP; the prefix is where clients of the field are told to send them. */
+/** OTLP over HTTP. LangSmith documents the prefix `/otel`. */
 export const otlpRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: /^(?:\/otel)?\/v1\/traces$/,
     admission: 'write',
-    handle: (call) => takeTraces(call, encodingOf(call)),
+    handle: (call) => postTraces(call, encodingOf(call)),
   },
 ];
 
-/** Spans that are made runs of in one turn of the event loop. */
+/** Number of spans that are mapped before other requests get a turn. */
 const SPANS_AT_ONCE = 200;
 
-/** How a request and its answer are written. */
+/** The encoding of a request and its response. */
 interface Encoding {
   readonly type: string;
   read(body: Buffer): unknown;
@@ -34,7 +34,7 @@ const JSON_ENCODING: Encoding = {
   read: (body) => new JsonReader().parse(body, 'The body'),
   response: (rejectedSpans, errorMessage) =>
     JSON.stringify(rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } }),
-  // `detail` is what all other refusals have.
+  // `detail` is the field of all other errors of the receiver.
   status: (message) => JSON.stringify({ message, detail: message }),
 };
 
@@ -54,11 +54,11 @@ function encodingOf({ request }: Call): Encoding {
   throw new Refusal(415, `Expected content-type to be ${expected}, got ${JSON.stringify(type)}`);
 }
 
-async function takeTraces(call: Call, encoding: Encoding): Promise<Answer> {
+async function postTraces(call: Call, encoding: Encoding): Promise<Answer> {
   const headers = { 'content-type': encoding.type };
   try {
-    const keepAll = async (body: Buffer) => keepSpans(call, readOtlpSpans(await encoding.read(body)));
-    const { rejected, reason } = await call.bodies.read(call.request, keepAll);
+    const ingest = async (body: Buffer) => ingestSpans(call, readOtlpSpans(await encoding.read(body)));
+    const { rejected, reason } = await call.bodies.read(call.request, ingest);
     return { status: 200, headers, content: await encoding.response(rejected, reason ?? '') };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -69,11 +69,10 @@ async function takeTraces(call: Call, encoding: Encoding): Promise<Answer> {
   }
 }
 
-async function keepSpans(call: Call, { spans, rejected, reason }: OtlpSpans): Promise<Omit<OtlpSpans, 'spans'>> {
+async function ingestSpans(call: Call, { spans, rejected, reason }: OtlpSpans): Promise<Omit<OtlpSpans, 'spans'>> {
   const named = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];
   for (const [index, span] of spans.entries()) {
-    // Thousands of spans take their time, in which others are answered.
     if (index % SPANS_AT_ONCE === SPANS_AT_ONCE - 1) await new Promise<void>((resolve) => void setSoon(resolve));
     const operation = operationOf(span, typeof named === 'string' ? named : undefined);
     if (operation !== undefined) operations.push(operation);
@@ -83,7 +82,7 @@ async function keepSpans(call: Call, { spans, rejected, reason }: OtlpSpans): Pr
   return { rejected: rejected + lost, reason: reason ?? (lost > 0 ? 'A span could not be read' : undefined) };
 }
 
-/** The project is that which attributes name, else the header, else the service. */
+/** The project is taken from the attributes of the span, the header or the service, in this order. */
 function operationOf({ span, hasEnded, project }: OtlpSpan, named: string | undefined): RunOperation | undefined {
   const run = finishedRun(span, named ?? project ?? 'default', hasEnded);
   return (
@@ -91,7 +90,7 @@ function operationOf({ span, hasEnded, project }: OtlpSpan, named: string | unde
   );
 }
 
-/** What is told of its place holds for a run that stands alone; where this one stands is found out by its parent. */
+/** Leaves out the place in the trace, which the store derives from the parent span. */
 function fieldsOf({ record, texts }: FinishedRun): RunFields {
   const { id: _id, trace_id: _traceId, dotted_order: _order, ...fields } = record;
   for (const [field, text] of Object.entries(texts)) Object.assign(fields, { [field]: JSON.parse(text) });

@@ -1,31 +1,32 @@
+import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
-import { Refusal } from '../refusal.ts';
+import { Findings, Refusal } from '../refusal.ts';
+import { parsed, validate } from '../validation.ts';
 
-/** Spans of one request: exporters send 512, collectors 8192 as a rule. Neither splits what is refused. */
+/** Exporters send 512 spans per request, and collectors 8192. Neither splits a request that is refused. */
 const SPANS_MAX = 10_000;
 
-/** A span as it came. */
 export interface OtlpSpan {
   readonly span: SpanLike;
   readonly hasEnded: boolean;
-  /** Attributes of what it comes from name it: the service, as a rule. */
+  /** The project according to the attributes of the resource. Usually the name of the service. */
   readonly project: string | undefined;
 }
 
-/** The spans of a request, and what is to be told of those that cannot be used. */
+/** The valid spans of a request, and the number of invalid spans. */
 export interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** Why the first of them cannot be used. */
+  /** The first issue of the first invalid span. */
   readonly reason: string | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The spans of an `ExportTraceServiceRequest` in the form that OTLP gives to JSON, which that of protobuf is brought into as
- * well: ids in hexadecimal, numbers of 64 bits as text (or as a bigint). 400 for what is no such request, 413 for too many spans.
+ * Reads an `ExportTraceServiceRequest` in its JSON form: ids in hexadecimal, 64-bit numbers as text (or as bigints from
+ * protobuf). Throws 400 for another value, and 413 for too many spans.
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
   const spans: OtlpSpan[] = [];
@@ -33,17 +34,20 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let reason: string | undefined;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource : {});
-    const resource = { attributes };
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
-      const scope = scopeIn(scopeSpans);
+      const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
+      const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
       for (const given of listIn(scopeSpans, 'spans')) {
         if (spans.length + rejected === SPANS_MAX) throw new Refusal(413, `The body has more than ${SPANS_MAX} spans`);
-        const span = spanIn(given, resource, scope);
-        if (typeof span !== 'string') spans.push({ ...span, project });
-        else {
+        const issues = new Findings();
+        const identity = validate(identitySchema, given, ['span'], issues);
+        if (identity === undefined) {
           rejected += 1;
-          reason ??= span;
+          reason ??= issues.first;
+        } else {
+          const span = { ...spanOf(given, identity), resource: { attributes }, instrumentationScope: scope };
+          spans.push({ span, hasEnded: Boolean(identity.endTimeUnixNano), project });
         }
       }
     }
@@ -51,48 +55,49 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   return { spans, rejected, reason };
 }
 
-/** What SDKs say of a service that nobody has named. */
+/** The default service name of SDKs. */
 const UNNAMED = /^unknown_service(:|$)/;
 
 function projectOf(attributes: Fields): string | undefined {
-  for (const key of ['openinference.project.name', 'service.name']) {
-    const name = attributes[key];
-    if (typeof name === 'string' && name !== '' && !UNNAMED.test(name)) return name;
-  }
-  return undefined;
+  return ['openinference.project.name', 'service.name']
+    .map((key) => textOf(attributes[key]))
+    .find((name) => name !== '' && !UNNAMED.test(name));
 }
 
-function scopeIn({ scope }: Fields): { name: string; version?: string } {
-  const { name, version } = isObject(scope) ? scope : {};
-  return { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
+const TIME = 'nanoseconds between 1970 and 2255';
+
+/** The fields without which a span cannot be stored. Other invalid fields are ignored. */
+const identitySchema = v.object({
+  traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
+  spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
+  parentSpanId: v.optional(parsed('16 hexadecimal digits', (value) => (isZero(value) ? null : parseId(value, 16)))),
+  startTimeUnixNano: parsed(TIME, (value) => (isZero(value) ? undefined : parseTime(value))),
+  endTimeUnixNano: v.optional(parsed(TIME, (value) => (isZero(value) ? null : parseTime(value)))),
+});
+
+function isZero(value: unknown): boolean {
+  return (
+    value === null ||
+    ((typeof value === 'string' || typeof value === 'bigint' || value === 0) && /^0*$/.test(`${value}`))
+  );
 }
 
-/** The span, or why it is none. */
-function spanIn(
-  given: Fields,
-  resource: SpanLike['resource'],
-  scope: NonNullable<SpanLike['instrumentationScope']>,
-): Omit<OtlpSpan, 'project'> | string {
-  const [traceId, spanId] = [idOf(given.traceId, 32), idOf(given.spanId, 16)];
-  if (traceId === undefined) return 'The traceId of a span is no 16 bytes other than zero';
-  if (spanId === undefined) return 'The spanId of a span is no 8 bytes other than zero';
-  const parentId = isNothing(given.parentSpanId) ? undefined : idOf(given.parentSpanId, 16);
-  if (parentId === undefined && !isNothing(given.parentSpanId))
-    return `The parentSpanId of span ${spanId} is no 8 bytes`;
-  const [start, end] = [timeOf(given.startTimeUnixNano), timeOf(given.endTimeUnixNano)];
-  if (start === undefined || start[0] === 0) return `The startTimeUnixNano of span ${spanId} is no time before 2255`;
-  if (end === undefined) return `The endTimeUnixNano of span ${spanId} is no time before 2255`;
-  const ids: SpanContextLike = { traceId, spanId, traceFlags: countOf(given.flags) & 0xff };
-  const hasEnded = end[0] !== 0;
-  const span: SpanLike = {
+function spanOf(given: Fields, identity: v.InferOutput<typeof identitySchema>): Omit<SpanLike, 'resource'> {
+  const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
+  const flags = countOf(given.flags);
+  const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
+  // Bits 8 and 9: whether it is known if the parent is remote, and whether it is.
+  const isRemote = (flags & 0x300) === 0x300;
+  const { code, message } = isObject(given.status) ? given.status : {};
+  return {
     name: textOf(given.name) || 'span',
-    // The API counts from the kind that comes after UNSPECIFIED here.
+    // The API has no UNSPECIFIED, so its numbers are lower by one.
     kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
     spanContext: () => ids,
-    ...(parentId !== undefined && { parentSpanContext: { ...ids, spanId: parentId, isRemote: isRemote(given.flags) } }),
+    ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
     startTime: start,
-    endTime: hasEnded ? end : start,
-    status: statusIn(given.status),
+    endTime: end ?? start,
+    status: { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) },
     attributes: attributesIn(given),
     links: listIn(given, 'links').map((link) => ({
       context: {
@@ -104,21 +109,13 @@ function spanIn(
     })),
     events: listIn(given, 'events').map((event) => ({
       name: textOf(event.name),
-      time: timeOf(event.timeUnixNano) ?? start,
+      time: parseTime(event.timeUnixNano) ?? start,
       attributes: attributesIn(event),
     })),
-    resource,
-    instrumentationScope: scope,
     droppedAttributesCount: countOf(given.droppedAttributesCount),
     droppedEventsCount: countOf(given.droppedEventsCount),
     droppedLinksCount: countOf(given.droppedLinksCount),
   };
-  return { span, hasEnded };
-}
-
-function statusIn(value: unknown): SpanLike['status'] {
-  const { code, message } = isObject(value) ? value : {};
-  return { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) };
 }
 
 /** Protojson names of enum values, ordered by their numbers. */
@@ -131,42 +128,29 @@ function enumOf(value: unknown, names: readonly string[]): number {
   return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOf(value);
 }
 
-/** Bits 8 and 9 of the flags: whether it is known that the parent is in another process, and whether it is. */
-function isRemote(flags: unknown): boolean {
-  return (countOf(flags) & 0x300) === 0x300;
-}
-
-/** Text of an id in lower case; undefined when it is none, or all zero. */
-function idOf(value: unknown, length: number): string | undefined {
+function parseId(value: unknown, length: number): string | undefined {
   if (typeof value !== 'string' || value.length !== length || !/^[0-9a-f]+$/i.test(value)) return undefined;
   return /[^0]/.test(value) ? value.toLowerCase() : undefined;
 }
 
-function isNothing(id: unknown): boolean {
-  return id === undefined || id === null || (typeof id === 'string' && /^0*$/.test(id));
-}
-
 const NANOSECONDS = BigInt(1_000_000_000);
-/** Beyond it numbers no longer hold whole microseconds. */
+/** Later times in microseconds exceed the safe integers. */
 const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
-/** Seconds and nanoseconds; zero when there is none, undefined when it cannot be one. */
-function timeOf(value: unknown): [number, number] | undefined {
-  if (value === undefined || value === null) return [0, 0];
-  if (typeof value === 'number' && !Number.isInteger(value)) return undefined;
-  if (typeof value === 'string' && !/^\d{1,20}$/.test(value)) return undefined;
-  if (typeof value !== 'bigint' && typeof value !== 'string' && typeof value !== 'number') return undefined;
-  const all = BigInt(value);
+/** Returns seconds and nanoseconds. */
+function parseTime(value: unknown): [number, number] | undefined {
+  const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
+  if (!isInteger) return undefined;
+  const all = BigInt(value as bigint | number | string);
   const seconds = all / NANOSECONDS;
-  if (all < 0 || seconds >= SECONDS_MAX) return undefined;
-  return [Number(seconds), Number(all % NANOSECONDS)];
+  return all < 0 || seconds >= SECONDS_MAX ? undefined : [Number(seconds), Number(all % NANOSECONDS)];
 }
 
 function attributesIn({ attributes }: Fields): Record<string, unknown> {
   return entriesOf(attributes);
 }
 
-/** Defined and not set, so that a key like `__proto__` is one like any other. */
+/** `fromEntries` defines properties, so a key such as `__proto__` is data. */
 function entriesOf(list: unknown): Record<string, unknown> {
   const all: readonly unknown[] = Array.isArray(list) ? list : [];
   return Object.fromEntries(
@@ -177,7 +161,7 @@ function entriesOf(list: unknown): Record<string, unknown> {
   );
 }
 
-/** What an `AnyValue` says, in the form in which SDKs have it; undefined when it says nothing. */
+/** Returns the content of an `AnyValue` as SDKs represent it, or undefined if it is empty. */
 function anyValueOf(value: unknown): unknown {
   if (!isObject(value)) return undefined;
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
@@ -192,7 +176,7 @@ function anyValueOf(value: unknown): unknown {
   return typeof bytesValue === 'string' ? Uint8Array.from(Buffer.from(bytesValue, 'base64')) : undefined;
 }
 
-/** One that no number can hold stays as its digits. */
+/** Returns the digits of an integer beyond the safe integers. */
 function intOf(value: number | string): number | string | undefined {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;
   const int = Number(value);
@@ -200,7 +184,7 @@ function intOf(value: number | string): number | string | undefined {
 }
 
 function countOf(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
 }
 
 function textOf(value: unknown): string {
@@ -210,10 +194,10 @@ function textOf(value: unknown): string {
 function listIn(fields: Fields, name: string): Record<string, unknown>[] {
   const list = fields[name] ?? [];
   if (!Array.isArray(list)) throw new Refusal(400, `Expected \`${name}\` to be an array`);
-  return list.map((item) => objectIn(item, `What \`${name}\` holds`));
+  return list.map((item) => objectIn(item, `An item of \`${name}\``));
 }
 
 function objectIn(value: unknown, what: string): Record<string, unknown> {
-  if (!isObject(value)) throw new Refusal(400, `${what} is no object`);
+  if (!isObject(value)) throw new Refusal(400, `${what} is not an object`);
   return value;
 }
