@@ -4,9 +4,8 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../base/options.ts';
 import { Refusal } from './refusal.ts';
 
-/** Who a receiver answers. */
 export interface AccessRules {
-  /** Where it listens: beyond this machine every address may be its own, and ports may be mapped on the way. */
+  /** The address on which the receiver listens. */
   readonly host: string;
   readonly apiKey?: string;
   readonly writeKey?: string;
@@ -48,26 +47,26 @@ export class Access {
   }
 
   /**
-   * Any page that a browser shows may send requests to this machine. Those that come under another name go no further:
-   * a page from elsewhere whose name has been pointed to 127.0.0.1 (DNS rebinding) still sends its own name here.
+   * Throws 403 for an unknown `Host`. A web page whose name resolves to 127.0.0.1 (DNS rebinding) could otherwise send
+   * requests to this receiver. An exposed receiver accepts every IP address, which cannot be rebound, and every port,
+   * which may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
     if (isOwnAuthority(headers.host, port)) return;
     const name = nameIn(headers.host);
-    // Nobody can point an address elsewhere.
     if (this.#isExposed && (isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0 || isLoopback(name))) return;
     if (this.#names.has(name)) return;
     const expected = `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`;
     throw new Refusal(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
-  /** Called once it is known what is asked for: 403 for pages of another origin, 401 without the key. */
+  /** Throws 403 for a page of another origin, and 401 without the key. */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
-      throw new Refusal(403, 'Pages of another origin may not ask here');
+      throw new Refusal(403, 'Pages of another origin may not send requests to this receiver');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
       throw new Refusal(403, 'Pages from other sites may only link to /');
@@ -76,7 +75,7 @@ export class Access {
     this.#checkKey(request, admission);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
-      throw new Refusal(403, 'The workspace that x-tenant-id names is not the one of this receiver');
+      throw new Refusal(403, 'x-tenant-id is not the workspace of this receiver');
     }
   }
 
@@ -114,14 +113,14 @@ export class Access {
       if (isSame(given, apiKey)) return;
       if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
       if (admission === 'write') return;
-      throw new Refusal(403, 'The write key of this receiver can only send runs and feedback');
+      throw new Refusal(403, 'The write key can only send runs and feedback');
     }
     const token = cookieOf(request);
-    if (token === undefined) throw unauthorized('The key of this receiver is missing: send it as x-api-key');
+    if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
-    // Browsers send it with whatever they send; what writes has to be of our own page, which is known by its origin.
+    // Browsers send cookies with every request, so a write must also prove by its origin that our page sent it.
     if (method !== 'GET' && headers.origin === undefined) {
-      throw new Refusal(403, 'With a cookie only the page of this receiver may write, and it sends its origin');
+      throw new Refusal(403, 'A request that writes with a cookie must have an Origin header');
     }
   }
 
@@ -153,9 +152,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
-/**
- * Whether a `Host` header, or the part of an `Origin` after `http://`, names this machine and port.
- */
+/** Whether a `Host` header, or an `Origin` after `http://`, is a loopback address with this port. */
 export function isOwnAuthority(authority: string | undefined, port: number): boolean {
   const [, host = '', ownPort = '80'] = AUTHORITY.exec(authority ?? '') ?? [];
   return isLoopback(host) && Number(ownPort) === port;
@@ -163,7 +160,6 @@ export function isOwnAuthority(authority: string | undefined, port: number): boo
 
 const AUTHORITY = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/;
 
-/** The name in an authority, empty where it is none. */
 function nameIn(authority: string | undefined): string {
   return AUTHORITY.exec(authority ?? '')?.[1]?.toLowerCase() ?? '';
 }
@@ -172,13 +168,13 @@ function unauthorized(detail: string): Refusal {
   return new Refusal(401, detail, { 'www-authenticate': 'Bearer' });
 }
 
-/** In a time that does not tell how much of it is the same. */
+/** Compares in constant time. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [given, expected].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
-/** Cookies are the same for all ports of a host. */
+/** Contains the port, because browsers share the cookies of a host between its ports. */
 function cookieName({ socket }: IncomingMessage): string {
   return `runspan-${socket.localPort ?? 0}`;
 }

@@ -4,28 +4,28 @@ import { Findings, Refusal } from './refusal.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
- * What goes wrong at a receiver, for tests of what sends to it. It is about requests that bring runs and are well-formed; what is
- * read of the receiver, `GET /info` included, is answered as ever. A request that meets a fault leaves nothing behind.
+ * Faults of a receiver, for tests of clients. They apply to valid requests that contain runs. Other requests, for example
+ * `GET /info`, are answered as usual. A request that gets an error stores nothing.
  */
 export interface ReceiverFaults {
-  /** Answers with an error. */
+  /** Responds with an error. */
   fail?: ReceiverFailure;
-  /** Milliseconds by which every answer comes later, 60 000 at most. @default 0 */
+  /** Delay of every response in milliseconds, at most 60 000. @default 0 */
   delayMs?: number;
   /**
-   * Called with each run that a request brings, as a post or a patch of it; where one is true the request is refused with 422,
-   * as if the run were invalid, and the answer names those. What it throws is answered with 500.
+   * Called with each operation of a request. If it returns true for one, the request gets 422 as if the run were invalid,
+   * and the response names the run. If it throws, the request gets 500.
    */
   reject?: (operation: RunOperation) => boolean;
 }
 
-/** An answer in the place of the usual one. */
+/** The response of `fail`. */
 export interface ReceiverFailure {
   /** From 400 to 599. */
   status: number;
-  /** So many requests are answered like that, and then no more. @default all */
+  /** Number of requests that fail. @default all */
   times?: number;
-  /** Seconds, for the header `Retry-After`. @default there is none */
+  /** The header `Retry-After` in seconds. @default no header */
   retryAfterSeconds?: number;
 }
 
@@ -43,13 +43,12 @@ const FAILURE_CHECKS: Checks<ReceiverFailure> = {
   retryAfterSeconds: wholeFrom(0, 86_400),
 };
 
-/** The faults of one receiver. */
 export class Faults {
   #given: Omit<ReceiverFaults, 'fail'> = {};
   #failure: ReceiverFailure | undefined;
   #failuresLeft = 0;
 
-  /** Takes the place of what was set before; a RunspanError names what cannot be used, and nothing is changed then. */
+  /** Replaces the faults. Throws a RunspanError for an invalid fault and then changes nothing. */
   set(faults: ReceiverFaults): void {
     const { fail, ...given } = checkedOptions('the faults', faults, CHECKS);
     const failure = fail && { ...checkedOptions('`fail`', fail, FAILURE_CHECKS), status: fail.status };
@@ -58,8 +57,8 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Called when a request has been read and before anything of it is applied; throws a Refusal where it meets a fault. */
-  async meet(operations: readonly RunOperation[]): Promise<void> {
+  /** Called before the operations of a request are stored. */
+  async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;
     if (failure !== undefined) this.#failuresLeft--;
@@ -67,11 +66,11 @@ export class Faults {
     if (failure !== undefined) {
       const { status, retryAfterSeconds } = failure;
       const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
-      throw new Refusal(status, 'A fault that was set: `fail`', headers);
+      throw new Refusal(status, 'The fault `fail`', headers);
     }
     const findings = new Findings();
     for (const operation of operations) {
-      if (reject?.(operation)) findings.add(['body', operation.id], 'fault', 'A fault that was set: `reject`');
+      if (reject?.(operation)) findings.add(['body', operation.id], 'fault', 'The fault `reject`');
     }
     findings.refuseIfAny();
   }

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { isObject } from '../base/options.ts';
 import { Refusal } from './refusal.ts';
-import type { Answer, Route } from './route.ts';
+import { type Answer, type Call, type Route, readJson } from './route.ts';
 
-/** Where the build puts the page. A test that runs the sources takes what was built last. */
+/** The output of the build. Tests that run the sources use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
   ? new URL('../../dist/viewer/', import.meta.url)
   : new URL('../viewer/', import.meta.url);
@@ -15,10 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/**
- * The page runs its own scripts and nothing else, shows pictures of payloads, and speaks with its own origin: what a
- * payload brings along stays text, and tells nobody that it has been looked at.
- */
+/** Allows only scripts, styles and requests of this origin, so content of a payload cannot run or send data. */
 const POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,37 +28,45 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The page in which runs are read. It holds nothing of them, and is where a key is asked for: whoever comes has it. */
+/** The page contains no data, so it requires no key. It asks for the key and exchanges it for a cookie. */
 export const pageRoutes: readonly Route[] = [
-  { method: 'GET', path: /^\/$/, admission: 'open', handle: () => answered('index.html', 'no-cache') },
-  {
-    method: 'GET',
-    path: /^\/assets\/(?<name>[^/]+)$/,
-    admission: 'open',
-    // The names of assets change with what is in them.
-    handle: ({ parameters }) => answered(`assets/${parameters.name}`, 'public, max-age=31536000, immutable'),
-  },
+  { method: 'GET', path: /^\/$/, admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
+  { method: 'GET', path: /^\/assets\/(?<name>[^/]+)$/, admission: 'open', handle: getAsset },
+  { method: 'POST', path: /^\/login$/, admission: 'open', handle: login },
+  { method: 'POST', path: /^\/logout$/, admission: 'open', handle: logout },
 ];
 
-/** By the path within the folder, read at the first request. No other name is looked for on disk. */
+const LOGIN_BYTES_MAX = 4 * 1024;
+
+async function login(call: Call): Promise<Answer> {
+  const body = await readJson(call, LOGIN_BYTES_MAX);
+  const key = isObject(body) ? body.key : undefined;
+  return { status: 200, body: {}, headers: { 'set-cookie': call.access.login(key, call.request) } };
+}
+
+function logout({ access, request }: Call): Answer {
+  return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
+}
+
+/** The name of an asset contains a hash of its content. */
+function getAsset({ parameters }: Call): Answer {
+  return fileAnswer(`assets/${parameters.name}`, 'public, max-age=31536000, immutable');
+}
+
+/** Maps paths within the folder to contents. No other file is ever read. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
-function answered(path: string, caching: string): Answer {
-  // A checkout may be built after its receiver has started.
+function fileAnswer(path: string, caching: string): Answer {
+  // The page of a checkout may be built after the receiver has started.
   if (files.size === 0) files = readFiles();
   const content = files.get(path);
   if (content === undefined) {
-    throw new Refusal(
-      404,
-      files.size === 0 ? 'This copy of the package was built without its page' : `There is nothing at /${path}`,
-    );
+    const detail = files.size === 0 ? 'This copy of the package was built without its page' : `Unknown path: /${path}`;
+    throw new Refusal(404, detail);
   }
   const type = TYPES[extname(path)] ?? 'application/octet-stream';
-  return {
-    status: 200,
-    headers: { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': caching },
-    content,
-  };
+  const headers = { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': caching };
+  return { status: 200, headers, content };
 }
 
 function readFiles(): ReadonlyMap<string, Uint8Array> {

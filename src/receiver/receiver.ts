@@ -11,20 +11,19 @@ import { MemoryStore } from './store/memory-store.ts';
 import type { StoredRun } from './store/run-view.ts';
 import type { Store } from './store/store.ts';
 
-/** Where a receiver listens and what it does with what it gets. */
 export interface ReceiverOptions {
   /**
-   * 127.0.0.1 or another address of 127/8, ::1, or localhost. Others, 0.0.0.0 among them, are taken only together with an
-   * `apiKey`: a receiver holds prompts and answers. @default '127.0.0.1'
+   * The address to listen on. Addresses other than 127.0.0.0/8, ::1 and localhost require an `apiKey`.
+   * @default '127.0.0.1'
    */
   host?: string;
-  /** 0 takes any free port. @default 0 */
+  /** 0 selects a free port. @default 0 */
   port?: number;
-  /** Where runs are kept. Whoever makes a store also ends it. @default a new MemoryStore */
+  /** Stores the runs. The receiver does not close it. @default a new MemoryStore */
   store?: Store;
   /**
-   * Takes the documented interface alone, and answers what departs from it with 400 or 422 and a `detail` that says
-   * where. Otherwise the receiver also takes what clients in the field send beside it. @default false
+   * Accepts only the documented interface. Other requests get 400 or 422, and `detail` describes the violation.
+   * Otherwise, the receiver also accepts what LangSmith clients and OTLP exporters send. @default false
    */
   strict?: boolean;
   /**
@@ -42,33 +41,32 @@ export interface ReceiverOptions {
   /** Requests for another workspace in `x-tenant-id` get 403. @default every workspace is accepted */
   workspaceId?: string;
   /**
-   * Names without port, under which the receiver is reached beside its own address: those of a reverse proxy or a container.
-   * A request that comes under any other name is refused with 403. @default none
+   * Additional host names of the receiver without port, for example that of a reverse proxy. Requests with another `Host`
+   * get 403. @default none
    */
   allowedHosts?: readonly string[];
 }
 
-/** A server that takes runs over HTTP, and what has come of them. */
+/** A server that receives runs over HTTP, and its stored runs. */
 export interface Receiver {
-  /** For example `http://127.0.0.1:4777`: what `RUNSPAN_ENDPOINT` is set to. */
+  /** The value for `RUNSPAN_ENDPOINT`, for example `http://127.0.0.1:4777`. */
   readonly url: string;
-  /** The runs that match, sorted by `dotted_order`. They are copies, yours to change. Without a query all of them. */
+  /** Returns copies of the runs that match the query, or of all runs, sorted by `dotted_order`. */
   runs(query?: RunQuery): Promise<StoredRun[]>;
-  /** The runs of one trace, parents before children; none when it is unknown. The id with or without hyphens. */
+  /** Returns the runs of a trace, parents before children, or no runs if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Makes requests that bring runs fail, wait or be refused from now on, in the place of the faults set before; `{}` ends them.
-   * Throws a RunspanError, `RUNSPAN_INVALID_OPTION`, for what cannot be used.
+   * Makes requests with runs fail, replacing earlier faults. `{}` removes all faults. Throws `RUNSPAN_INVALID_OPTION` for
+   * an invalid fault.
    */
   setFaults(faults: ReceiverFaults): void;
-  /** Ends after the requests at hand have been answered, 2 seconds at most. Again is the same ending. */
+  /** Stops listening and waits for pending requests, at most 2 seconds. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a receiver. Rejects with a RunspanError: `RUNSPAN_INVALID_OPTION` for options that cannot be used,
- * `RUNSPAN_ADDRESS_IN_USE` when another program holds the port, `RUNSPAN_LISTEN_FAILED` when the system refuses
- * otherwise.
+ * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` for an invalid option, `RUNSPAN_ADDRESS_IN_USE` if another
+ * program uses the port, and `RUNSPAN_LISTEN_FAILED` for another system error.
  */
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
@@ -76,7 +74,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   checkKeys(given, host);
   const faults = new Faults();
   const access = new Access({ ...given, host });
-  // Node takes IPv6 without the brackets of URLs.
+  // Node expects IPv6 addresses without brackets.
   const address = host.replace(/^\[(.*)\]$/, '$1');
   const server = await listen(createRoutes(store, strict, faults, access), address, port);
   return {
@@ -94,7 +92,7 @@ const KEY_LENGTH_MIN = 16;
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const isExposed = !isLoopback(host);
   if (apiKey === undefined && isExposed) {
-    const expected = 'a loopback address (127.0.0.1, ::1 or localhost) where there is no `apiKey`';
+    const expected = 'a loopback address (127.0.0.1, ::1 or localhost) without an `apiKey`';
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`host\` to be ${expected}, got ${shown(host)}`);
   }
   const wrong = (name: string, expected: string): RunspanError =>
@@ -138,7 +136,7 @@ const CHECKS: Checks<ReceiverOptions> = {
   host: ['an address', (value) => typeof value === 'string'],
   port: wholeFrom(0, 65_535),
   store: [
-    'a store, with all methods of `Store`',
+    'a store with all methods of `Store`',
     (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
   ],
   strict: ['true or false', (value) => typeof value === 'boolean'],
@@ -146,7 +144,7 @@ const CHECKS: Checks<ReceiverOptions> = {
   writeKey: ['text', (value) => typeof value === 'string'],
   workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],
   allowedHosts: [
-    'a list of names of hosts, without ports',
+    'a list of host names without ports',
     (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && HOST_NAME.test(name)),
   ],
 };

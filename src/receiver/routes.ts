@@ -5,7 +5,6 @@ import type { Faults } from './faults.ts';
 import { feedbackRoutes, tokenRoutes } from './feedback/feedback-routes.ts';
 import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { RequestBodies } from './ingest/request-body.ts';
-import { loginRoutes } from './login-routes.ts';
 import { otlpRoutes } from './otlp/otlp-routes.ts';
 import { SpanRuns } from './otlp/span-runs.ts';
 import { pageRoutes } from './page-routes.ts';
@@ -24,7 +23,7 @@ const PREFIX = '/api/v1';
 /** The endpoints of a receiver, over its store. */
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
   const ofField = strict ? [] : [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
-  const ofPage = [...queryRoutes, ...attachmentRoutes, ...loginRoutes, ...pageRoutes];
+  const ofPage = [...queryRoutes, ...attachmentRoutes, ...pageRoutes];
   const routes = [...interfaceRoutes, ...tokenRoutes, ...ofField, ...ofPage];
   const bodies = new RequestBodies();
   const spanRuns = new SpanRuns();

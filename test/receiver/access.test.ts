@@ -120,7 +120,7 @@ describe('with a key', () => {
     const receiver = await start(options);
     const replies = [await get(receiver, {}), await get(receiver, { 'x-api-key': 'x' })];
     expect(replies.map(({ body }) => (body as { detail: string }).detail)).toEqual([
-      'The key of this receiver is missing: send it as x-api-key',
+      'The key is missing: send it as x-api-key',
       'This is not the key of this receiver',
     ]);
   });
@@ -402,7 +402,7 @@ describe('names', () => {
 test.each<[Record<string, unknown>, string]>([
   [
     { host: '0.0.0.0' },
-    'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost) where there is no `apiKey`',
+    'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost) without an `apiKey`',
   ],
   [{ apiKey: '' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 'canary key' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
@@ -420,7 +420,7 @@ test.each<[Record<string, unknown>, string]>([
   [{ apiKey: KEY, writeKey: 'canary key' }, 'Expected `writeKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 5 }, 'Expected `apiKey` to be text, got the number 5'],
   [{ workspaceId: '' }, 'Expected `workspaceId` to be text that is not empty'],
-  [{ allowedHosts: 'runs.example' }, 'Expected `allowedHosts` to be a list of names of hosts, without ports'],
+  [{ allowedHosts: 'runs.example' }, 'Expected `allowedHosts` to be a list of host names without ports'],
   [{ allowedHosts: ['runs.example:80'] }, 'Expected `allowedHosts` to be'],
   [{ allowedHosts: [''] }, 'Expected `allowedHosts` to be'],
 ])('%j is refused by name, and keys stand in no message', async (options, message) => {

@@ -10,7 +10,7 @@ describe('a receiver that fails', () => {
     receiver.setFaults({ fail: { status: 503, times: 2, retryAfterSeconds: 7 } });
     for (const _ of [1, 2]) {
       const { status, headers, body } = await sendRoot(receiver);
-      expect([status, headers['retry-after'], body.detail]).toEqual([503, '7', 'A fault that was set: `fail`']);
+      expect([status, headers['retry-after'], body.detail]).toEqual([503, '7', 'The fault `fail`']);
       expect(await receiver.runs()).toEqual([]);
     }
     expect((await sendRoot(receiver)).status).toBe(202);
@@ -61,7 +61,7 @@ describe('a receiver that rejects runs', () => {
       part(`post.${ROOT}`, makeRun()),
       part(`post.${CHILD}`, makeChild()),
     );
-    const msg = 'A fault that was set: `reject`';
+    const msg = 'The fault `reject`';
     expect([status, body.detail]).toEqual([422, [{ loc: ['body', CHILD], msg, type: 'fault' }]]);
     expect(await receiver.runs()).toEqual([]);
     expect((await sendRoot(receiver)).status).toBe(202);

@@ -16,7 +16,7 @@ describe('options', () => {
     [{ host: '' }, 'got ""'],
     [{ host: 1 }, 'got the number 1'],
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
-    [{ store: {} }, 'Expected `store` to be a store, with all methods of `Store`, got an object'],
+    [{ store: {} }, 'Expected `store` to be a store with all methods of `Store`, got an object'],
     [{ store: null }, 'got null'],
     [
       { prot: 4777 },

@@ -82,7 +82,7 @@ describe('who can speak to a receiver', () => {
     const samePort = receiver.url.replace('127.0.0.1', 'evil.example');
     for (const origin of ['https://evil.example', 'null', 'file://', samePort]) {
       const { status, body, headers } = await call(`${receiver.url}/info`, 'GET', undefined, { origin });
-      expect([status, body.detail]).toEqual([403, 'Pages of another origin may not ask here']);
+      expect([status, body.detail]).toEqual([403, 'Pages of another origin may not send requests to this receiver']);
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });

@@ -8,15 +8,15 @@ import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 
-/** What `GET /info` says: clients set their batches by it. It is no part of the interface, but all of them ask. */
+/** The response to `GET /info`, which clients use to size their batches. It is not part of the interface. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // gzip is taken, but on one machine it only costs time.
+  // Compression would only cost time on one machine.
   instance_flags: { gzip_body_enabled: false },
 };
 
-/** Trace ingestion as the interface has it. */
+/** The routes of the interface. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: /^\/info$/, admission: 'open', handle: () => ({ status: 200, body: INFO }) },
   {
@@ -50,7 +50,7 @@ export const interfaceRoutes: readonly Route[] = [
   },
 ];
 
-/** What clients in the field send and ask beside it. */
+/** Routes that other clients also use. */
 export const fieldRoutes: readonly Route[] = [
   {
     method: 'POST',
@@ -58,7 +58,6 @@ export const fieldRoutes: readonly Route[] = [
     admission: 'write',
     handle: async (call) => applied(call, readJsonBatch(await readJson(call))),
   },
-  // Whoever knows the id of a trace has it from the program that made it: ids cannot be guessed.
   {
     method: 'POST',
     path: /^\/runs\/query$/,
@@ -74,9 +73,9 @@ async function applied(call: Call, operations: readonly RunOperation[]): Promise
   return { status: 202, body: { accepted: operations.length } };
 }
 
-/** Keeps what a request tells, which has been checked whole. */
+/** Stores the operations of a request, which have been validated. */
 export async function keep({ store, faults, spanRuns }: Call, operations: readonly RunOperation[]): Promise<void> {
-  await faults.meet(operations);
+  await faults.apply(operations);
   const placed = spanRuns.place(operations);
   try {
     await store.apply(placed);
