@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { Refusal } from '../refusal.ts';
+import { decoderOf } from './inflation.ts';
 
 /** The limits of request bodies in bytes. */
 export interface BodyLimits {
@@ -68,9 +67,8 @@ function readBody(
   reserve: (sizeBytes: number) => void,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const { 'content-encoding': header = 'identity', 'content-length': length = 0 } = request.headers;
-    const encoding = header.trim().toLowerCase();
-    const decoder = encoding === 'identity' ? undefined : createDecoder(encoding);
+    const { 'content-encoding': header, 'content-length': length = 0 } = request.headers;
+    const { encoding, decoder } = decoderOf(header) ?? {};
     if (Number(length) > wireBytesMax) throw tooLarge(wireBytesMax);
     const body = new GrowingBuffer();
     let isRefused = false;
@@ -139,27 +137,4 @@ class GrowingBuffer {
     }
     this.#length = length;
   }
-}
-
-/** Available from Node 22.15. A truncated zstd frame is not an error; the parser of the body detects it. */
-const { createZstdDecompress, constants } = zlib as typeof zlib & {
-  createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
-  constants: { ZSTD_d_windowLogMax: number };
-};
-
-/** 8 MiB, the maximum window of zstd over HTTP (RFC 9659). A small frame could demand a much larger one. */
-const ZSTD_WINDOW_LOG_MAX = 23;
-
-const CHUNK = { chunkSize: 64 * 1024 };
-
-function createDecoder(encoding: string): Transform {
-  if (encoding === 'gzip') return zlib.createGunzip(CHUNK);
-  if (encoding === 'zstd' && createZstdDecompress !== undefined) {
-    return createZstdDecompress({ ...CHUNK, params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX } });
-  }
-  const accepted = createZstdDecompress === undefined ? 'gzip' : 'gzip, zstd';
-  const detail = `Expected content-encoding to be ${accepted} or absent, got ${JSON.stringify(encoding)}`;
-  throw new Refusal(415, encoding === 'zstd' ? `${detail}; zstd requires Node 22.15` : detail, {
-    'accept-encoding': accepted,
-  });
 }
