@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../base/options.ts';
-import { Refusal } from './refusal.ts';
+import { HttpError } from './http-error.ts';
 
 export interface AccessRules {
   /** The address on which the receiver listens. */
@@ -58,7 +58,7 @@ export class Access {
     if (this.#isExposed && (isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0 || isLoopback(name))) return;
     if (this.#names.has(name)) return;
     const expected = `Expected the host to be 127.0.0.1, localhost or [::1] with port ${port}`;
-    throw new Refusal(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
+    throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
   /** Throws 403 for a page of another origin, and 401 without the key. */
@@ -66,20 +66,20 @@ export class Access {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
-      throw new Refusal(403, 'Pages of another origin may not send requests to this receiver');
+      throw new HttpError(403, 'Pages of another origin may not send requests to this receiver');
     }
     if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
-      throw new Refusal(403, 'Pages from other sites may only link to /');
+      throw new HttpError(403, 'Pages from other sites may only link to /');
     }
     if (admission === 'open') return;
     this.#checkKey(request, admission);
     const { 'x-tenant-id': workspaceId } = request.headers;
     if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
-      throw new Refusal(403, 'x-tenant-id is not the workspace of this receiver');
+      throw new HttpError(403, 'x-tenant-id is not the workspace of this receiver');
     }
   }
 
-  /** Starts a session and returns its `Set-Cookie` header. Throws a Refusal if the key is wrong. */
+  /** Starts a session and returns its `Set-Cookie` header. Throws a HttpError if the key is wrong. */
   login(key: unknown, request: IncomingMessage): string {
     const { apiKey } = this.#rules;
     if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
@@ -113,18 +113,18 @@ export class Access {
       if (isSame(given, apiKey)) return;
       if (writeKey === undefined || !isSame(given, writeKey)) throw this.#wrongKey();
       if (admission === 'write') return;
-      throw new Refusal(403, 'The write key can only send runs and feedback');
+      throw new HttpError(403, 'The write key can only send runs and feedback');
     }
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
     // Browsers send cookies with every request, so a write must also prove by its origin that our page sent it.
     if (method !== 'GET' && headers.origin === undefined) {
-      throw new Refusal(403, 'A request that writes with a cookie must have an Origin header');
+      throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
     }
   }
 
-  #wrongKey(): Refusal {
+  #wrongKey(): HttpError {
     const now = Date.now();
     if (now >= this.#wrongKeysResetMs) {
       this.#wrongKeys = 0;
@@ -134,7 +134,7 @@ export class Access {
     const detail = 'This is not the key of this receiver';
     if (this.#wrongKeys <= WRONG_KEYS_MAX) return unauthorized(detail);
     const retryAfter = `${Math.ceil((this.#wrongKeysResetMs - now) / 1_000)}`;
-    return new Refusal(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });
+    return new HttpError(429, `${detail}; too many wrong keys, try again later`, { 'retry-after': retryAfter });
   }
 }
 
@@ -164,8 +164,8 @@ function nameIn(authority: string | undefined): string {
   return AUTHORITY.exec(authority ?? '')?.[1]?.toLowerCase() ?? '';
 }
 
-function unauthorized(detail: string): Refusal {
-  return new Refusal(401, detail, { 'www-authenticate': 'Bearer' });
+function unauthorized(detail: string): HttpError {
+  return new HttpError(401, detail, { 'www-authenticate': 'Bearer' });
 }
 
 /** Compares in constant time. */

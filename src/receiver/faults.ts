@@ -1,6 +1,6 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../base/options.ts';
 import { setTimer } from '../base/timers.ts';
-import { Findings, Refusal } from './refusal.ts';
+import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
@@ -66,12 +66,12 @@ export class Faults {
     if (failure !== undefined) {
       const { status, retryAfterSeconds } = failure;
       const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
-      throw new Refusal(status, 'The fault `fail`', headers);
+      throw new HttpError(status, 'The fault `fail`', headers);
     }
-    const findings = new Findings();
+    const issues = new ValidationIssues();
     for (const operation of operations) {
-      if (reject?.(operation)) findings.add(['body', operation.id], 'fault', 'The fault `reject`');
+      if (reject?.(operation)) issues.add(['body', operation.id], 'fault', 'The fault `reject`');
     }
-    findings.refuseIfAny();
+    issues.throwIfAny();
   }
 }

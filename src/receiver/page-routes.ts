@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { isObject } from '../base/options.ts';
-import { Refusal } from './refusal.ts';
-import { type Answer, type Call, type Route, readJson } from './route.ts';
+import { HttpError } from './http-error.ts';
+import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
 
 /** The output of the build. Tests that run the sources use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
@@ -30,39 +30,39 @@ const POLICY: string = [
 
 /** The page contains no data, so it requires no key. It asks for the key and exchanges it for a cookie. */
 export const pageRoutes: readonly Route[] = [
-  { method: 'GET', path: /^\/$/, admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
-  { method: 'GET', path: /^\/assets\/(?<name>[^/]+)$/, admission: 'open', handle: getAsset },
-  { method: 'POST', path: /^\/login$/, admission: 'open', handle: login },
-  { method: 'POST', path: /^\/logout$/, admission: 'open', handle: logout },
+  { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
+  { method: 'GET', path: '/assets/:name', admission: 'open', handle: getAsset },
+  { method: 'POST', path: '/login', admission: 'open', handle: login },
+  { method: 'POST', path: '/logout', admission: 'open', handle: logout },
 ];
 
 const LOGIN_BYTES_MAX = 4 * 1024;
 
-async function login(call: Call): Promise<Answer> {
+async function login(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, LOGIN_BYTES_MAX);
   const key = isObject(body) ? body.key : undefined;
   return { status: 200, body: {}, headers: { 'set-cookie': call.access.login(key, call.request) } };
 }
 
-function logout({ access, request }: Call): Answer {
+function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
 /** The name of an asset contains a hash of its content. */
-function getAsset({ parameters }: Call): Answer {
+function getAsset({ parameters }: Call): RouteResponse {
   return fileAnswer(`assets/${parameters.name}`, 'public, max-age=31536000, immutable');
 }
 
 /** Maps paths within the folder to contents. No other file is ever read. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
-function fileAnswer(path: string, caching: string): Answer {
+function fileAnswer(path: string, caching: string): RouteResponse {
   // The page of a checkout may be built after the receiver has started.
   if (files.size === 0) files = readFiles();
   const content = files.get(path);
   if (content === undefined) {
     const detail = files.size === 0 ? 'This copy of the package was built without its page' : `Unknown path: /${path}`;
-    throw new Refusal(404, detail);
+    throw new HttpError(404, detail);
   }
   const type = TYPES[extname(path)] ?? 'application/octet-stream';
   const headers = { 'content-type': type, 'content-security-policy': POLICY, 'cache-control': caching };

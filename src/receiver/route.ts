@@ -1,28 +1,28 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { shown } from '../base/text.ts';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
+import { HttpError, ValidationIssues } from './http-error.ts';
 import { JsonReader } from './ingest/json.ts';
 import type { RequestBodies } from './ingest/request-body.ts';
-import { parseUuid } from './ingest/run-fields.ts';
+import { uuid } from './ingest/run-fields.ts';
 import type { SpanRuns } from './otlp/span-runs.ts';
-import { Refusal } from './refusal.ts';
 import type { Store } from './store/store.ts';
+import { validate } from './validation.ts';
 
-/** What a request is answered with: a `body` as JSON, or `content` of the type that its headers name. */
-export interface Answer {
+/** A response with `body` as JSON, or with `content` of another type. */
+export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Bytes, text, or text that goes out piece by piece; the signal is aborted when nobody listens any more. */
+  /** A function streams the content. Its signal is aborted when the client disconnects or the receiver closes. */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
-/** A request on its way to its answer. */
+/** A request and the parts of the receiver that handle it. */
 export interface Call {
   readonly request: IncomingMessage;
-  /** The named groups of the route's path, decoded. */
+  /** The decoded parameters of the path. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
@@ -35,27 +35,29 @@ export interface Call {
   readonly strict: boolean;
 }
 
-/** One endpoint. It answers a call or throws a Refusal. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
-  readonly path: RegExp;
+  /** Segments that start with `:` are parameters. */
+  readonly path: string;
   /** @default 'key' */
   readonly admission?: Admission;
-  readonly handle: (call: Call) => Answer | Promise<Answer>;
+  /** Throws a HttpError to respond with an error. */
+  readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** The id in the path, in the one spelling; 422 for what is none. */
-export function idOf({ parameters: { id = '' } }: Call): string {
-  const found = parseUuid(id, true);
-  if (found !== undefined) return found;
-  throw new Refusal(422, [{ loc: ['path', 'id'], msg: `Expected a UUID, got ${shown(id)}`, type: 'uuid' }]);
+/** Returns the id in the path in lower case with hyphens. Throws 422 if it is not a UUID. */
+export function idOf({ parameters }: Call): string {
+  const issues = new ValidationIssues();
+  const id = validate(uuid(true), parameters.id, ['path', 'id'], issues);
+  issues.throwIfAny();
+  return id ?? '';
 }
 
-/** The value of a body of JSON: 415 for another type, 400 for what is none, 413 beyond so many bytes. */
+/** Returns the value of a JSON body. Throws 415 for another type, 400 for invalid JSON, and 413 for a larger body. */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
   const contentType = request.headers['content-type'] ?? '';
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new Refusal(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
+    throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
   }
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body'), bytesMax);
 }

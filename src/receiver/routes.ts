@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Access } from './access.ts';
 import type { Faults } from './faults.ts';
 import { feedbackRoutes, tokenRoutes } from './feedback/feedback-routes.ts';
+import { HttpError } from './http-error.ts';
 import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { RequestBodies } from './ingest/request-body.ts';
 import { otlpRoutes } from './otlp/otlp-routes.ts';
@@ -10,72 +11,111 @@ import { SpanRuns } from './otlp/span-runs.ts';
 import { pageRoutes } from './page-routes.ts';
 import { attachmentRoutes } from './query/attachment-routes.ts';
 import { queryRoutes } from './query/query-routes.ts';
-import { Refusal } from './refusal.ts';
-import type { Answer, Route } from './route.ts';
+import type { Route, RouteResponse } from './route.ts';
 import type { Store } from './store/store.ts';
 
-/** Answers a request or throws a Refusal. */
-export type Routes = (request: IncomingMessage) => Promise<Answer>;
+/** Responds to a request, or throws a HttpError. */
+export type Routes = (request: IncomingMessage) => Promise<RouteResponse>;
 
-/** Clients of the field are also pointed to an endpoint with this path, to which they append theirs. */
+/** Other clients append their paths to an endpoint with this prefix. */
 const PREFIX = '/api/v1';
+/** The interface describes these paths with the prefix, so it is also valid in strict mode. */
+const PREFIXED = `${PREFIX}/feedback/tokens`;
 
-/** The endpoints of a receiver, over its store. */
+/** Returns the routes of a receiver. */
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
-  const ofField = strict ? [] : [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
-  const ofPage = [...queryRoutes, ...attachmentRoutes, ...pageRoutes];
-  const routes = [...interfaceRoutes, ...tokenRoutes, ...ofField, ...ofPage];
+  const others = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
+  const tree = treeOf([
+    ...interfaceRoutes,
+    ...tokenRoutes,
+    ...others,
+    ...queryRoutes,
+    ...attachmentRoutes,
+    ...pageRoutes,
+  ]);
+  const hidden = new Set(strict ? others : []);
   const bodies = new RequestBodies();
   const spanRuns = new SpanRuns();
   const streams = new Set<Socket>();
   return async (request) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = urlOf(request);
-    const path = !strict && pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : pathname;
-    const here = routes.filter((route) => route.path.test(path));
-    const route = here.find((one) => one.method === request.method || isLookAt(one, request));
+    const hasPrefix = pathname.startsWith(strict ? PREFIXED : `${PREFIX}/`);
+    const segments = segmentsOf(hasPrefix ? pathname.slice(PREFIX.length) : pathname);
+    const found = routesAt(tree, segments).filter((one) => !hidden.has(one));
+    const route = found.find((one) => one.method === request.method || isProbe(one, request));
     access.admit(request, route?.admission ?? 'key');
-    if (here.length === 0) throw new Refusal(404, `There is nothing at ${pathname}`);
+    if (found.length === 0) throw new HttpError(404, `There is nothing at ${pathname}`);
     if (route === undefined) {
-      const allowed = here.map(({ method }) => method).join(', ');
-      throw new Refusal(405, `${pathname} takes ${allowed}, got ${request.method}`, { allow: allowed });
+      const allowed = found.map(({ method }) => method).join(', ');
+      throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    return route.handle({
-      request,
-      parameters: parametersOf(route, path),
-      search,
-      bodies,
-      store,
-      faults,
-      access,
-      spanRuns,
-      streams,
-      strict,
-    });
+    const parameters = parametersOf(route, segments);
+    return route.handle({ request, parameters, search, bodies, store, faults, access, spanRuns, streams, strict });
   };
 }
 
-/** Proxies look whether somebody is there. Of what has a key, or does something, nothing is to be seen by that. */
-function isLookAt({ method, admission }: Route, request: IncomingMessage): boolean {
+/** The routes by the segments of their paths. The child `:` matches every other segment. */
+interface Tree {
+  readonly children: Map<string, Tree>;
+  readonly routes: Route[];
+}
+
+function treeOf(routes: readonly Route[]): Tree {
+  const tree: Tree = { children: new Map(), routes: [] };
+  for (const route of routes) {
+    let node = tree;
+    for (const segment of segmentsOf(route.path)) {
+      const key = segment.startsWith(':') ? ':' : segment;
+      const child = node.children.get(key) ?? { children: new Map(), routes: [] };
+      node.children.set(key, child);
+      node = child;
+    }
+    node.routes.push(route);
+  }
+  return tree;
+}
+
+function routesAt(tree: Tree, segments: readonly string[]): readonly Route[] {
+  let node: Tree | undefined = tree;
+  for (const segment of segments) {
+    node = node?.children.get(segment) ?? (segment === '' ? undefined : node?.children.get(':'));
+  }
+  return node?.routes ?? [];
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').slice(1);
+}
+
+/** Whether the request is a HEAD for an open route, for example from the health check of a proxy. */
+function isProbe({ method, admission }: Route, request: IncomingMessage): boolean {
   return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
 
-function parametersOf(route: Route, path: string): Record<string, string> {
-  const found = Object.entries(route.path.exec(path)?.groups ?? {});
+function parametersOf(route: Route, segments: readonly string[]): Record<string, string> {
+  const parameters: Record<string, string> = {};
+  for (const [at, name] of segmentsOf(route.path).entries()) {
+    if (name.startsWith(':')) parameters[name.slice(1)] = decoded(segments[at] ?? '');
+  }
+  return parameters;
+}
+
+function decoded(segment: string): string {
   try {
-    return Object.fromEntries(found.map(([name, text]) => [name, decodeURIComponent(text)]));
+    return decodeURIComponent(segment);
   } catch {
-    throw new Refusal(400, 'The address of the request has a % that begins no escape');
+    throw new HttpError(400, 'The path of the request contains an invalid escape');
   }
 }
 
-/** Most requests name the path alone; one that names a whole address has to mean the host that it asks. */
+/** A request usually has only a path. In an absolute URL, the host must be the one of the `Host` header. */
 function urlOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const address = url.startsWith('/') ? own + url : url;
   if (URL.canParse(address) && URL.canParse(own)) {
-    const asked = new URL(address);
-    if (asked.host === new URL(own).host) return asked;
+    const parsed = new URL(address);
+    if (parsed.host === new URL(own).host) return parsed;
   }
-  throw new Refusal(400, 'The address of the request is no URL of this receiver');
+  throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
 }

@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
-import { Refusal } from './refusal.ts';
-import type { Answer } from './route.ts';
+import { HttpError } from './http-error.ts';
+import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -123,7 +123,7 @@ async function respond(
   }
 }
 
-type SerializedAnswer = Answer & Required<Pick<Answer, 'content'>>;
+type SerializedAnswer = RouteResponse & Required<Pick<RouteResponse, 'content'>>;
 
 async function answer(routes: Routes, request: IncomingMessage): Promise<SerializedAnswer> {
   try {
@@ -131,7 +131,7 @@ async function answer(routes: Routes, request: IncomingMessage): Promise<Seriali
     // `stringify` may throw, for example if the text is too long.
     return { ...found, content: found.content ?? JSON.stringify(found.body) };
   } catch (error) {
-    if (error instanceof Refusal) {
+    if (error instanceof HttpError) {
       return { status: error.status, headers: error.headers, content: JSON.stringify({ detail: error.detail }) };
     }
     logFailure(error);

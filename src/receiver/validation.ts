@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import type { Findings, Location } from './refusal.ts';
+import type { Location, ValidationIssues } from './http-error.ts';
 
 /** A schema whose messages describe the expected value, for example `a UUID`. */
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
@@ -14,7 +14,7 @@ export function validate<Output>(
   schema: Schema<Output>,
   value: unknown,
   loc: Location,
-  issues: Findings,
+  issues: ValidationIssues,
   locs?: ReadonlyMap<string, Location>,
 ): Output | undefined {
   const result = v.safeParse(schema, value);
@@ -55,7 +55,7 @@ export function checkKnownFields(
   { entries }: { readonly entries: object },
   value: object,
   loc: Location,
-  issues: Findings,
+  issues: ValidationIssues,
 ): void {
   for (const field of Object.keys(value)) {
     if (!Object.hasOwn(entries, field)) issues.add([...loc, field], 'unknown_field', 'Unknown field');

@@ -400,10 +400,7 @@ describe('names', () => {
 });
 
 test.each<[Record<string, unknown>, string]>([
-  [
-    { host: '0.0.0.0' },
-    'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost) without an `apiKey`',
-  ],
+  [{ host: '0.0.0.0' }, 'Expected `host` to be a loopback address (127.0.0.1, ::1 or localhost) without an `apiKey`'],
   [{ apiKey: '' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 'canary key' }, 'Expected `apiKey` to be 1 to 512 visible characters of ASCII'],
   [{ apiKey: 'x'.repeat(513) }, 'Expected `apiKey` to be 1 to 512'],

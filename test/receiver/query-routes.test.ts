@@ -112,12 +112,12 @@ describe('whoever reads a receiver gets', () => {
 
 describe('what is wrong with a question is told', () => {
   test.each<[string, number, unknown]>([
-    ['traces/1', 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
-    ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
+    ['traces/1', 422, [{ loc: ['path', 'id'], type: 'value' }]],
+    ['runs/1/inputs', 422, [{ loc: ['path', 'id'], type: 'value' }]],
     [`traces/${CHILD}`, 404, `There is no trace ${CHILD} here`],
     [`traces/${CHILD}/export`, 404, `There is no trace ${CHILD} here`],
     [`traces/${ROOT}/export?format=csv`, 422, [{ loc: ['query', 'format'] }]],
-    [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'uuid' }]],
+    [`runs/${START}`, 422, [{ loc: ['path', 'id'], type: 'value' }]],
     [`runs/${CHILD}/inputs`, 404, `There are no inputs of a run ${CHILD} here`],
     [`runs/${CHILD}/errors`, 404, `There is nothing at /query/runs/${CHILD}/errors`],
     ['traces?limit=0', 422, [{ loc: ['query', 'limit'], msg: expect.stringContaining('1 to 1000') }]],

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { HttpError } from '../../src/receiver/http-error.ts';
 import { type BodyLimits, RequestBodies } from '../../src/receiver/ingest/request-body.ts';
-import { Refusal } from '../../src/receiver/refusal.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;
@@ -23,7 +23,7 @@ async function listen(given?: BodyLimits, bytesMax?: number): Promise<string> {
       .read(incoming, ({ length }) => length, bytesMax)
       .then(
         (length) => response.end(`${length} bytes`),
-        (error) => response.end(error instanceof Refusal ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
+        (error) => response.end(error instanceof HttpError ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
       );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
+import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';
 import { uuid } from '../ingest/run-fields.ts';
-import { Findings, type Location, Refusal } from '../refusal.ts';
 import { checkKnownFields, object, parsed, text, validate, withoutNulls } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
@@ -43,12 +43,12 @@ const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT }
 
 /** Validates a JSON body. Throws 400 if it is not an object, and 422 for invalid fields. */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
-  return checkedInput(objectOf(body, ['body']), strict, ['body'], new Findings());
+  return checkedInput(objectOf(body, ['body']), strict, ['body'], new ValidationIssues());
 }
 
 /** Reads feedback from a query string. All values are text, but `correction` may be JSON text. Refuses `metadata`. */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
-  const issues = new Findings();
+  const issues = new ValidationIssues();
   const given: Record<string, unknown> = {};
   for (const [field, value] of search) {
     if (field === 'score') given[field] = scoreOf(value);
@@ -59,15 +59,20 @@ export function readFeedbackQuery(search: URLSearchParams, strict: boolean): Fee
   return checkedInput(given, strict, ['query'], issues);
 }
 
-function checkedInput(given: Record<string, unknown>, strict: boolean, loc: Location, issues: Findings): FeedbackInput {
+function checkedInput(
+  given: Record<string, unknown>,
+  strict: boolean,
+  loc: Location,
+  issues: ValidationIssues,
+): FeedbackInput {
   if (strict) checkKnownFields(strictInputSchema, given, loc, issues);
   const input = validate(strict ? strictInputSchema : inputSchema, given, loc, issues);
-  issues.refuseIfAny();
+  issues.throwIfAny();
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
 /** Validates feedback that contains its run and key. The result is usable only if no issue was added. */
-export function readFeedback(value: unknown, loc: Location, issues: Findings): Feedback {
+export function readFeedback(value: unknown, loc: Location, issues: ValidationIssues): Feedback {
   const given = objectOf(value, loc);
   const input = validate(feedbackSchema, given, loc, issues);
   const { run_id: runId = '', key: ownKey = '', id: ownId, ...fields } = input ?? (given as Partial<Feedback>);
@@ -119,20 +124,20 @@ const tokenSchema = v.object({
 /** Returns one token for an object, or a token for each object of an array. */
 export function readTokens(body: unknown): FeedbackToken[] {
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
-  if (given.length > TOKENS_MAX) throw new Refusal(413, `The body contains more than ${TOKENS_MAX} tokens`);
-  const issues = new Findings();
+  if (given.length > TOKENS_MAX) throw new HttpError(413, `The body contains more than ${TOKENS_MAX} tokens`);
+  const issues = new ValidationIssues();
   const tokens = given.map((item, index) => {
     const loc = Array.isArray(body) ? ['body', index] : ['body'];
     return readToken(validate(tokenSchema, objectOf(item, loc), loc, issues), loc, issues);
   });
-  issues.refuseIfAny();
+  issues.throwIfAny();
   return tokens;
 }
 
 function readToken(
   input: v.InferOutput<typeof tokenSchema> | undefined,
   loc: Location,
-  issues: Findings,
+  issues: ValidationIssues,
 ): FeedbackToken {
   const { run_id: runId = '', feedback_key: ownKey = '', id: ownId, expires_at: at, expires_in: within } = input ?? {};
   if (at != null && within != null) {
@@ -169,5 +174,5 @@ function parseDuration(value: unknown): number | undefined {
 
 function objectOf(value: unknown, loc: Location): Record<string, unknown> {
   if (isObject(value)) return value;
-  throw new Refusal(400, `${loc.length === 1 ? 'The body' : loc.slice(1).join('.')} is not a JSON object`);
+  throw new HttpError(400, `${loc.length === 1 ? 'The body' : loc.slice(1).join('.')} is not a JSON object`);
 }

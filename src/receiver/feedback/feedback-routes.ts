@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { HttpError, ValidationIssues } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
-import { Findings, Refusal } from '../refusal.ts';
-import { type Answer, type Call, idOf, type Route, readJson } from '../route.ts';
+import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { parsed, type Schema, validate } from '../validation.ts';
 import { addFeedback } from './add-feedback.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
@@ -18,8 +18,8 @@ import {
 const PAGE_ITEMS = 100;
 const PAGE_ITEMS_MAX = 1_000;
 
-const TOKEN = /^(?:\/api\/v1)?\/feedback\/tokens\/(?<id>[^/]+)$/;
-const TOKENS = /^(?:\/api\/v1)?\/feedback\/tokens$/;
+const TOKENS = '/feedback/tokens';
+const TOKEN = `${TOKENS}/:id`;
 
 /** The routes of feedback tokens, which the interface describes. */
 export const tokenRoutes: readonly Route[] = [
@@ -32,20 +32,20 @@ export const tokenRoutes: readonly Route[] = [
 
 /** The routes of feedback without a token, which other clients use. */
 export const feedbackRoutes: readonly Route[] = [
-  { method: 'POST', path: /^\/feedback$/, admission: 'write', handle: giveFeedback },
-  { method: 'GET', path: /^\/feedback$/, handle: listFeedback },
+  { method: 'POST', path: '/feedback', admission: 'write', handle: postFeedback },
+  { method: 'GET', path: '/feedback', handle: listFeedback },
 ];
 
 /** Stores the feedback in a JSON body. */
-export async function giveFeedback(call: Call): Promise<Answer> {
-  const issues = new Findings();
+export async function postFeedback(call: Call): Promise<RouteResponse> {
+  const issues = new ValidationIssues();
   const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body'], issues);
-  issues.refuseIfAny();
+  issues.throwIfAny();
   if (!(await call.store.addFeedback(feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
 }
 
-async function listFeedback({ store, search }: Call): Promise<Answer> {
+async function listFeedback({ store, search }: Call): Promise<RouteResponse> {
   const runs = search.getAll('run');
   const ids = (runs.length === 0 ? [''] : runs).map((text) => parameter('run', text, uuid(true)));
   const all = await Promise.all(ids.map(async (id) => (await store.details(id))?.feedback ?? []));
@@ -54,7 +54,7 @@ async function listFeedback({ store, search }: Call): Promise<Answer> {
   return { status: 200, body: pageOf(found, search) };
 }
 
-async function createTokens(call: Call): Promise<Answer> {
+async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body);
   await call.store.addTokens(tokens);
@@ -62,7 +62,7 @@ async function createTokens(call: Call): Promise<Answer> {
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }
 
-async function listTokens({ request, search, store }: Call): Promise<Answer> {
+async function listTokens({ request, search, store }: Call): Promise<RouteResponse> {
   const tokens = await store.tokens(parameter('run_id', search.get('run_id') ?? '', uuid(true)));
   const items = tokens.map((token) => tokenBody(token, request));
   return { status: 200, body: pageOf(items, search) };
@@ -74,7 +74,7 @@ function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }:
   return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
 }
 
-async function postWithToken(call: Call): Promise<Answer> {
+async function postWithToken(call: Call): Promise<RouteResponse> {
   const token = await tokenOf(call);
   const isForm = isConfirmation(call.request);
   const input = isForm
@@ -84,7 +84,7 @@ async function postWithToken(call: Call): Promise<Answer> {
   return isForm ? htmlPage('Thank you', '<p>Thank you.</p>') : answer;
 }
 
-async function getWithToken(call: Call): Promise<Answer> {
+async function getWithToken(call: Call): Promise<RouteResponse> {
   const token = await tokenOf(call);
   const input = readFeedbackQuery(call.search, call.strict);
   return isPreview(call.request) ? CONFIRMATION : store(call, token, input);
@@ -92,19 +92,19 @@ async function getWithToken(call: Call): Promise<Answer> {
 
 async function tokenOf(call: Call): Promise<FeedbackToken> {
   const token = await call.store.token(idOf(call));
-  if (token === undefined) throw new Refusal(404, 'There is no such feedback token');
-  if (isExpired(token)) throw new Refusal(410, `The feedback token expired at ${token.expires_at}`);
+  if (token === undefined) throw new HttpError(404, 'There is no such feedback token');
+  if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   return token;
 }
 
-async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<Answer> {
+async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<RouteResponse> {
   const { run_id: runId, feedback_key: key, feedback_id: id } = token;
   if (!(await addFeedback(call.store, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
   return { status: 200, body: { id, key } };
 }
 
-function withoutRun(runId: string): Refusal {
-  return new Refusal(404, `The run ${runId} has not arrived or is no longer stored`);
+function withoutRun(runId: string): HttpError {
+  return new HttpError(404, `The run ${runId} has not arrived or is no longer stored`);
 }
 
 /** Programs that fetch links for a preview but do not request HTML. */
@@ -136,12 +136,12 @@ function isConfirmation({ headers }: IncomingMessage): boolean {
   return isUrlEncoded && headers['content-length'] === '0';
 }
 
-const CONFIRMATION: Answer = htmlPage(
+const CONFIRMATION: RouteResponse = htmlPage(
   'Send feedback',
   '<form method="post"><p>Send this feedback?</p><button>Send</button></form>',
 );
 
-function htmlPage(title: string, body: string): Answer {
+function htmlPage(title: string, body: string): RouteResponse {
   return {
     status: 200,
     content: `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>${body}</html>\n`,
@@ -155,7 +155,7 @@ const FOR_ANYONE: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'cross-origin',
 };
 
-const PREFLIGHT: Answer = {
+const PREFLIGHT: RouteResponse = {
   status: 200,
   body: {},
   headers: {
@@ -166,13 +166,13 @@ const PREFLIGHT: Answer = {
   },
 };
 
-async function forAnyone(answering: Promise<Answer>): Promise<Answer> {
+async function forAnyone(answering: Promise<RouteResponse>): Promise<RouteResponse> {
   try {
     const answer = await answering;
     return { ...answer, headers: { ...answer.headers, ...FOR_ANYONE } };
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    throw new Refusal(error.status, error.detail, { ...error.headers, ...FOR_ANYONE });
+    if (!(error instanceof HttpError)) throw error;
+    throw new HttpError(error.status, error.detail, { ...error.headers, ...FOR_ANYONE });
   }
 }
 
@@ -187,8 +187,8 @@ function pageOf<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
 }
 
 function parameter<Value>(name: string, text: string, schema: Schema<Value>): Value {
-  const issues = new Findings();
+  const issues = new ValidationIssues();
   const value = validate(schema, text, ['query', name], issues);
-  issues.refuseIfAny();
+  issues.throwIfAny();
   return value as Value;
 }

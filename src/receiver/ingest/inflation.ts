@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../http-error.ts';
 
 /** Available from Node 22.15. A truncated zstd frame is not an error; the parser of the body detects it. */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
@@ -29,7 +29,7 @@ export function decoderOf(header = 'identity'): Compressed | undefined {
   }
   const accepted = createZstdDecompress === undefined ? 'gzip' : 'gzip, zstd';
   const detail = `Expected content-encoding to be ${accepted} or absent, got ${JSON.stringify(encoding)}`;
-  throw new Refusal(415, encoding === 'zstd' ? `${detail}; zstd requires Node 22.15` : detail, {
+  throw new HttpError(415, encoding === 'zstd' ? `${detail}; zstd requires Node 22.15` : detail, {
     'accept-encoding': accepted,
   });
 }

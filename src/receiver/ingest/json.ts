@@ -1,5 +1,5 @@
 import { messageOf } from '../../base/text.ts';
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../http-error.ts';
 
 /** Deeper values would overflow the stack when they are serialized or copied. */
 const DEPTH_MAX = 512;
@@ -31,8 +31,8 @@ export class JsonReader {
       this.#checkLimits(text, what);
       return { value: JSON.parse(text), text };
     } catch (error) {
-      if (error instanceof Refusal) throw error;
-      throw new Refusal(400, `${what} is not valid JSON: ${messageOf(error)}`);
+      if (error instanceof HttpError) throw error;
+      throw new HttpError(400, `${what} is not valid JSON: ${messageOf(error)}`);
     }
   }
 
@@ -49,13 +49,13 @@ export class JsonReader {
       } else if (code === BRACKET || code === BRACE) {
         values += 1;
         depth += 1;
-        if (depth > DEPTH_MAX) throw new Refusal(400, `${what} is nested deeper than ${DEPTH_MAX} levels`);
+        if (depth > DEPTH_MAX) throw new HttpError(400, `${what} is nested deeper than ${DEPTH_MAX} levels`);
       } else if (code === BRACKET_END || code === BRACE_END) {
         depth -= 1;
       }
     }
     this.#valuesLeft -= values;
-    if (this.#valuesLeft < 0) throw new Refusal(413, `The JSON of the request has more than ${VALUES_MAX} values`);
+    if (this.#valuesLeft < 0) throw new HttpError(413, `The JSON of the request has more than ${VALUES_MAX} values`);
   }
 }
 

@@ -3,7 +3,7 @@ import { cut } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';
-import { Findings, type Location, Refusal } from '../refusal.ts';
+import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import type { RunOperation } from '../store/store.ts';
 import { JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
@@ -26,12 +26,12 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   for (const part of parts) {
     const name = parsePartName(part.name, strict);
     const key = `${name.kind}.${name.id}.${name.rest}`;
-    if (named.has(key)) throw new Refusal(400, `The body has two parts ${JSON.stringify(part.name)}`);
+    if (named.has(key)) throw new HttpError(400, `The body has two parts ${JSON.stringify(part.name)}`);
     named.set(key, { part, name });
     checkLength(part, name, strict);
   }
   const json = new JsonReader();
-  const issues = new Findings();
+  const issues = new ValidationIssues();
   const feedback: Feedback[] = [];
   const drafts = new Map<string, Draft>();
   for (const { part, name } of named.values()) {
@@ -39,9 +39,9 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
     else if (name.kind !== 'attachment')
       addJson(draftOf(drafts, name.kind, name.id), part, name.rest, json, issues, strict);
   }
-  if (drafts.size + feedback.length === 0) throw new Refusal(400, 'The body has no run');
+  if (drafts.size + feedback.length === 0) throw new HttpError(400, 'The body has no run');
   const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, issues));
-  issues.refuseIfAny();
+  issues.throwIfAny();
   for (const { part, name } of named.values()) if (name.kind === 'attachment') attach(drafts, part, name);
   return { operations, feedback };
 }
@@ -79,7 +79,7 @@ function parsePartName(text: string, strict: boolean): PartName {
     ...(strict ? [] : [`feedback.${uuid}`]),
     `attachment.${uuid}.<name>`,
   ];
-  throw new Refusal(400, `Expected the part name to be ${names.join(', ')}, got ${JSON.stringify(cut(text, 120))}`);
+  throw new HttpError(400, `Expected the part name to be ${names.join(', ')}, got ${JSON.stringify(cut(text, 120))}`);
 }
 
 /**
@@ -92,13 +92,13 @@ function checkLength(
   strict: boolean,
 ): void {
   if (strict && LENGTH_PARAMETER.test(contentType)) {
-    throw new Refusal(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
+    throw new HttpError(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
   }
   if (strict && contentLength === undefined && kind !== 'attachment') {
-    throw new Refusal(400, `Part ${name} has no Content-Length`);
+    throw new HttpError(400, `Part ${name} has no Content-Length`);
   }
   if (contentLength !== undefined && contentLength !== String(bytes.length)) {
-    throw new Refusal(400, `Part ${name} has ${bytes.length} bytes, but its Content-Length is ${contentLength}`);
+    throw new HttpError(400, `Part ${name} has ${bytes.length} bytes, but its Content-Length is ${contentLength}`);
   }
 }
 
@@ -128,14 +128,14 @@ function addJson(
   part: Part,
   field: string | undefined,
   json: JsonReader,
-  issues: Findings,
+  issues: ValidationIssues,
   strict: boolean,
 ): void {
   const { value, text } = readJsonPart(part, json);
   if (strict && part.hasFilename)
-    throw new Refusal(400, `Part ${part.name} has a filename, which only attachments may have`);
+    throw new HttpError(400, `Part ${part.name} has a filename, which only attachments may have`);
   if (field === undefined) {
-    if (!isObject(value)) throw new Refusal(400, `Part ${part.name} is not a JSON object`);
+    if (!isObject(value)) throw new HttpError(400, `Part ${part.name} is not a JSON object`);
     draft.record = value;
     return;
   }
@@ -150,7 +150,7 @@ function addJson(
 
 function readJsonPart({ name, contentType = '', bytes }: Part, json: JsonReader): { value: unknown; text: string } {
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new Refusal(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
+    throw new HttpError(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
   }
   return json.read(bytes, `Part ${name}`);
 }
@@ -159,11 +159,11 @@ function isEmpty(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
-function operationOf(draft: Draft, strict: boolean, issues: Findings): RunOperation {
+function operationOf(draft: Draft, strict: boolean, issues: ValidationIssues): RunOperation {
   const { kind, id, record, payloads, payloadLocs, texts, attachments } = draft;
   const main = `${kind}.${id}`;
   if (record === undefined) {
-    throw new Refusal(400, `The body has payload parts of ${main}, but no main part ${main}`);
+    throw new HttpError(400, `The body has payload parts of ${main}, but no main part ${main}`);
   }
   const message = {
     rules: rulesFor('multipart', kind, strict),
@@ -176,8 +176,8 @@ function operationOf(draft: Draft, strict: boolean, issues: Findings): RunOperat
   return { kind, ...readRun(message, issues), texts, attachments };
 }
 
-function feedbackIn(part: Part, { id }: PartName, json: JsonReader, issues: Findings): Feedback {
-  if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new Refusal(413, `Part ${part.name} is larger than 1 MiB`);
+function feedbackIn(part: Part, { id }: PartName, json: JsonReader, issues: ValidationIssues): Feedback {
+  if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
   const { value } = readJsonPart(part, json);
   // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
   const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
@@ -191,7 +191,7 @@ function attach(
   { id, rest = '' }: PartName,
 ): void {
   const draft = drafts.get(`post.${id}`) ?? drafts.get(`patch.${id}`);
-  if (draft === undefined) throw new Refusal(400, `Part ${partName} belongs to a run that is not in the body`);
+  if (draft === undefined) throw new HttpError(400, `Part ${partName} belongs to a run that is not in the body`);
   const mimeType = contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
   // Copied, because a view would keep the whole request in memory.
   draft.attachments.push({ name: rest, mimeType, bytes: Uint8Array.from(bytes) });

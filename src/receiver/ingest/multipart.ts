@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../http-error.ts';
 
 /** A part of a multipart body. */
 export interface Part {
@@ -23,12 +23,12 @@ const BOUNDARY_LENGTH_MAX = 70;
 /** Returns the boundary in a Content-Type header. Throws 415 for another type, and 400 for an invalid boundary. */
 export function boundaryOf(contentType = ''): string {
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
-    throw new Refusal(415, `Expected content-type to be multipart/form-data, got ${JSON.stringify(contentType)}`);
+    throw new HttpError(415, `Expected content-type to be multipart/form-data, got ${JSON.stringify(contentType)}`);
   }
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^\s;"]+))/i.exec(contentType) ?? [];
   const boundary = quoted ?? plain ?? '';
   if (boundary === '' || boundary.length > BOUNDARY_LENGTH_MAX) {
-    throw new Refusal(400, `Expected the boundary in content-type to have 1 to ${BOUNDARY_LENGTH_MAX} characters`);
+    throw new HttpError(400, `Expected the boundary in content-type to have 1 to ${BOUNDARY_LENGTH_MAX} characters`);
   }
   return boundary;
 }
@@ -47,9 +47,9 @@ export function parseMultipart(body: Buffer, boundary: string, strict: boolean):
   let at = firstPart(body, delimiter, strict);
   while (body.toString('latin1', at, at + 2) !== '--') {
     const position = parts.length + 1;
-    if (position > PARTS_MAX) throw new Refusal(413, `The body has more than ${PARTS_MAX} parts`);
+    if (position > PARTS_MAX) throw new HttpError(413, `The body has more than ${PARTS_MAX} parts`);
     const next = body.indexOf(delimiter, at);
-    if (next === -1) throw new Refusal(400, `Unexpected end of multipart data in part ${position}`);
+    if (next === -1) throw new HttpError(400, `Unexpected end of multipart data in part ${position}`);
     const headerEnd = body.subarray(at, next + LINE_BREAK.length).indexOf(HEADER_END);
     if (headerEnd === -1) throw withoutDisposition(position);
     if (headerEnd > HEADER_BYTES_MAX) throw invalidHeader(position, `is larger than ${HEADER_BYTES_MAX} bytes`);
@@ -59,7 +59,7 @@ export function parseMultipart(body: Buffer, boundary: string, strict: boolean):
     at = next + delimiter.length;
   }
   if (strict && !['', LINE_BREAK].includes(body.toString('latin1', at + 2))) {
-    throw new Refusal(400, 'The body continues after its last delimiter');
+    throw new HttpError(400, 'The body continues after its last delimiter');
   }
   return parts;
 }
@@ -71,9 +71,9 @@ const HEADER_END = '\r\n\r\n';
 function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
   const first = delimiter.subarray(LINE_BREAK.length);
   if (body.subarray(0, first.length).equals(first)) return first.length;
-  if (strict) throw new Refusal(400, 'The body does not start with the delimiter of its boundary');
+  if (strict) throw new HttpError(400, 'The body does not start with the delimiter of its boundary');
   const index = body.indexOf(delimiter);
-  if (index === -1) throw new Refusal(400, 'Unexpected end of multipart data before the first part');
+  if (index === -1) throw new HttpError(400, 'Unexpected end of multipart data before the first part');
   return index + delimiter.length;
 }
 
@@ -130,10 +130,10 @@ function parseDisposition(text: string): { name: string; hasFilename: boolean } 
   return { name: name.replaceAll(/%(22|0D|0A)/gi, (code) => decodeURIComponent(code)), hasFilename };
 }
 
-function invalidHeader(position: number, problem: string): Refusal {
-  return new Refusal(400, `The header of part ${position} ${problem}`);
+function invalidHeader(position: number, problem: string): HttpError {
+  return new HttpError(400, `The header of part ${position} ${problem}`);
 }
 
-function withoutDisposition(position: number): Refusal {
-  return new Refusal(400, `Part ${position} has no Content-Disposition of the form: form-data; name="…"`);
+function withoutDisposition(position: number): HttpError {
+  return new HttpError(400, `Part ${position} has no Content-Disposition of the form: form-data; name="…"`);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { messageOf } from '../../base/text.ts';
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../http-error.ts';
 import { decoderOf } from './inflation.ts';
 
 /** The limits of request bodies in bytes. */
@@ -47,7 +47,7 @@ export class RequestBodies {
     const reserve = (sizeBytes: number): void => {
       if (this.#inFlightBytes + sizeBytes > this.#limits.inFlightBytesMax) {
         const detail = 'The receiver is busy with the bodies of other requests; send this request again';
-        throw new Refusal(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
+        throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
       ownBytes += sizeBytes;
       this.#inFlightBytes += sizeBytes;
@@ -94,7 +94,7 @@ function readBody(
     };
     const push = (chunk: Buffer): void => body.push(chunk);
     const end = (): void => resolve(body.bytes);
-    request.on('error', () => refuse(new Refusal(400, 'The connection ended before the body was complete')));
+    request.on('error', () => refuse(new HttpError(400, 'The connection ended before the body was complete')));
     if (decoder === undefined) {
       request.on('data', limited(Math.min(wireBytesMax, bytesMax), '', push)).on('end', end);
       return;
@@ -106,12 +106,14 @@ function readBody(
       )
       .on('end', () => decoder.end());
     decoder.on('data', limited(Math.min(decodedBytesMax, bytesMax), ' when decompressed', push)).on('end', end);
-    decoder.on('error', (error) => refuse(new Refusal(400, `The body is not valid ${encoding}: ${messageOf(error)}`)));
+    decoder.on('error', (error) =>
+      refuse(new HttpError(400, `The body is not valid ${encoding}: ${messageOf(error)}`)),
+    );
   });
 }
 
-function tooLarge(bytesMax: number, when = ''): Refusal {
-  return new Refusal(413, `The body is larger than ${bytesMax} bytes${when}`);
+function tooLarge(bytesMax: number, when = ''): HttpError {
+  return new HttpError(413, `The body is larger than ${bytesMax} bytes${when}`);
 }
 
 /** Copies chunks into one buffer, because a body of small chunks would take a hundred times its size as a list. */

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Findings, Location } from '../refusal.ts';
+import type { Location, ValidationIssues } from '../http-error.ts';
 import type { RunFields } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, type RunField, runFields } from './run-fields.ts';
@@ -18,7 +18,7 @@ export interface RunMessage {
 }
 
 /** Validates a message. The result is usable only if no issue was added. */
-export function readRun(message: RunMessage, issues: Findings): { id: string; fields: RunFields } {
+export function readRun(message: RunMessage, issues: ValidationIssues): { id: string; fields: RunFields } {
   const { rules, record, loc, payloads, payloadLocs } = message;
   if (rules.strict) checkFields(record, rules, loc, issues);
   const whole = payloads === undefined ? record : { ...record, ...payloads };
@@ -36,7 +36,7 @@ type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?:
   readonly dotted_order?: DottedOrder | null;
 };
 
-function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Location, issues: Findings): void {
+function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Location, issues: ValidationIssues): void {
   checkKnownFields(schema, record, loc, issues);
   for (const [field, place] of Object.entries(elsewhere)) {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
@@ -44,7 +44,7 @@ function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Locat
 }
 
 /** Checks how the fields relate to each other (interface, "POST /runs/multipart", rules 5 and 6). */
-function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage, issues: Findings): void {
+function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage, issues: ValidationIssues): void {
   const {
     session_name: name,
     session_id: sessionId,

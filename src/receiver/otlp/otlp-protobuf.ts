@@ -1,7 +1,7 @@
 import type Pbf from 'pbf';
 import { messageOf } from '../../base/text.ts';
+import { HttpError } from '../http-error.ts';
 import { VALUES_MAX } from '../ingest/json.ts';
-import { Refusal } from '../refusal.ts';
 
 /** Maximum number of nested messages. */
 const DEPTH_MAX = 200;
@@ -71,7 +71,7 @@ export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   try {
     return reader.read('ExportTraceServiceRequest', bytes.length, 1);
   } catch (error) {
-    throw error instanceof Refusal ? error : unreadable(messageOf(error));
+    throw error instanceof HttpError ? error : unreadable(messageOf(error));
   }
 }
 
@@ -93,8 +93,8 @@ export async function protobufStatus(message: string): Promise<Uint8Array> {
   return pbf.finish();
 }
 
-function unreadable(why: string): Refusal {
-  return new Refusal(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
+function unreadable(why: string): HttpError {
+  return new HttpError(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
 }
 
 /** Converts messages to objects. Unknown fields are skipped. */
@@ -119,7 +119,7 @@ class MessageReader {
       const [name, type, repeated] = field;
       if (this.#pbf.type !== (WIRE_TYPES[type] ?? LENGTH_DELIMITED)) return;
       this.#valuesLeft -= 1;
-      if (this.#valuesLeft < 0) throw new Refusal(413, `The body has more than ${VALUES_MAX} values`);
+      if (this.#valuesLeft < 0) throw new HttpError(413, `The body has more than ${VALUES_MAX} values`);
       const value = this.#value(type, depth);
       if (repeated === undefined) result[name] = value;
       else if (Array.isArray(result[name])) result[name].push(value);

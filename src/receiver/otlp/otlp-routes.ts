@@ -1,22 +1,17 @@
 import { setSoon } from '../../base/timers.ts';
 import { type FinishedRun, finishedRun } from '../../otel/finished-run.ts';
-import { keep } from '../ingest/ingest-routes.ts';
+import { HttpError } from '../http-error.ts';
+import { ingest } from '../ingest/ingest-routes.ts';
 import { JsonReader } from '../ingest/json.ts';
-import { Refusal } from '../refusal.ts';
-import type { Answer, Call, Route } from '../route.ts';
+import type { Call, Route, RouteResponse } from '../route.ts';
 import type { RunFields, RunOperation } from '../store/store.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, type OtlpSpans, readOtlpSpans } from './otlp-spans.ts';
 
 /** OTLP over HTTP. LangSmith documents the prefix `/otel`. */
-export const otlpRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: /^(?:\/otel)?\/v1\/traces$/,
-    admission: 'write',
-    handle: (call) => postTraces(call, encodingOf(call)),
-  },
-];
+export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].map((path) => {
+  return { method: 'POST', path, admission: 'write', handle: (call) => postTraces(call, encodingOf(call)) };
+});
 
 /** Number of spans that are mapped before other requests get a turn. */
 const SPANS_AT_ONCE = 200;
@@ -51,17 +46,17 @@ function encodingOf({ request }: Call): Encoding {
   const found = [JSON_ENCODING, PROTOBUF_ENCODING].find((encoding) => encoding.type === name?.trim().toLowerCase());
   if (found !== undefined) return found;
   const expected = 'application/json or application/x-protobuf';
-  throw new Refusal(415, `Expected content-type to be ${expected}, got ${JSON.stringify(type)}`);
+  throw new HttpError(415, `Expected content-type to be ${expected}, got ${JSON.stringify(type)}`);
 }
 
-async function postTraces(call: Call, encoding: Encoding): Promise<Answer> {
+async function postTraces(call: Call, encoding: Encoding): Promise<RouteResponse> {
   const headers = { 'content-type': encoding.type };
   try {
-    const ingest = async (body: Buffer) => ingestSpans(call, readOtlpSpans(await encoding.read(body)));
-    const { rejected, reason } = await call.bodies.read(call.request, ingest);
+    const use = async (body: Buffer) => ingestSpans(call, readOtlpSpans(await encoding.read(body)));
+    const { rejected, reason } = await call.bodies.read(call.request, use);
     return { status: 200, headers, content: await encoding.response(rejected, reason ?? '') };
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof HttpError)) throw error;
     const { status, detail } = error;
     const message =
       typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
@@ -77,7 +72,7 @@ async function ingestSpans(call: Call, { spans, rejected, reason }: OtlpSpans): 
     const operation = operationOf(span, typeof named === 'string' ? named : undefined);
     if (operation !== undefined) operations.push(operation);
   }
-  if (operations.length > 0) await keep(call, operations);
+  if (operations.length > 0) await ingest(call, operations);
   const lost = spans.length - operations.length;
   return { rejected: rejected + lost, reason: reason ?? (lost > 0 ? 'A span could not be read' : undefined) };
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
-import { Findings, Refusal } from '../refusal.ts';
+import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';
 
 /** Exporters send 512 spans per request, and collectors 8192. Neither splits a request that is refused. */
@@ -39,8 +39,9 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
       const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
       for (const given of listIn(scopeSpans, 'spans')) {
-        if (spans.length + rejected === SPANS_MAX) throw new Refusal(413, `The body has more than ${SPANS_MAX} spans`);
-        const issues = new Findings();
+        if (spans.length + rejected === SPANS_MAX)
+          throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
+        const issues = new ValidationIssues();
         const identity = validate(identitySchema, given, ['span'], issues);
         if (identity === undefined) {
           rejected += 1;
@@ -193,11 +194,11 @@ function textOf(value: unknown): string {
 
 function listIn(fields: Fields, name: string): Record<string, unknown>[] {
   const list = fields[name] ?? [];
-  if (!Array.isArray(list)) throw new Refusal(400, `Expected \`${name}\` to be an array`);
+  if (!Array.isArray(list)) throw new HttpError(400, `Expected \`${name}\` to be an array`);
   return list.map((item) => objectIn(item, `An item of \`${name}\``));
 }
 
 function objectIn(value: unknown, what: string): Record<string, unknown> {
-  if (!isObject(value)) throw new Refusal(400, `${what} is not an object`);
+  if (!isObject(value)) throw new HttpError(400, `${what} is not an object`);
   return value;
 }

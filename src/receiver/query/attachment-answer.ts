@@ -1,5 +1,5 @@
 import type { Attachment } from '../../run/record.ts';
-import type { Answer } from '../route.ts';
+import type { RouteResponse } from '../route.ts';
 
 /** Types that a browser shows or plays and runs nothing of. All others are saved, as bytes that it knows nothing of. */
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
@@ -8,7 +8,7 @@ const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a
  * The bytes of an attachment, as anybody may have sent them: nothing in them runs, nor is it read as another type than the one
  * told, nor does a name say where it is saved.
  */
-export function attachmentAnswer({ name, mimeType, bytes }: Attachment): Answer {
+export function attachmentAnswer({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const isShown = SHOWN.test(type);
   return {

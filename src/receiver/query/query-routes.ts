@@ -1,11 +1,10 @@
 import type { Socket } from 'node:net';
 import { messageOf } from '../../base/text.ts';
 import { changeStream } from '../change-stream.ts';
-import { giveFeedback } from '../feedback/feedback-routes.ts';
+import { postFeedback } from '../feedback/feedback-routes.ts';
+import { HttpError } from '../http-error.ts';
 import { jsonPieces } from '../ingest/json-pieces.ts';
-import { Refusal } from '../refusal.ts';
-import { type Answer, type Call, idOf, type Route, readJson } from '../route.ts';
-import type { PayloadField } from '../store/run-view.ts';
+import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
 import { readListQuery, readStatisticsQuery } from './run-query.ts';
@@ -15,22 +14,22 @@ import { exportPieces, readExport } from './trace-export.ts';
 export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
-    path: /^\/query\/projects$/,
+    path: '/query/projects',
     handle: async ({ store }) => ({ status: 200, body: { items: await store.projects() } }),
   },
   {
     method: 'GET',
-    path: /^\/query\/traces$/,
+    path: '/query/traces',
     handle: ({ store, search }) => pageOf(store.traces(readListQuery(search))),
   },
   {
     method: 'GET',
-    path: /^\/query\/runs$/,
+    path: '/query/runs',
     handle: ({ store, search }) => pageOf(store.list(readListQuery(search))),
   },
   {
     method: 'GET',
-    path: /^\/query\/traces\/(?<id>[^/]+)$/,
+    path: '/query/traces/:id',
     handle: async (call) => {
       const id = idOf(call);
       const [items, feedback] = await Promise.all([call.store.outline(id), call.store.feedback(id)]);
@@ -40,13 +39,13 @@ export const queryRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: /^\/query\/traces\/(?<id>[^/]+)\/export$/,
+    path: '/query/traces/:id/export',
     handle: async (call) => {
       const id = idOf(call);
       const format = call.search.get('format') ?? 'runspan';
       const write = WRITERS.get(format);
       if (write === undefined) {
-        throw new Refusal(422, [{ loc: ['query', 'format'], msg: 'Expected runspan or perfetto', type: 'value' }]);
+        throw new HttpError(422, [{ loc: ['query', 'format'], msg: 'Expected runspan or perfetto', type: 'value' }]);
       }
       const content = await write(call, id);
       if (content === undefined) throw unknown('trace', id);
@@ -56,7 +55,7 @@ export const queryRoutes: readonly Route[] = [
   },
   {
     method: 'POST',
-    path: /^\/query\/import$/,
+    path: '/query/import',
     handle: async (call) => {
       const { operations, feedback } = readExport(await readJson(call));
       await call.store.apply(operations);
@@ -67,7 +66,7 @@ export const queryRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: /^\/query\/runs\/(?<id>[^/]+)$/,
+    path: '/query/runs/:id',
     handle: async (call) => {
       const id = idOf(call);
       const run = await call.store.details(id);
@@ -77,24 +76,26 @@ export const queryRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: /^\/query\/runs\/(?<id>[^/]+)\/(?<field>inputs|outputs|events)$/,
+    path: '/query/runs/:id/:field',
     handle: async (call) => {
       const id = idOf(call);
       const { field } = call.parameters;
-      const content = await call.store.payload(id, field as PayloadField);
-      if (content === undefined) throw new Refusal(404, `There are no ${field} of a run ${id} here`);
+      if (field !== 'inputs' && field !== 'outputs' && field !== 'events')
+        throw new HttpError(404, `There is nothing at /query/runs/${id}/${field}`);
+      const content = await call.store.payload(id, field);
+      if (content === undefined) throw new HttpError(404, `There are no ${field} of a run ${id} here`);
       return { status: 200, content };
     },
   },
-  { method: 'POST', path: /^\/query\/feedback$/, handle: giveFeedback },
+  { method: 'POST', path: '/query/feedback', handle: postFeedback },
   {
     method: 'GET',
-    path: /^\/query\/statistics$/,
+    path: '/query/statistics',
     handle: async ({ store, search }) => ({ status: 200, body: await store.statistics(readStatisticsQuery(search)) }),
   },
   {
     method: 'GET',
-    path: /^\/query\/changes$/,
+    path: '/query/changes',
     handle: ({ request, store, streams }) => {
       countStream(streams, request.socket);
       const last = request.headers['last-event-id'];
@@ -119,23 +120,23 @@ const STREAM_RETRY_S = 5;
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
-    throw new Refusal(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
+    throw new HttpError(503, detail, { 'retry-after': `${STREAM_RETRY_S}` });
   }
   streams.add(socket);
   socket.once('close', () => streams.delete(socket));
 }
 
 /** Responds with a page, or with 422 if the store rejects the cursor. */
-async function pageOf(page: Promise<Page<unknown>>): Promise<Answer> {
+async function pageOf(page: Promise<Page<unknown>>): Promise<RouteResponse> {
   try {
     return { status: 200, body: await page };
   } catch (error) {
     if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
-    throw new Refusal(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
+    throw new HttpError(422, [{ loc: ['query', 'cursor'], msg: messageOf(error), type: 'value' }]);
   }
 }
 
-type Writer = (call: Call, traceId: string) => Promise<Answer['content']>;
+type Writer = (call: Call, traceId: string) => Promise<RouteResponse['content']>;
 
 const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   [
@@ -155,6 +156,6 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   ],
 ]);
 
-function unknown(what: string, id: string): Refusal {
-  return new Refusal(404, `There is no ${what} ${id} here`);
+function unknown(what: string, id: string): HttpError {
+  return new HttpError(404, `There is no ${what} ${id} here`);
 }

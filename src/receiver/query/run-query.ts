@@ -2,8 +2,8 @@ import { RunspanError } from '../../base/errors.ts';
 import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parseUuid } from '../ingest/run-fields.ts';
-import { Findings, Refusal } from '../refusal.ts';
 import type { RunStatus } from '../store/run-view.ts';
 import type { GroupKey, ListQuery, RunQuery, SortKey, StatisticsQuery } from './query.ts';
 
@@ -97,16 +97,16 @@ const RUNS_MAX = 100;
  * to be named, so that nobody can read what they do not know of.
  */
 export function readRunQuery(body: unknown): RunQuery {
-  if (!isObject(body)) throw new Refusal(400, 'The body is no JSON object');
-  const findings = new Findings();
+  if (!isObject(body)) throw new HttpError(400, 'The body is no JSON object');
+  const issues = new ValidationIssues();
   const traceId = uuidOf(body.trace);
   if (traceId === undefined)
-    findings.add(['body', 'trace'], 'uuid', `Expected \`trace\` to be a UUID, got ${shown(body.trace)}`);
+    issues.add(['body', 'trace'], 'uuid', `Expected \`trace\` to be a UUID, got ${shown(body.trace)}`);
   const { limit = RUNS_MAX } = body;
   const [expected, holds] = WHOLE_FROM_1;
   if (!holds(limit))
-    findings.add(['body', 'limit'], 'integer', `Expected \`limit\` to be ${expected}, got ${shown(limit)}`);
-  findings.refuseIfAny();
+    issues.add(['body', 'limit'], 'integer', `Expected \`limit\` to be ${expected}, got ${shown(limit)}`);
+  issues.throwIfAny();
   return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
 }
 
@@ -139,27 +139,27 @@ const NUMBERS: readonly string[] = [
 
 /** In an address the fields of a query are in snake case, and `metadata` is `key=value`, or `key` for any value. */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
-  const findings = new Findings();
+  const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};
   for (const parameter of new Set(search.keys())) {
     const loc = ['query', parameter];
     const field = parameter.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
     if (!Object.hasOwn(checks, field) || parameter !== snakeCase(field)) {
       const known = Object.keys(checks).map(snakeCase).join(', ');
-      findings.add(loc, 'unknown_parameter', `Expected one of ${known}`);
+      issues.add(loc, 'unknown_parameter', `Expected one of ${known}`);
       continue;
     }
     const given = search.getAll(parameter);
     if (given.length > 1 && !REPEATABLE.includes(field)) {
-      findings.add(loc, 'repeated', `Expected \`${parameter}\` once, got it ${given.length} times`);
+      issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got it ${given.length} times`);
       continue;
     }
     const value = givenValue(field, given);
     const [expected, holds] = checks[field as keyof Query];
     if (holds(value)) query[field] = value;
-    else findings.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${shown(given.join(', '))}`);
+    else issues.add(loc, 'value', `Expected \`${parameter}\` to be ${expected}, got ${shown(given.join(', '))}`);
   }
-  findings.refuseIfAny();
+  issues.throwIfAny();
   return query as Query;
 }
 

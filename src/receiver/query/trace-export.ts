@@ -3,9 +3,9 @@ import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { readFeedback } from '../feedback/feedback-fields.ts';
+import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { jsonPieces } from '../ingest/json-pieces.ts';
 import { readRun, rulesFor } from '../ingest/run-message.ts';
-import { Findings, type Location, Refusal } from '../refusal.ts';
 import type { StoredRun } from '../store/run-view.ts';
 import type { RunOperation, Store } from '../store/store.ts';
 
@@ -46,27 +46,27 @@ export interface ReadExport {
 /** 400 for what is no export, 422 for wrong fields. */
 export function readExport(body: unknown): ReadExport {
   if (!isObject(body) || body.format !== FORMAT)
-    throw new Refusal(400, 'The body is no trace that runspan has exported');
+    throw new HttpError(400, 'The body is no trace that runspan has exported');
   if (body.version !== VERSION) {
-    throw new Refusal(
+    throw new HttpError(
       400,
       `The trace was exported in version ${JSON.stringify(body.version)} of the format; this runspan reads ${VERSION}`,
     );
   }
   const { runs, feedback = [] } = body;
-  if (!Array.isArray(runs)) throw new Refusal(400, 'Expected `runs` to be an array');
-  if (!Array.isArray(feedback)) throw new Refusal(400, 'Expected `feedback` to be an array');
-  const findings = new Findings();
+  if (!Array.isArray(runs)) throw new HttpError(400, 'Expected `runs` to be an array');
+  if (!Array.isArray(feedback)) throw new HttpError(400, 'Expected `feedback` to be an array');
+  const issues = new ValidationIssues();
   const operations = runs.map((run: unknown, at): RunOperation => {
     const loc: Location = ['body', 'runs', at];
-    if (!isObject(run)) throw new Refusal(400, `runs[${at}] is no JSON object`);
+    if (!isObject(run)) throw new HttpError(400, `runs[${at}] is no JSON object`);
     const { attachments, ...record } = run;
-    const read = readRun({ rules: rulesFor('batch', 'post', false), record: asItCame(record), loc }, findings);
-    return { kind: 'post', ...read, attachments: attachmentsOf(attachments, [...loc, 'attachments'], findings) };
+    const read = readRun({ rules: rulesFor('batch', 'post', false), record: asItCame(record), loc }, issues);
+    return { kind: 'post', ...read, attachments: attachmentsOf(attachments, [...loc, 'attachments'], issues) };
   });
   const ids = new Set(operations.map(({ id }) => id));
-  const said = feedback.map((one: unknown, at) => feedbackOf(one, ids, ['body', 'feedback', at], findings));
-  findings.refuseIfAny();
+  const said = feedback.map((one: unknown, at) => feedbackOf(one, ids, ['body', 'feedback', at], issues));
+  issues.throwIfAny();
   return { operations, feedback: said };
 }
 
@@ -82,9 +82,9 @@ function asItCame(record: Readonly<Record<string, unknown>>): Readonly<Record<st
 }
 
 /** As it was given, and when. */
-function feedbackOf(value: unknown, runIds: ReadonlySet<string>, loc: Location, findings: Findings): Feedback {
-  const feedback = readFeedback(value, loc, findings);
-  if (!runIds.has(feedback.run_id)) findings.add([...loc, 'run_id'], 'mismatch', 'The export has no such run');
+function feedbackOf(value: unknown, runIds: ReadonlySet<string>, loc: Location, issues: ValidationIssues): Feedback {
+  const feedback = readFeedback(value, loc, issues);
+  if (!runIds.has(feedback.run_id)) issues.add([...loc, 'run_id'], 'mismatch', 'The export has no such run');
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
   if (isTime(created)) feedback.created_at = created;
   if (isTime(modified)) feedback.modified_at = modified;
@@ -99,10 +99,10 @@ function encoded({ name, mimeType, bytes }: Attachment): { name: string; mime_ty
   return { name, mime_type: mimeType, data: Buffer.from(bytes).toString('base64') };
 }
 
-function attachmentsOf(value: unknown, loc: Location, findings: Findings): Attachment[] {
+function attachmentsOf(value: unknown, loc: Location, issues: ValidationIssues): Attachment[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) {
-    findings.add(loc, 'array', 'Expected an array of attachments');
+    issues.add(loc, 'array', 'Expected an array of attachments');
     return [];
   }
   return value.flatMap((one: unknown, at) => {
@@ -110,7 +110,7 @@ function attachmentsOf(value: unknown, loc: Location, findings: Findings): Attac
     if (typeof name === 'string' && name !== '' && typeof mimeType === 'string' && isBase64(data)) {
       return { name, mimeType, bytes: Uint8Array.from(Buffer.from(data, 'base64')) };
     }
-    findings.add([...loc, at], 'object', 'Expected an object with `name` and `mime_type`, and `data` in base64');
+    issues.add([...loc, at], 'object', 'Expected an object with `name` and `mime_type`, and `data` in base64');
     return [];
   });
 }

@@ -1,8 +1,8 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../base/options.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
+import { HttpError } from '../http-error.ts';
 import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from '../query/query.ts';
-import { Refusal } from '../refusal.ts';
 import { Family } from './family.ts';
 import { type Forgotten, ForgottenNotice } from './forgotten-notice.ts';
 import { pageOf } from './list-page.ts';
@@ -231,7 +231,8 @@ export class MemoryStore implements Store {
       const all = names.get(id) ?? new Set(this.#runs.get(id)?.attachmentNames);
       names.set(id, all);
       for (const { name } of attachments) all.add(name);
-      if (all.size > ATTACHMENTS_MAX) throw new Refusal(413, `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+      if (all.size > ATTACHMENTS_MAX)
+        throw new HttpError(413, `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
     }
   }
 

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../base/errors.ts';
 import { messageOf } from '../../base/text.ts';
-import { type Detail, Refusal } from '../refusal.ts';
+import { type Detail, HttpError } from '../http-error.ts';
 import type { DeskOptions } from './sqlite-desk.ts';
 import type { StoreChange } from './store.ts';
 
@@ -37,12 +37,12 @@ export interface Failure {
 
 export function failureOf(error: unknown): Failure {
   const message = error instanceof Error ? error.message : messageOf(error);
-  if (error instanceof Refusal) return { message, refusal: { status: error.status, detail: error.detail } };
+  if (error instanceof HttpError) return { message, refusal: { status: error.status, detail: error.detail } };
   return error instanceof RunspanError ? { message, code: error.code } : { message };
 }
 
 function errorOf({ message, code, refusal }: Failure): Error {
-  if (refusal !== undefined) return new Refusal(refusal.status, refusal.detail);
+  if (refusal !== undefined) return new HttpError(refusal.status, refusal.detail);
   switch (code) {
     case undefined:
       return new Error(message);

@@ -5,9 +5,9 @@ import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../base/
 import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
+import { HttpError } from '../http-error.ts';
 import { positionOf } from '../query/cursor.ts';
 import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from '../query/query.ts';
-import { Refusal } from '../refusal.ts';
 import { ForgottenNotice } from './forgotten-notice.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import { filterOf } from './run-filter.ts';
@@ -123,7 +123,7 @@ export class SqliteStore implements Store {
     const { writer } = this.#links;
     if (writer === undefined) throw readOnlyError(this.#path);
     if (this.#waitingBytes >= WAITING_BYTES_MAX) {
-      throw new Refusal(429, 'More runs come than can be written; come again', { 'retry-after': '1' });
+      throw new HttpError(429, 'More runs come than can be written; come again', { 'retry-after': '1' });
     }
     const told = operations.map(toldRun);
     const sizeBytes = told.reduce((sum, one) => sum + toldSizeBytes(one), 0);
@@ -266,7 +266,7 @@ export class SqliteStore implements Store {
       this.#toldAtMs = nowMs;
       diagnostics.error(`runs cannot be kept: ${error.message}`);
     }
-    return new Refusal(503, 'Runs cannot be kept at present; the log of the receiver says why', {
+    return new HttpError(503, 'Runs cannot be kept at present; the log of the receiver says why', {
       'retry-after': '10',
     });
   }

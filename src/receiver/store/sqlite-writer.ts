@@ -1,5 +1,5 @@
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
-import { Refusal } from '../refusal.ts';
+import { HttpError } from '../http-error.ts';
 import { Family, type Kin, settle } from './family.ts';
 import type { Prices } from './prices.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -108,7 +108,7 @@ export class SqliteWriter {
       for (const { name, mimeType, bytes } of attachments)
         this.#connection.run(ATTACH, n, name, mimeType, bytes.length, bytes);
       if (this.#connection.number('SELECT count(*) FROM attachments WHERE run = ?', n) > ATTACHMENTS_MAX)
-        throw new Refusal(413, `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+        throw new HttpError(413, `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
     }
   }
 

@@ -17,7 +17,7 @@ export type Detail = string | readonly ValidationError[];
  * Ends a request with an error answer. It is thrown, not returned: it may come from any depth of reading, always ends
  * the whole request, and is caught at one place, in the server.
  */
-export class Refusal extends Error {
+export class HttpError extends Error {
   readonly status: number;
   readonly detail: Detail;
   readonly headers: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ const ERRORS_MAX = 100;
 const LOC_LENGTH_MAX = 120;
 
 /** What is wrong with the fields of a well-formed request, collected so that one answer names everything. */
-export class Findings {
+export class ValidationIssues {
   readonly #errors: ValidationError[] = [];
 
   add(loc: Location, type: string, msg: string): void {
@@ -51,7 +51,7 @@ export class Findings {
   }
 
   /** Ends the request with 422 if anything was found. */
-  refuseIfAny(): void {
-    if (this.#errors.length > 0) throw new Refusal(422, this.#errors);
+  throwIfAny(): void {
+    if (this.#errors.length > 0) throw new HttpError(422, this.#errors);
   }
 }
