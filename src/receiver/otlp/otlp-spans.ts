@@ -30,30 +30,30 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
   const spans: OtlpSpan[] = [];
+  const issues = new ValidationIssues();
   let rejected = 0;
-  let reason: string | undefined;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource : {});
+    const resource = { attributes };
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
       for (const given of listIn(scopeSpans, 'spans')) {
-        if (spans.length + rejected === SPANS_MAX)
+        if (spans.length + rejected === SPANS_MAX) {
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
-        const issues = new ValidationIssues();
+        }
         const identity = validate(identitySchema, given, ['span'], issues);
         if (identity === undefined) {
           rejected += 1;
-          reason ??= issues.first;
         } else {
-          const span = { ...spanOf(given, identity), resource: { attributes }, instrumentationScope: scope };
-          spans.push({ span, hasEnded: Boolean(identity.endTimeUnixNano), project });
+          const span = spanOf(given, identity, resource, scope);
+          spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
         }
       }
     }
   }
-  return { spans, rejected, reason };
+  return { spans, rejected, reason: issues.first };
 }
 
 /** The default service name of SDKs. */
@@ -73,17 +73,22 @@ const identitySchema = v.object({
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
   parentSpanId: v.optional(parsed('16 hexadecimal digits', (value) => (isZero(value) ? null : parseId(value, 16)))),
   startTimeUnixNano: parsed(TIME, (value) => (isZero(value) ? undefined : parseTime(value))),
-  endTimeUnixNano: v.optional(parsed(TIME, (value) => (isZero(value) ? null : parseTime(value)))),
+  endTimeUnixNano: v.optional(
+    parsed(TIME, (value) => (isZero(value) ? null : parseTime(value))),
+    null,
+  ),
 });
 
 function isZero(value: unknown): boolean {
-  return (
-    value === null ||
-    ((typeof value === 'string' || typeof value === 'bigint' || value === 0) && /^0*$/.test(`${value}`))
-  );
+  return typeof value === 'string' ? /^0*$/.test(value) : value === null || value === 0 || value === BigInt(0);
 }
 
-function spanOf(given: Fields, identity: v.InferOutput<typeof identitySchema>): Omit<SpanLike, 'resource'> {
+function spanOf(
+  given: Fields,
+  identity: v.InferOutput<typeof identitySchema>,
+  resource: SpanLike['resource'],
+  scope: NonNullable<SpanLike['instrumentationScope']>,
+): SpanLike {
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOf(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
@@ -113,6 +118,8 @@ function spanOf(given: Fields, identity: v.InferOutput<typeof identitySchema>): 
       time: parseTime(event.timeUnixNano) ?? start,
       attributes: attributesIn(event),
     })),
+    resource,
+    instrumentationScope: scope,
     droppedAttributesCount: countOf(given.droppedAttributesCount),
     droppedEventsCount: countOf(given.droppedEventsCount),
     droppedLinksCount: countOf(given.droppedLinksCount),
