@@ -118,7 +118,7 @@ const tokenSchema = v.object({
   id: v.nullish(id),
   feedback_config: v.nullish(object),
   expires_at: v.nullish(parsed('an ISO 8601 time within ten years', parseExpiry)),
-  expires_in: v.nullish(parsed('an object of whole `days`, `hours` and `minutes` within ten years', parseDuration)),
+  expires_in: v.nullish(parsed('whole `days`, `hours` and `minutes` within ten years', parseDuration)),
 });
 
 /** Returns one token for an object, or a token for each object of an array. */
