@@ -153,7 +153,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
 }
 
 /** Whether a `Host` header, or an `Origin` after `http://`, is a loopback address with this port. */
-export function isOwnAuthority(authority: string | undefined, port: number): boolean {
+function isOwnAuthority(authority: string | undefined, port: number): boolean {
   const [, host = '', ownPort = '80'] = AUTHORITY.exec(authority ?? '') ?? [];
   return isLoopback(host) && Number(ownPort) === port;
 }

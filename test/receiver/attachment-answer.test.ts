@@ -4,7 +4,7 @@ import { attachmentAnswer } from '../../src/receiver/query/attachment-answer.ts'
 const headersOf = (mimeType: string, name = 'photo') =>
   attachmentAnswer({ name, mimeType, bytes: Uint8Array.of(1) }).headers ?? {};
 
-test('every attachment is sandboxed, and goes out byte for byte', () => {
+test('every attachment is sandboxed and unchanged', () => {
   const answer = attachmentAnswer({ name: 'a', mimeType: 'image/png', bytes: Uint8Array.of(0, 255) });
   expect(answer).toMatchObject({ status: 200, content: Uint8Array.of(0, 255) });
   expect(answer.headers).toMatchObject({ 'content-security-policy': "sandbox; default-src 'none'" });
@@ -21,7 +21,7 @@ describe('a type', () => {
     'audio/x-wav',
     'video/mp4',
     'Image/PNG; charset=utf-8',
-  ])('that is shown: %s', (type) => {
+  ])('%s is shown', (type) => {
     expect(headersOf(type)).toMatchObject({
       'content-type': type.toLowerCase().split(';')[0],
       'content-disposition': expect.stringMatching(/^inline; /),
@@ -49,7 +49,7 @@ describe('a type', () => {
     'video/',
     'audio/mp3/x',
     '',
-  ])('that is saved, and not told: %j', (type) => {
+  ])('%j is downloaded as bytes', (type) => {
     expect(headersOf(type)).toMatchObject({
       'content-type': 'application/octet-stream',
       'content-disposition': expect.stringMatching(/^attachment; /),

@@ -5,7 +5,7 @@ import { CHILD, call, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 const attachment = (name: string, bytes: Buffer, type: string) =>
   part(`attachment.${ROOT}.${name}`, bytes, [`Content-Type: ${type}`]);
 
-test('an image is shown, a page is saved, whatever their names are', async () => {
+test('an image is shown, and HTML is downloaded', async () => {
   const receiver = await start();
   const page = '<script>alert(1)</script>';
   await sendParts(
@@ -38,17 +38,17 @@ test('an image is shown, a page is saved, whatever their names are', async () =>
   expect(await html.body.text()).toBe(page);
 });
 
-describe('there is nothing', () => {
+describe('an error for', () => {
   test.each([
-    ['of another name', `/query/runs/${ROOT}/attachments/other`, 404],
-    ['of a run that is not here', `/query/runs/${CHILD}/attachments/photo`, 404],
-    ['of what is no id', '/query/runs/x/attachments/photo', 422],
-    ['behind the name', `/query/runs/${ROOT}/attachments/photo/x`, 404],
-    ['of the name of all objects', `/query/runs/${ROOT}/attachments/__proto__`, 404],
-    ['above', `/query/runs/${ROOT}/attachments/..`, 404],
-    ['above, in other letters', `/query/runs/${ROOT}/attachments/%2e%2e%2fphoto`, 404],
-    ['with half an escape', `/query/runs/${ROOT}/attachments/%ff`, 400],
-    ['with a NUL', `/query/runs/${ROOT}/attachments/photo%00`, 404],
+    ['another name', `/query/runs/${ROOT}/attachments/other`, 404],
+    ['an unknown run', `/query/runs/${CHILD}/attachments/photo`, 404],
+    ['an invalid id', '/query/runs/x/attachments/photo', 422],
+    ['a longer path', `/query/runs/${ROOT}/attachments/photo/x`, 404],
+    ['the name __proto__', `/query/runs/${ROOT}/attachments/__proto__`, 404],
+    ['the parent folder', `/query/runs/${ROOT}/attachments/..`, 404],
+    ['an escaped parent folder', `/query/runs/${ROOT}/attachments/%2e%2e%2fphoto`, 404],
+    ['an invalid escape', `/query/runs/${ROOT}/attachments/%ff`, 400],
+    ['a NUL', `/query/runs/${ROOT}/attachments/photo%00`, 404],
   ])('%s', async (_, path, status) => {
     const receiver = await start();
     await sendParts(receiver, part(`post.${ROOT}`, makeRun()), attachment('photo', Buffer.from('x'), 'image/png'));

@@ -10,7 +10,7 @@ interface ServerEvent {
   data: { seq: number; trace_ids?: string[] };
 }
 
-/** Follows a receiver; `next` gives the events one after the other. */
+/** Opens a change stream. `next` returns its next event. */
 async function follow(receiver: Receiver, headers: Record<string, string> = {}) {
   const request = get(`${receiver.url}/query/changes`, { headers });
   const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -20,7 +20,7 @@ async function follow(receiver: Receiver, headers: Record<string, string> = {}) 
   const next = async (): Promise<ServerEvent> => {
     while (!text.includes('\n\n')) {
       const { value, done } = await lines.next();
-      if (done) throw new Error('the stream has ended');
+      if (done) throw new Error('the stream ended');
       text += value;
     }
     const [message = ''] = text.split('\n\n', 1);
@@ -33,8 +33,8 @@ async function follow(receiver: Receiver, headers: Record<string, string> = {}) 
 
 const send = (receiver: Receiver) => sendParts(receiver, part(`post.${ROOT}`, makeRun()));
 
-describe('a reader that follows a receiver', () => {
-  test('is told at once that it does, and then of each trace that changes', async () => {
+describe('a change stream', () => {
+  test('starts with `ready` and then reports each changed trace', async () => {
     const receiver = await start();
     const { response, next } = await follow(receiver);
     expect(response.headers['content-type']).toBe('text/event-stream');
@@ -45,7 +45,7 @@ describe('a reader that follows a receiver', () => {
     expect(await next()).toEqual({ event: 'change', id: '2', data: { seq: 2, trace_ids: [ROOT] } });
   });
 
-  test('hears of several changes together', async () => {
+  test('combines changes', async () => {
     const receiver = await start();
     const { next } = await follow(receiver);
     await next();
@@ -53,7 +53,7 @@ describe('a reader that follows a receiver', () => {
     expect((await next()).data).toEqual({ seq: 3, trace_ids: [ROOT] });
   });
 
-  test('that comes back hears what it has missed', async () => {
+  test('reports missed changes after Last-Event-ID', async () => {
     const receiver = await start();
     await send(receiver);
     await sendParts(
@@ -66,14 +66,14 @@ describe('a reader that follows a receiver', () => {
     expect((await (await follow(receiver, { 'last-event-id': 'nonsense' })).next()).event).toBe('ready');
   });
 
-  test('that knows of more changes than there have been is told that anything may have changed', async () => {
+  test('names no traces if Last-Event-ID is in the future', async () => {
     const receiver = await start();
     await send(receiver);
     const { next } = await follow(receiver, { 'last-event-id': '2' });
     expect(await next()).toEqual({ event: 'change', id: '1', data: { seq: 1 } });
   });
 
-  test('is not named traces beyond a thousand', async () => {
+  test('names at most 1000 traces', async () => {
     const store = new MemoryStore();
     const receiver = await start({ store });
     const idOf = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
@@ -90,7 +90,7 @@ describe('a reader that follows a receiver', () => {
     expect((await next()).data).toEqual({ seq: 2 });
   });
 
-  test('that goes away is told no more', async () => {
+  test('unsubscribes when the client disconnects', async () => {
     const store = new MemoryStore();
     let listeners = 0;
     const subscribe = store.subscribe.bind(store);
@@ -116,7 +116,7 @@ describe('a reader that follows a receiver', () => {
     expect(listeners).toBe(0);
   });
 
-  test('is refused with 503 if 100 streams are open, until one of them ends', async () => {
+  test('gets 503 while 100 streams are open', async () => {
     const store = new MemoryStore();
     const receiver = await start({ store });
     const streams = [];
@@ -129,11 +129,11 @@ describe('a reader that follows a receiver', () => {
     await vi.waitFor(async () => expect((await follow(receiver)).response.statusCode).toBe(200));
   });
 
-  test('does not keep a receiver from ending', async () => {
+  test('ends when the receiver closes', async () => {
     const receiver = await start();
     const { next } = await follow(receiver);
     await next();
-    const ended = expect(next()).rejects.toThrow('the stream has ended');
+    const ended = expect(next()).rejects.toThrow('the stream ended');
     await receiver.close();
     await ended;
   });

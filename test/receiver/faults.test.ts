@@ -4,8 +4,8 @@ import { CHILD, call, END, makeChild, makeRun, part, type Reply, ROOT, sendJson,
 
 const sendRoot = (receiver: Receiver): Promise<Reply> => sendParts(receiver, part(`post.${ROOT}`, makeRun()));
 
-describe('a receiver that fails', () => {
-  test('does so as often as it was told, keeps nothing of it, and then takes runs again', async () => {
+describe('the fault `fail`', () => {
+  test('applies to `times` requests, which store nothing', async () => {
     const receiver = await start();
     receiver.setFaults({ fail: { status: 503, times: 2, retryAfterSeconds: 7 } });
     for (const _ of [1, 2]) {
@@ -17,7 +17,7 @@ describe('a receiver that fails', () => {
     expect(await receiver.runs()).toHaveLength(1);
   });
 
-  test('does so until that is ended, over every way in, and answers what is read', async () => {
+  test('applies to every format until it is removed, but not to queries', async () => {
     const receiver = await start();
     receiver.setFaults({ fail: { status: 429 } });
     expect((await sendRoot(receiver)).status).toBe(429);
@@ -31,7 +31,7 @@ describe('a receiver that fails', () => {
     expect((await sendRoot(receiver)).status).toBe(202);
   });
 
-  test('answers what is malformed as ever, and does not count it', async () => {
+  test('does not apply to malformed requests', async () => {
     const receiver = await start();
     receiver.setFaults({ fail: { status: 500, times: 1 } });
     expect((await sendJson(receiver, 'POST', '/runs', '{')).status).toBe(400);
@@ -40,20 +40,19 @@ describe('a receiver that fails', () => {
   });
 });
 
-test('a receiver that waits answers later, also with an error', async () => {
+test('the fault `delayMs` delays every response, including errors', async () => {
   const receiver = await start();
   receiver.setFaults({ delayMs: 300, fail: { status: 503, times: 1 } });
   const answered: string[] = [];
   const late = sendRoot(receiver).then(({ status }) => answered.push(`late ${status}`));
-  // What was asked first has met its fault when the second is answered.
   await call(`${receiver.url}/info`, 'GET');
   answered.push('info 200');
   await late;
   expect(answered).toEqual(['info 200', 'late 503']);
 });
 
-describe('a receiver that rejects runs', () => {
-  test('refuses the request with 422, names them, and keeps nothing of it', async () => {
+describe('the fault `reject`', () => {
+  test('refuses the request with 422 and names the runs', async () => {
     const receiver = await start();
     receiver.setFaults({ reject: ({ kind, id, fields }) => kind === 'post' && id === CHILD && fields.name === 'call' });
     const { status, body } = await sendParts(
@@ -68,7 +67,7 @@ describe('a receiver that rejects runs', () => {
   });
 });
 
-describe('faults that cannot be used', () => {
+describe('invalid faults', () => {
   test.each<[unknown, string]>([
     [null, 'Expected the faults to be an object, got null'],
     [{ fails: {} }, 'Expected the faults to have no more than fail, delayMs, reject, got `fails`'],
@@ -84,7 +83,7 @@ describe('faults that cannot be used', () => {
     [{ delayMs: -1 }, 'Expected `delayMs` to be a whole number from 0 to 60000, got the number -1'],
     [{ delayMs: 60_001 }, 'Expected `delayMs` to be a whole number from 0 to 60000, got the number 60001'],
     [{ reject: true }, 'Expected `reject` to be a function, got true'],
-  ])('%j are refused by name, and those before stay', async (faults, message) => {
+  ])('%j are refused, and earlier faults stay', async (faults, message) => {
     const receiver = await start();
     receiver.setFaults({ fail: { status: 418 } });
     expect(() => receiver.setFaults(faults as ReceiverFaults)).toThrow(message);
@@ -96,7 +95,7 @@ describe('faults that cannot be used', () => {
     { fail: { status: 599, times: 1, retryAfterSeconds: 86_400 } },
     { delayMs: 0 },
     { delayMs: 60_000 },
-  ])('%j can', async (faults) => {
+  ])('%j are valid', async (faults) => {
     const receiver = await start();
     expect(() => receiver.setFaults(faults)).not.toThrow();
   });

@@ -34,7 +34,7 @@ const post = (url: string, body: unknown, headers: Record<string, string> = {}) 
   call(url, 'POST', JSON.stringify(body), { ...json, ...headers });
 
 describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
-  test('is taken by POST, and stands with its run under the key of the token', async () => {
+  test('is stored by POST under the key of the token', async () => {
     const { receiver, feedback, token } = await setUp({ strict });
     const { url, id, expires_at, feedback_key } = await token();
     expect(url).toBe(`${receiver.url}/api/v1/feedback/tokens/${id}`);
@@ -46,7 +46,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toMatchObject([{ run_id: ROOT, key: 'user_liked', ...said }]);
   });
 
-  test('is taken by GET, and without the prefix of the path', async () => {
+  test('is stored by GET, with and without the prefix of the path', async () => {
     const { receiver, feedback, token } = await setUp({ strict });
     const { url, id } = await token();
     const query = `score=-1&value=bad&comment=${encodeURIComponent('no & no')}&correction=${encodeURIComponent('{"a":1}')}`;
@@ -57,7 +57,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toMatchObject([{ score: 1 }]);
   });
 
-  test('that is given again takes the place of the earlier, and keeps when that came', async () => {
+  test('replaces earlier feedback of the token, and keeps its creation time', async () => {
     const { feedback, token } = await setUp({ strict });
     const { url } = await token();
     await post(url, { score: 1, comment: 'yes' });
@@ -80,7 +80,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toEqual([]);
   });
 
-  test('that has expired is refused with 410, and that of a run that is not here with 404', async () => {
+  test('gets 410 after the token has expired, and 404 if the run is missing', async () => {
     const { receiver, feedback } = await setUp({ strict });
     const expired = await mint(receiver, { expires_in: { minutes: 0 } });
     expect(await post(expired.url, { score: 1 })).toMatchObject({
@@ -95,7 +95,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toEqual([]);
   });
 
-  test('is kept when it is here before the run', async () => {
+  test('is stored if the run arrives within a second', async () => {
     const { receiver } = await setUp({ strict });
     const { url } = await mint(receiver, { run_id: CHILD });
     const given = post(url, { score: 1 });
@@ -106,8 +106,8 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
   });
 
   test.each<[string, string, Record<string, string>, number]>([
-    ['no JSON', '{', json, 400],
-    ['a list', '[]', json, 400],
+    ['invalid JSON', '{', json, 400],
+    ['an array', '[]', json, 400],
     ['another type', 'score=1', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['no type', '{"score":1}', {}, 415],
     ['a mebibyte and one byte', `{"comment":"${'x'.repeat(1024 * 1024 + 1 - 14)}"}`, json, 413],
@@ -117,7 +117,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
     expect(await feedback()).toEqual([]);
   });
 
-  test('with a body of a mebibyte is taken', async () => {
+  test('may have 1 MiB', async () => {
     const { token } = await setUp({ strict });
     const body = `{"comment":"${'x'.repeat(1024 * 1024 - 14)}"}`;
     expect(body).toHaveLength(1024 * 1024);
@@ -128,7 +128,7 @@ describe.each([false, true])('feedback by token (strict: %s)', (strict) => {
 describe('pages of any origin', () => {
   const origin = { origin: 'https://shop.example' };
 
-  test('may ask whether they may, give feedback, and read the answer or the refusal', async () => {
+  test('may send a preflight and feedback, and read every response', async () => {
     const { token } = await setUp({ apiKey: 'secret' }).then(async (all) => ({
       token: async () => {
         const body = JSON.stringify({ run_id: ROOT, feedback_key: 'user_liked' });
@@ -166,7 +166,7 @@ describe('pages of any origin', () => {
     }
   });
 
-  test('may neither make tokens, list them nor read feedback', async () => {
+  test('may not create tokens, list them or read feedback', async () => {
     const { receiver, token } = await setUp();
     await token();
     const asked = [
@@ -180,7 +180,7 @@ describe('pages of any origin', () => {
     }
   });
 
-  test('have to use a name of the receiver', async () => {
+  test('must use a name of the receiver', async () => {
     const { receiver, token } = await setUp();
     const { id } = await token();
     const lines = `GET /api/v1/feedback/tokens/${id}?score=1 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
@@ -189,7 +189,7 @@ describe('pages of any origin', () => {
 });
 
 describe('tokens', () => {
-  test('are made one at a time or many, and listed by run', async () => {
+  test('are created one at a time or together, and listed by run', async () => {
     const { receiver } = await setUp();
     const ask = (body: unknown) => sendJson(receiver, 'POST', '/feedback/tokens', body);
     const one = await ask({ run_id: ROOT, feedback_key: 'a' });
@@ -212,7 +212,7 @@ describe('tokens', () => {
     }
   });
 
-  test('are made with the address that their maker has used, over https behind a proxy that says so', async () => {
+  test('have the base URL of the request, with https if a proxy forwarded it', async () => {
     const { receiver } = await setUp({ allowedHosts: ['runs.example'] });
     const body = JSON.stringify({ run_id: ROOT, feedback_key: 'a' });
     const { port } = new URL(receiver.url);
@@ -228,7 +228,7 @@ describe('tokens', () => {
     );
   });
 
-  test('need the key where there is one, and giving feedback by them does not', async () => {
+  test('need the key to be created, but not to be used', async () => {
     const { receiver } = await setUp({ apiKey: 'secret' });
     expect((await sendJson(receiver, 'POST', '/feedback/tokens', {})).status).toBe(401);
     expect((await call(`${receiver.url}/feedback/tokens/${ROOT}`, 'GET')).status).toBe(404);
@@ -293,8 +293,8 @@ describe('a link with feedback in its query', () => {
   });
 });
 
-describe('the dialect of the field', () => {
-  test('has feedback without a token, and lists it', async () => {
+describe('the dialect of other clients', () => {
+  test('stores feedback without a token, and lists it', async () => {
     const { receiver } = await setUp();
     const client = new Client({ apiUrl: receiver.url, apiKey: 'any', autoBatchTracing: false });
     const given = await client.createFeedback(ROOT, 'correct', { score: 1, comment: 'yes', sessionId: CHILD });
@@ -357,7 +357,7 @@ describe('the dialect of the field', () => {
     expect(await sendParts(receiver, part(name, { run_id: ROOT, key: 'a' }, []))).toMatchObject({ status: 400 });
   });
 
-  test('has tokens that its client makes, and lists page by page', async () => {
+  test('creates tokens, and lists them page by page', async () => {
     const { receiver, feedback } = await setUp();
     const client = new Client({ apiUrl: `${receiver.url}/api/v1`, apiKey: 'any' });
     const { url } = await client.createPresignedFeedbackToken(ROOT, 'user_liked');
@@ -370,7 +370,7 @@ describe('the dialect of the field', () => {
     expect(new Set(listed).size).toBe(101);
   });
 
-  test('is refused where its run is not here, its fields do not hold, or in strict mode', async () => {
+  test('is refused for a missing run, for invalid fields and in strict mode', async () => {
     const { receiver } = await setUp();
     const send = (body: unknown) => sendJson(receiver, 'POST', '/feedback', body);
     expect((await send({ run_id: CHILD, key: 'a' })).status).toBe(404);

@@ -26,7 +26,7 @@ const pieces = fc.constantFrom(
   '[[[[',
 );
 const assembled = fc.array(pieces, { maxLength: 20 }).map((all) => Buffer.from(all.join('')));
-/** The valid body with some of its bytes replaced by others, or by none. */
+/** The valid body with some bytes replaced or removed. */
 const mutated = fc
   .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(40), bytes), { minLength: 1, maxLength: 3 })
   .map((edits) => edits.reduce((body, [at, cut, put]) => splice(body, at, cut, put), valid));
@@ -43,7 +43,7 @@ const record = fc
   )
   .map((fields) => JSON.stringify(makeChild({ inputs: {}, ...fields })));
 
-describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JSON (strict: %s)', (strict) => {
+describe.each([false, true])('every request gets 2xx or 4xx in JSON (strict: %s)', (strict) => {
   async function check(send: fc.Arbitrary<{ path: string; type: string; body: Buffer | string; encoding?: string }>) {
     const receiver = await start({ strict });
     await fc.assert(
@@ -60,7 +60,6 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
       }),
       { numRuns: 100 },
     );
-    // What was taken can be given back, in order.
     const orders = (await receiver.runs()).map((run) => run.dotted_order);
     expect(orders).toEqual(orders.toSorted());
   }
@@ -75,7 +74,7 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
     await check(fc.record({ path, type: fc.constant('application/json'), body: fc.oneof(record, json, bytes) }));
   });
 
-  test('JSON of any kind where feedback, tokens, spans, logins and traces are taken', async () => {
+  test('JSON of any kind for feedback, tokens, spans, logins and imports', async () => {
     const path = fc.constantFrom(
       '/feedback',
       '/feedback/tokens',
@@ -110,7 +109,7 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
     await check(fc.record({ path, type, body: bytes, encoding }));
   });
 
-  test('bytes that are no HTTP', async () => {
+  test('invalid HTTP', async () => {
     const receiver = await start({ strict });
     const lines = fc.array(
       fc.oneof(
@@ -120,7 +119,7 @@ describe.each([false, true])('whatever is sent is answered with 2xx or 4xx in JS
     );
     await fc.assert(
       fc.asyncProperty(lines, async (all) => {
-        // The last line ends whatever the others have begun.
+        // The last line completes every unfinished request.
         await raw(receiver.url, `${all.join('')}\r\n\r\n\0\r\n\r\n`).catch(() => '');
         expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
       }),

@@ -7,7 +7,7 @@ import { start } from './wire.ts';
 
 const program = fileURLToPath(new URL('../fixtures/langsmith-program.mjs', import.meta.url));
 
-/** Runs the program against a receiver and gives what it printed. */
+/** Runs the program against a receiver and returns its output. */
 async function runProgram(receiver: Receiver, path: string): Promise<string> {
   const env = {
     PATH: process.env.PATH,
@@ -20,8 +20,8 @@ async function runProgram(receiver: Receiver, path: string): Promise<string> {
   return stdout + stderr;
 }
 
-describe.each(['', '/api/v1'])('a program that uses langsmith, pointed to the receiver (path: %j)', (path) => {
-  test('has all its runs here, with parents, payloads, errors and ends', async () => {
+describe.each(['', '/api/v1'])('a program that uses langsmith (path: %j)', (path) => {
+  test('sends its runs with parents, payloads, errors and end times', async () => {
     const store: Store = new MemoryStore();
     const receiver = await start({ store });
     expect(await runProgram(receiver, path)).toBe('');

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { VALUES_MAX } from '../../src/receiver/ingest/json.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from '../../src/receiver/otlp/otlp-protobuf.ts';
 
-/** A field that is a message, or text, or bytes: its number, the type of the wire (2), its length, and it. */
+/** Encodes a length-delimited field. */
 function field(number: number, content: Buffer | string): Buffer {
   const bytes = Buffer.from(content);
   const pbf = new Pbf();
@@ -24,8 +24,8 @@ const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const refused = (status: number) => expect.objectContaining({ status });
 
 describe('a request', () => {
-  // By hand from the field numbers of trace.proto; 39 and 41 are fixed64, 85 01 is fixed32.
-  test('is brought into the form of JSON', async () => {
+  // Encoded by hand from the field numbers of trace.proto. 39 and 41 are fixed64, 85 01 is fixed32.
+  test('is converted to the JSON form', async () => {
     const span = await spanOf(
       field(1, hex('5b8efff798038103d269b633813fc60c')),
       field(2, hex('eee19b7ec3c1b174')),
@@ -79,12 +79,12 @@ describe('a request', () => {
     });
   });
 
-  test('may be empty, and have fields that are not known, or of another type than they should be', async () => {
+  test('may be empty, and may have unknown fields and fields of another wire type', async () => {
     expect(await readProtobufRequest(Buffer.alloc(0))).toEqual({});
     expect(await spanOf(field(99, 'x'), hex('28 05'), field(6, 'x'), field(5, 'answer'))).toEqual({ name: 'answer' });
   });
 
-  test('may stand anywhere in the memory that its bytes are a view of', async () => {
+  test('may be a view at any offset', async () => {
     const request = inSpan(hex('39 15 cd 5b 07 00 00 00 00'));
     for (const before of [1, 7, 8]) {
       const view = Buffer.concat([Buffer.alloc(before), request]).subarray(before);
@@ -94,7 +94,7 @@ describe('a request', () => {
     }
   });
 
-  test('that is cut is refused, wherever it is cut but between its parts', async () => {
+  test('that is cut within a message is refused', async () => {
     const request = Buffer.concat([
       inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00')),
       inSpan(field(5, 'b')),
@@ -115,14 +115,14 @@ describe('a request', () => {
     ['a group', hex('0b 0c')],
     ['a field that is passed over and has no end', hex('9a 06 ff ff 03')],
     ['JSON', Buffer.from('{"resourceSpans":[]}')],
-  ])('of %s is refused', async (_, bytes) => {
+  ])('with %s is refused', async (_, bytes) => {
     await expect(readProtobufRequest(bytes)).rejects.toThrow(refused(400));
   });
 
-  test('is refused when it nests deeper than 200 levels', async () => {
+  test('may have 200 levels', async () => {
     const nested = (levels: number) => {
       let value = field(1, 'x');
-      // A list and what it holds are two levels.
+      // A list and its value are two levels.
       for (let level = 0; level < levels; level += 1) value = field(5, field(1, value));
       return inSpan(field(9, field(2, value)));
     };
@@ -131,13 +131,13 @@ describe('a request', () => {
     await expect(readProtobufRequest(nested(5_000))).rejects.toThrow(refused(400));
   });
 
-  test('is refused when it has more values than JSON may have', async () => {
+  test('may have as many values as JSON', async () => {
     const many = (values: number) => Buffer.alloc(values * 2, hex('0a00'));
     await readProtobufRequest(many(VALUES_MAX));
     await expect(readProtobufRequest(many(VALUES_MAX + 1))).rejects.toThrow(refused(413));
   });
 
-  test('of any bytes is read or refused', async () => {
+  test('of any bytes is converted or refused', async () => {
     const whole = inSpan(field(5, 'answer'), field(9, Buffer.concat([field(1, 'a'), field(2, field(1, 'b'))])));
     const mutated = fc
       .tuple(fc.nat(whole.length - 1), fc.uint8Array({ maxLength: 4 }))
@@ -152,7 +152,7 @@ describe('a request', () => {
   });
 });
 
-test('answers are those of the protocol', async () => {
+test('responses are encoded as the protocol defines', async () => {
   expect(Buffer.from(await protobufResponse(0, ''))).toEqual(Buffer.alloc(0));
   expect(Buffer.from(await protobufResponse(3, 'no'))).toEqual(hex('0a 06 08 03 12 02 6e 6f'));
   expect(Buffer.from(await protobufStatus('no'))).toEqual(hex('12 02 6e 6f'));

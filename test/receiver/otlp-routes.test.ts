@@ -18,7 +18,7 @@ import { MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { openLocalStore } from './local-store.ts';
 import { call, sendJson, start } from './wire.ts';
 
-/** Finished spans by their names. */
+/** Returns finished spans by name. */
 function finishedSpans(
   make: (tracer: ReturnType<BasicTracerProvider['getTracer']>) => void,
 ): Record<string, ReadableSpan> {
@@ -81,7 +81,7 @@ async function exported(exporter: JsonExporter | ProtobufExporter, ...spans: (Re
 }
 
 describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s", (_, exporterTo) => {
-  test('delivers spans that become runs as those of RunSpanExporter do, ids and all', async () => {
+  test('produces the same runs as RunSpanExporter', async () => {
     const spans = answered();
     const receiver = await start();
     const sent = [spans.answer, spans['chat small'], spans.lookup];
@@ -126,7 +126,7 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
   test.each([
     ['memory', async () => new MemoryStore()],
     ['a file', () => openLocalStore()],
-  ])('delivers children before their parents, in requests of their own, into %s', async (_, openStore) => {
+  ])('may send children before their parents, with %s', async (_, openStore) => {
     const spans = answered();
     const receiver = await start({ store: await openStore() });
     const tree = async () => {
@@ -143,12 +143,12 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
       ['chat small', 'answer', 'answer'],
       ['lookup', 'chat small', 'answer'],
     ]);
-    // Again, as exporters do that have not seen the answer.
+    // Sent again, like an exporter that got no response.
     await exported(exporterTo(receiver), spans.lookup, spans['chat small'], spans.answer);
     expect(await receiver.runs()).toHaveLength(3);
   });
 
-  test('delivers in gzip, with a key, and is told where it has none', async () => {
+  test('works with gzip and a key', async () => {
     const { answer } = answered();
     const receiver = await start({ apiKey: 'secret' });
     const compression = 'gzip';
@@ -159,7 +159,7 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
     expect(await receiver.runs()).toHaveLength(1);
   });
 
-  test('names a project by a header', async () => {
+  test('selects a project by a header', async () => {
     const { answer } = answered();
     const receiver = await start();
     await exported(exporterTo(receiver, { headers: { 'Langsmith-Project': 'mine' } }), answer);
@@ -207,7 +207,7 @@ describe('JSON', () => {
     expect({ error: run?.error, kind: otel?.kind }).toEqual(expected);
   });
 
-  test('is answered with nothing, also where clients of the field send it', async () => {
+  test('gets an empty response on every path', async () => {
     for (const path of ['/v1/traces', '/otel/v1/traces', '/api/v1/otel/v1/traces']) {
       const receiver = await start();
       expect(await send(receiver, requestOf(SPAN), path)).toMatchObject({ status: 200, body: {} });
@@ -229,7 +229,7 @@ describe('JSON', () => {
     expect(await receiver.runs()).toHaveLength(512);
   });
 
-  test('of spans that cannot be used is answered with their number, and the others are kept', async () => {
+  test('with invalid spans gets their number, and the others are stored', async () => {
     const receiver = await start();
     expect(await send(receiver, requestOf({ ...SPAN, traceId: 'x' }, SPAN, {}))).toMatchObject({
       status: 200,
@@ -239,19 +239,19 @@ describe('JSON', () => {
   });
 
   test.each<[string, unknown, number]>([
-    ['no JSON', '{', 400],
-    ['no object', '[]', 400],
+    ['invalid JSON', '{', 400],
+    ['an array', '[]', 400],
     ['another shape', { resourceSpans: 5 }, 400],
     ['too many spans', requestOf(...Array(10_001).fill(SPAN)), 413],
     ['too many levels', `{"a":${'['.repeat(600)}${']'.repeat(600)}}`, 400],
-  ])('of %s is refused with a Status, and nothing is kept', async (_, body, status) => {
+  ])('with %s gets a Status, and nothing is stored', async (_, body, status) => {
     const receiver = await start();
     const reply = await send(receiver, body);
     expect(reply).toMatchObject({ status, body: { message: expect.any(String), detail: expect.any(String) } });
     expect(await receiver.runs()).toEqual([]);
   });
 
-  test('of a span that has not ended makes a run that is pending, and ends it later', async () => {
+  test('with an open span creates a pending run, which a later request ends', async () => {
     const receiver = await start();
     await send(receiver, requestOf({ ...SPAN, endTimeUnixNano: '0' }));
     expect((await receiver.runs())[0]).not.toHaveProperty('end_time');
@@ -259,14 +259,14 @@ describe('JSON', () => {
     expect(await receiver.runs()).toMatchObject([{ end_time: '2025-11-20T07:02:41.000000Z' }]);
   });
 
-  test('hides what stands under the names of secrets, as RunSpanProcessor does', async () => {
+  test('hides values under names of secrets', async () => {
     const receiver = await start();
     const attributes = [{ key: 'db.password', value: { stringValue: 'canary' } }];
     await send(receiver, requestOf({ ...SPAN, attributes }));
     expect(JSON.stringify(await receiver.runs())).not.toContain('canary');
   });
 
-  test('of large data in a payload makes an attachment of that', async () => {
+  test('with large data in a payload creates an attachment', async () => {
     const receiver = await start();
     const image = Buffer.alloc(3_000, 7);
     const value = JSON.stringify({ image: `data:image/png;base64,${image.toString('base64')}` });
@@ -281,10 +281,10 @@ describe('JSON', () => {
 });
 
 describe('protobuf', () => {
-  test('is answered in protobuf, empty when all is kept', async () => {
+  test('gets a response in protobuf', async () => {
     const receiver = await start();
     expect(await bytesOf(receiver, Buffer.alloc(0))).toEqual({ status: 200, type: 'application/x-protobuf', text: '' });
-    // A request of one span with nothing in it.
+    // One empty span.
     const refused = await bytesOf(receiver, Buffer.from([0x0a, 4, 0x12, 2, 0x12, 0]));
     expect(refused).toMatchObject({ status: 200, type: 'application/x-protobuf' });
     // Field 1 is the partial success, whose field 1 is the number.
@@ -292,7 +292,7 @@ describe('protobuf', () => {
     expect(refused.text).toContain('`traceId` is missing');
   });
 
-  test('that cannot be read is refused in protobuf', async () => {
+  test('that is invalid gets an error in protobuf', async () => {
     const reply = await bytesOf(await start(), Buffer.from('{}'));
     expect(reply).toMatchObject({ status: 400, type: 'application/x-protobuf' });
     expect(reply.text.charCodeAt(0)).toBe(0x12);
@@ -300,24 +300,24 @@ describe('protobuf', () => {
   });
 });
 
-test.each(['text/plain', 'application/protobuf', 'application/jsonx', ''])('the type %j is not taken', async (type) => {
+test.each(['text/plain', 'application/protobuf', 'application/jsonx', ''])('the type %j is refused', async (type) => {
   const receiver = await start();
   const reply = await call(`${receiver.url}/v1/traces`, 'POST', '{}', { 'content-type': type });
   expect(reply).toMatchObject({ status: 415, body: { detail: expect.stringContaining('application/x-protobuf') } });
 });
 
-test('faults that are set meet spans too', async () => {
+test('faults apply to spans', async () => {
   const receiver = await start();
   receiver.setFaults({ fail: { status: 503, retryAfterSeconds: 2, times: 1 } });
   expect(await send(receiver, requestOf(SPAN))).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
   expect((await send(receiver, requestOf(SPAN))).status).toBe(200);
 });
 
-test('there is no OTLP in strict mode', async () => {
+test('strict mode has no OTLP', async () => {
   expect((await send(await start({ strict: true }), requestOf(SPAN))).status).toBe(404);
 });
 
-test('a span that comes by OTLP and by RunSpanProcessor is one run, whichever comes first', async () => {
+test('a span sent by OTLP and by RunSpanProcessor is one run', async () => {
   for (const order of ['otlp first', 'processor first']) {
     const receiver = await start();
     const exporter = createExporter({ endpoint: receiver.url, project: 'shop' });
@@ -340,7 +340,7 @@ test('a span that comes by OTLP and by RunSpanProcessor is one run, whichever co
   }
 });
 
-test('a span finds its parent also where that came by another way', async () => {
+test('a span finds a parent that was sent by RunSpanProcessor', async () => {
   const receiver = await start();
   const exporter = createExporter({ endpoint: receiver.url });
   const memory = new InMemorySpanExporter();

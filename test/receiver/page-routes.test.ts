@@ -6,14 +6,14 @@ import { createReceiver } from '../../src/receiver.ts';
 import { root } from '../support/folders.ts';
 import { call, start } from './wire.ts';
 
-/** The names of the assets that the page asks for. */
+/** Returns the paths of the assets that the page loads. */
 async function assetsOf(url: string): Promise<string[]> {
   const html = await (await fetch(url)).text();
   return [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, path = '']) => path);
 }
 
 describe('the page', () => {
-  test('is served at the root, and asked for anew each time', async () => {
+  test('is served at the root and revalidated by browsers', async () => {
     const { url } = await start();
     const response = await fetch(`${url}/?view=runs`);
     expect(response.status).toBe(200);
@@ -22,7 +22,7 @@ describe('the page', () => {
     expect(await response.text()).toContain('<title>runspan</title>');
   });
 
-  test('may run its own scripts alone, and be framed by nobody [security 11]', async () => {
+  test('can run only its own scripts and cannot be framed [security 11]', async () => {
     const { url } = await start();
     const { headers } = await fetch(url);
     const policy = new Map(
@@ -43,7 +43,7 @@ describe('the page', () => {
     expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
   });
 
-  test('brings assets whose names change with what is in them, kept for good', async () => {
+  test('has assets that browsers cache for good', async () => {
     const { url } = await start();
     const assets = await assetsOf(url);
     const types: Record<string, string> = {
@@ -60,7 +60,7 @@ describe('the page', () => {
     }
   });
 
-  test('holds nothing of the runs, so that it is there without the key that these ask for', async () => {
+  test('needs no key, but its data does', async () => {
     const receiver = await createReceiver({ apiKey: 'a-key-of-some-length' });
     try {
       const [asset = ''] = await assetsOf(receiver.url);
@@ -81,13 +81,13 @@ test.each([
   '/index.html',
   '/LICENSES.txt',
   '/assets/a%00.js',
-])('%s is not there: files are known by their names, none is looked for [security 10]', async (path) => {
+])('%s gets 404, because files are looked up by name only [security 10]', async (path) => {
   const { url } = await start();
   expect(await call(url + path, 'GET')).toMatchObject({ status: 404, body: { detail: expect.any(String) } });
 });
 
-test('a package that was built without the page says so', async () => {
-  // These modules stand without it.
+test('a package that was built without the page names the reason', async () => {
+  // These modules are built without the page.
   const path = join(root, 'node_modules/.cache/modules/receiver/page-routes.js');
   expect(existsSync(path)).toBe(true);
   const { pageRoutes } = (await import(pathToFileURL(path).href)) as typeof import('../../src/receiver/page-routes.ts');

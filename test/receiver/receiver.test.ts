@@ -22,24 +22,24 @@ describe('options', () => {
       { prot: 4777 },
       'Expected the options to have no more than host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, got `prot`',
     ],
-  ])('%j is refused by name', async (options, message) => {
+  ])('%j is refused', async (options, message) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({
       code: 'RUNSPAN_INVALID_OPTION',
       message: expect.stringContaining(message),
     });
   });
 
-  test.each([null, 5, 'x', []])('%j is no object', async (options) => {
+  test.each([null, 5, 'x', []])('%j is not an object', async (options) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
   });
 
-  test('what is undefined is as if it were not there', async () => {
+  test('an undefined option has its default', async () => {
     const nothing = { host: undefined, port: undefined } as unknown as ReceiverOptions;
     expect((await start(nothing)).url).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 });
 
-test('a store may be shared, and keeps the runs when the receiver has gone', async () => {
+test('a store keeps the runs after the receiver has closed', async () => {
   const store = new MemoryStore();
   const receiver = await createReceiver({ store });
   await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
@@ -47,7 +47,7 @@ test('a store may be shared, and keeps the runs when the receiver has gone', asy
   expect(await (await start({ store })).runs()).toHaveLength(1);
 });
 
-test('runs and trace take ids in both spellings, and give copies', async () => {
+test('runs and trace accept ids in every spelling, and return copies', async () => {
   const receiver = await start();
   await sendParts(
     receiver,

@@ -17,7 +17,7 @@ import {
 } from './wire.ts';
 
 describe('GET /info', () => {
-  test('tells clients to use multipart, in which batches, and not to compress', async () => {
+  test('recommends multipart, a batch size and no compression', async () => {
     const receiver = await start();
     expect(await call(`${receiver.url}/info`, 'GET')).toMatchObject({
       status: 200,
@@ -32,7 +32,7 @@ describe('GET /info', () => {
 
 describe('paths', () => {
   test.each(['/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/metrics', '//runs'])(
-    '%s is not there',
+    '%s gets 404',
     async (path) => {
       const receiver = await start();
       const reply = await call(receiver.url + path, 'GET');
@@ -52,13 +52,13 @@ describe('paths', () => {
     ['GET', '/v1/traces', 'POST'],
     ['PUT', '/otel/v1/traces', 'POST'],
     ['DELETE', '/feedback/tokens', 'POST, GET'],
-  ])('%s %s is answered with what is allowed', async (method, path, allow) => {
+  ])('%s %s gets 405 and the allowed methods', async (method, path, allow) => {
     const receiver = await start();
     const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}');
     expect(reply).toMatchObject({ status: 405, headers: { allow }, body: { detail: expect.stringContaining(allow) } });
   });
 
-  test('all of them are there below /api/v1 as well, and with a query', async () => {
+  test('also exist below /api/v1 and with a query string', async () => {
     const receiver = await start();
     expect((await call(`${receiver.url}/api/v1/info?a=b`, 'GET')).status).toBe(200);
     expect((await sendJson(receiver, 'POST', '/api/v1/runs', { ...makeRun(), inputs: {} })).status).toBe(202);
@@ -66,20 +66,20 @@ describe('paths', () => {
     expect((await receiver.runs())[0]?.end_time).toBe(END);
   });
 
-  test('there is nothing below /api/v1 in strict mode', async () => {
+  test('do not exist below /api/v1 in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await call(`${receiver.url}/api/v1/info`, 'GET')).status).toBe(404);
     expect((await sendJson(receiver, 'POST', '/api/v1/runs', { ...makeRun(), inputs: {} })).status).toBe(404);
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
-  test('a batch of JSON is not there in strict mode', async () => {
+  test('do not include /runs/batch in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await sendJson(receiver, 'POST', '/runs/batch', { post: [] })).status).toBe(404);
   });
 });
 
-describe('paths that are meant for something else', () => {
+describe('hostile paths', () => {
   test.each<['GET' | 'PATCH' | 'POST', string, number]>([
     ['PATCH', '/runs/..%2f..%2fetc%2fpasswd', 422],
     ['PATCH', '/runs/%00', 422],
@@ -101,14 +101,14 @@ describe('paths that are meant for something else', () => {
   ])('%s %s', async (method, path, status) => {
     const receiver = await start();
     const { host } = new URL(receiver.url);
-    // As it is: clients of HTTP tidy paths up.
+    // Sent by hand, because HTTP clients normalize paths.
     const head = [`${method} ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', 'Content-Type: application/json'];
     const text = await raw(receiver.url, `${head.join('\r\n')}\r\nContent-Length: 2\r\n\r\n{}`);
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     if (status !== 200) expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toHaveProperty('detail');
   });
 
-  test('a request may name the whole address, and that of another does not count', async () => {
+  test('a request may have an absolute URL of this receiver only', async () => {
     const receiver = await start();
     const { host } = new URL(receiver.url);
     const asked = (target: string) =>
@@ -121,7 +121,7 @@ describe('paths that are meant for something else', () => {
 });
 
 describe('POST /runs/query', () => {
-  test('answers the runs of a trace that is named, parents first, up to the limit', async () => {
+  test('returns the runs of a trace, parents first, up to the limit', async () => {
     const receiver = await start();
     await sendParts(receiver, part(`post.${CHILD}`, makeChild()), part(`post.${ROOT}`, makeRun()));
     const runs = await receiver.trace(ROOT);
@@ -133,7 +133,7 @@ describe('POST /runs/query', () => {
     expect((await ask({ trace: CHILD })).body.runs).toEqual([]);
   });
 
-  test.each([[99], [100], [101]])('answers no more than 100, of %i', async (count) => {
+  test.each([[99], [100], [101]])('returns at most 100 of %i runs', async (count) => {
     const receiver = await start();
     const children = Array.from({ length: count - 1 }, (_, n) => {
       const id = `0193b3a0-2222-7000-8000-${String(n).padStart(12, '0')}`;
@@ -149,13 +149,13 @@ describe('POST /runs/query', () => {
     [{ trace: 'all' }, 'trace'],
     [{ trace: ROOT, limit: 0 }, 'limit'],
     [{ trace: ROOT, limit: '5' }, 'limit'],
-  ])('does not take %j', async (body, field) => {
+  ])('refuses %j', async (body, field) => {
     const receiver = await start();
     const reply = await sendJson(receiver, 'POST', '/runs/query', body);
     expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
   });
 
-  test('is not there in strict mode, nor as a run to patch', async () => {
+  test('does not exist in strict mode', async () => {
     const receiver = await start({ strict: true });
     expect((await sendJson(receiver, 'POST', '/runs/query', { trace: ROOT })).status).toBe(404);
     expect((await sendJson(receiver, 'PATCH', '/runs/query', {})).status).toBe(404);
@@ -169,19 +169,19 @@ describe('content types', () => {
     ['/runs', 'text/plain'],
     ['/runs', 'application/jsonp'],
     ['/runs/batch', 'multipart/form-data; boundary=x'],
-  ])('%s does not take %s', async (path, type) => {
+  ])('%s refuses %s', async (path, type) => {
     const receiver = await start();
     const reply = await call(receiver.url + path, 'POST', '{}', { 'content-type': type });
     expect(reply).toMatchObject({ status: 415, body: { detail: expect.stringContaining(JSON.stringify(type)) } });
   });
 
-  test('a body without a type is not taken', async () => {
+  test('a body without a type is refused', async () => {
     const receiver = await start();
     expect((await call(`${receiver.url}/runs`, 'POST', '{}')).status).toBe(415);
     expect((await call(`${receiver.url}/runs/multipart`, 'POST', multipart(part('a', 1)))).status).toBe(415);
   });
 
-  test('a charset does not matter', async () => {
+  test('a charset is ignored', async () => {
     const receiver = await start();
     const body = JSON.stringify({ ...makeRun({ name: 'grün' }), inputs: {} });
     const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
@@ -190,7 +190,7 @@ describe('content types', () => {
   });
 });
 
-test('one connection serves many requests, refused ones with a body among them', async () => {
+test('one connection serves many requests, including refused ones with a body', async () => {
   const receiver = await start();
   for (let round = 0; round < 3; round += 1) {
     expect((await sendJson(receiver, 'POST', '/nowhere', 'x'.repeat(200_000))).status).toBe(404);
@@ -198,14 +198,14 @@ test('one connection serves many requests, refused ones with a body among them',
   }
 });
 
-describe('whoever only looks whether somebody is there', () => {
-  test.each(['/info', '/'])('sees the head of %s', async (path) => {
+describe('a HEAD request', () => {
+  test.each(['/info', '/'])('gets the headers of %s', async (path) => {
     const receiver = await start();
     const { status, headers } = await call(`${receiver.url}${path}`, 'HEAD');
     expect([status, Number(headers['content-length'])]).toEqual([200, expect.toSatisfy((length) => length > 0)]);
   });
 
-  test('sees nothing of what has a key, and gives no feedback', async () => {
+  test('gets 405 for routes that need a key, and stores no feedback', async () => {
     const receiver = await start();
     expect((await call(`${receiver.url}/query/projects`, 'HEAD')).status).toBe(405);
     expect((await call(`${receiver.url}/api/v1/feedback/tokens/${ROOT}`, 'HEAD')).status).toBe(405);

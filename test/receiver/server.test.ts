@@ -6,12 +6,12 @@ import { diagnostics } from '../../src/base/diagnostics.ts';
 import { createReceiver, MemoryStore } from '../../src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
-describe('every answer', () => {
+describe('every response', () => {
   test.each([
-    ['an answer', 'GET /info HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nConnection: close\r\n\r\n', 200],
-    ['a refusal', 'GET /info HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', 403],
-    ['what answers no HTTP', 'hello\r\n\r\n', 400],
-  ])('%s is JSON only, for this origin, loads and frames nothing, and is not kept', async (_, bytes, status) => {
+    ['a response', 'GET /info HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nConnection: close\r\n\r\n', 200],
+    ['an error', 'GET /info HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', 403],
+    ['a response to invalid HTTP', 'hello\r\n\r\n', 400],
+  ])('%s is JSON for this origin, cannot load or frame anything, and is not cached', async (_, bytes, status) => {
     const receiver = await start();
     const text = await raw(receiver.url, bytes.replace('PORT', new URL(receiver.url).port));
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
@@ -29,12 +29,12 @@ describe('every answer', () => {
   });
 });
 
-describe('what is no HTTP', () => {
+describe('invalid HTTP', () => {
   test.each([
     ['bytes', 'hello\r\n\r\n', 400],
     ['a header without end', `GET /info HTTP/1.1\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
     ['two lengths', 'POST /runs HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx', 400],
-  ])('%s: an answer in JSON', async (_, bytes, status) => {
+  ])('%s gets a response in JSON', async (_, bytes, status) => {
     const receiver = await start();
     const text = await raw(receiver.url, bytes);
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
@@ -44,7 +44,7 @@ describe('what is no HTTP', () => {
 });
 
 describe('listening', () => {
-  test('a port that is taken is named, with what to do', async () => {
+  test('a port in use is named in the error', async () => {
     const { url } = await start();
     const port = Number(new URL(url).port);
     await expect(createReceiver({ port })).rejects.toMatchObject({
@@ -55,7 +55,7 @@ describe('listening', () => {
     });
   });
 
-  test('the url says where it really listens', async () => {
+  test('the url is the address on which the receiver listens', async () => {
     expect((await start()).url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await start({ host: '127.0.0.2' })).url).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
     const local = await start({ host: 'localhost' });
@@ -64,7 +64,7 @@ describe('listening', () => {
 });
 
 describe('close', () => {
-  test('does not wait for connections that are kept alive or never said a word', async () => {
+  test('does not wait for idle connections', async () => {
     const receiver = await createReceiver();
     const agent = new Agent({ keepAliveTimeout: 60_000 });
     onTestFinished(() => agent.destroy());
@@ -72,7 +72,7 @@ describe('close', () => {
     const silent = connect(Number(new URL(receiver.url).port), '127.0.0.1');
     await new Promise((resolve) => silent.once('connect', resolve));
     const ended = new Promise((resolve) => silent.once('close', resolve).on('error', () => {}));
-    // The timer that limits the wait never fires, so that only what is waited for can end it.
+    // The timer of the limit never fires.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     await receiver.close();
@@ -82,7 +82,7 @@ describe('close', () => {
     await expect(request(`${receiver.url}/info`)).rejects.toThrow();
   });
 
-  test('cuts a request that does not end, after 2 seconds and not before', async () => {
+  test('ends a request that takes longer than 2 seconds', async () => {
     const receiver = await createReceiver();
     const port = new URL(receiver.url).port;
     const head = `POST /runs HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n`;
@@ -103,13 +103,13 @@ describe('close', () => {
     await ended;
   });
 
-  test('is the same ending, again and at once', async () => {
+  test('may be called again', async () => {
     const receiver = await createReceiver();
     await Promise.all([receiver.close(), receiver.close()]);
     await receiver.close();
   });
 
-  test('lets a request at hand finish, and keeps what was stored readable', async () => {
+  test('waits for a pending request, and stored runs stay readable', async () => {
     const receiver = await createReceiver();
     const silent = connect(Number(new URL(receiver.url).port), '127.0.0.1');
     await new Promise((resolve) => silent.once('connect', resolve).on('error', () => {}));
@@ -151,7 +151,7 @@ describe('close', () => {
 });
 
 describe('a store that fails', () => {
-  /** A receiver of it, and the lines that are printed. */
+  /** Starts a receiver with a broken store, and collects the log lines. */
   async function startOver(broken: Partial<MemoryStore>) {
     const lines: string[] = [];
     diagnostics.setLog((_, message) => lines.push(message));
@@ -159,7 +159,7 @@ describe('a store that fails', () => {
     return { lines, receiver: await start({ store: Object.assign(new MemoryStore(), broken) }) };
   }
 
-  test('is answered with 500, and the server goes on', async () => {
+  test('causes 500, and the server continues', async () => {
     const { lines, receiver } = await startOver({ apply: () => Promise.reject(new Error('disk full')) });
     const reply = await sendJson(receiver, 'POST', '/runs', { ...makeRun(), inputs: {} });
     expect(reply).toMatchObject({ status: 500, body: { detail: expect.any(String) } });
@@ -168,7 +168,7 @@ describe('a store that fails', () => {
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
-  test('also with what cannot be written as JSON', async () => {
+  test('causes 500 if its result cannot be serialized', async () => {
     const name = {
       toJSON: () => {
         throw new RangeError('Invalid string length');
@@ -182,7 +182,7 @@ describe('a store that fails', () => {
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
-  test('ends an answer that has begun, and it is told', async () => {
+  test('ends a response that has started, and the error is logged', async () => {
     const { lines, receiver } = await startOver({ changes: () => Promise.reject(new Error('disk full')) });
     await expect(call(`${receiver.url}/query/changes`, 'GET')).rejects.toThrow();
     expect(lines).toEqual(['the receiver could not answer a request: disk full']);
