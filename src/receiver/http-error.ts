@@ -1,22 +1,19 @@
 import { cut } from '../base/text.ts';
 
-/** Where in a request something stands, as in the `loc` of a 422 answer. */
+/** The location of a field in a request, as in the `loc` of a 422 response. */
 export type Location = readonly (string | number)[];
 
-/** One element of `detail` in a 422 answer (interface, "ValidationError"). */
+/** An element of `detail` in a 422 response (interface, "ValidationError"). */
 export interface ValidationError {
   readonly loc: Location;
   readonly msg: string;
   readonly type: string;
 }
 
-/** What `detail` of an error answer holds: a sentence, or a list of the fields that are wrong. */
+/** The `detail` of an error response: a sentence, or a list of invalid fields. */
 export type Detail = string | readonly ValidationError[];
 
-/**
- * Ends a request with an error answer. It is thrown, not returned: it may come from any depth of reading, always ends
- * the whole request, and is caught at one place, in the server.
- */
+/** Ends a request with an error response. Only the server catches it. */
 export class HttpError extends Error {
   readonly status: number;
   readonly detail: Detail;
@@ -30,12 +27,12 @@ export class HttpError extends Error {
   }
 }
 
-/** Told in one answer; a batch that is wrong all over is not answered with megabytes. */
+/** Limits the size of a response to an invalid batch. */
 const ERRORS_MAX = 100;
-/** Characters of a name in `loc`. A field that no record knows may have a name of any length. */
+/** Maximum length of a name in `loc`. The name of an unknown field may have any length. */
 const LOC_LENGTH_MAX = 120;
 
-/** What is wrong with the fields of a well-formed request, collected so that one answer names everything. */
+/** Collects all invalid fields of a request for one response. */
 export class ValidationIssues {
   readonly #errors: ValidationError[] = [];
 
@@ -50,7 +47,7 @@ export class ValidationIssues {
     return this.#errors[0]?.msg;
   }
 
-  /** Ends the request with 422 if anything was found. */
+  /** Throws 422 if there are issues. */
   throwIfAny(): void {
     if (this.#errors.length > 0) throw new HttpError(422, this.#errors);
   }

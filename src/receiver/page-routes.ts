@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Allows only scripts, styles and requests of this origin, so content of a payload cannot run or send data. */
+/** Allows only scripts, styles and requests of this origin, so that payload content cannot run or send data. */
 const POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,8 +1,8 @@
-/** What somebody says of a run. */
+/** Feedback on a run. */
 export interface Feedback {
   id: string;
   run_id: string;
-  /** What it is about, for example `user_liked`: 180 characters at the most. */
+  /** The subject of the feedback, for example `user_liked`. At most 180 characters. */
   key: string;
   score?: number | boolean;
   value?: number | boolean | string | Record<string, unknown>;
@@ -13,21 +13,21 @@ export interface Feedback {
   modified_at: string;
 }
 
-/** Lets whoever holds its id say something of a run, until it expires. */
+/** Allows everyone who knows its id to give feedback on a run, until it expires. */
 export interface FeedbackToken {
   id: string;
   run_id: string;
   feedback_key: string;
-  /** Of the feedback that it gives: again given, it takes the place of the earlier. */
+  /** The id of the feedback. Feedback sent again replaces the earlier feedback. */
   feedback_id: string;
-  /** ISO 8601, UTC. */
+  /** ISO 8601 timestamp in UTC. */
   expires_at: string;
 }
 
-/** What is said of a run under one key. */
+/** Summary of the feedback on a run under one key. */
 export interface FeedbackFigures {
   key: string;
   count: number;
-  /** Absent when nothing said has a number as its score. */
+  /** Absent if no feedback has a numeric score. */
   average_score?: number;
 }

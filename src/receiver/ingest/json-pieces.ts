@@ -1,11 +1,11 @@
 import { setSoon } from '../../base/timers.ts';
 
-/** Characters after which a piece goes out. */
+/** Length in characters after which a piece is sent. */
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * An object with some fields and a long list, as JSON in pieces: others have a turn after each, and no text is longer than the
- * engine allows.
+ * Yields the JSON of an object with a long list in pieces. Other requests get a turn after each piece, and no string
+ * exceeds the limit of the engine.
  */
 export async function* jsonPieces(
   fields: Readonly<Record<string, unknown>>,
@@ -21,7 +21,7 @@ export async function* jsonPieces(
     if (piece.length < PIECE_LENGTH) continue;
     yield piece;
     piece = '';
-    // A socket that takes all at once gives nobody else a turn.
+    // A fast socket would accept all pieces in one turn.
     await new Promise<void>((resolve) => void setSoon(resolve));
   }
   yield `${piece}]}`;
