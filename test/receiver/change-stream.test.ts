@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryStore, type Receiver } from '../../src/receiver.ts';
-import { CHILD, makeChild, makeRun, part, ROOT, sendParts, start } from './wire.ts';
+import { CHILD, makeChild, makeRun, part, ROOT, START, sendParts, start } from './wire.ts';
 
 interface ServerEvent {
   event: string;
@@ -46,10 +46,13 @@ describe('a change stream', () => {
   });
 
   test('combines changes', async () => {
-    const receiver = await start();
-    const { next } = await follow(receiver);
+    const store = new MemoryStore();
+    const { next } = await follow(await start({ store }));
     await next();
-    await Promise.all([send(receiver), send(receiver), send(receiver)]);
+    const fields = { name: 'n', run_type: 'chain', start_time: START };
+    for (let count = 0; count < 3; count += 1) {
+      void store.apply([{ kind: 'post', id: ROOT, fields, attachments: [] }]);
+    }
     expect((await next()).data).toEqual({ seq: 3, trace_ids: [ROOT] });
   });
 
