@@ -2,7 +2,7 @@
 // What the page takes, in Chromium against a receiver of this process: medians of ten.
 import { performance } from 'node:perf_hooks';
 import { chromium } from 'playwright-core';
-import { createReceiver, MemoryStore } from 'runspan/receiver';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore } from 'runspan/receiver';
 import { chromiumOptions } from '../scripts/chromium.mjs';
 import { median } from './statistics.mjs';
 
@@ -111,7 +111,10 @@ async function payload() {
 
 async function receiverWith(runs) {
   const store = new MemoryStore({ runsMax: 1_000_000, bytesMax: 2 ** 31 });
-  await store.apply(runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })));
+  await store.apply(
+    DEFAULT_SCOPE,
+    runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })),
+  );
   return { receiver: await createReceiver({ store }) };
 }
 

@@ -6,14 +6,19 @@ export type {
   GroupKey,
   ListQuery,
   Page,
+  Ranged,
   RunQuery,
   SortKey,
   Statistics,
   StatisticsQuery,
+  TimeRange,
 } from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
-export type { Price, Prices } from './receiver/store/prices.ts';
+export { type Price, type Prices, withCost } from './receiver/store/prices.ts';
+export { ALL_TIMES, type FilteredRun, filterOf, isAmong, type RunFilter, ranged } from './receiver/store/run-filter.ts';
+export { outlineOf, type PayloadFacts, payloadFacts, summaryOf } from './receiver/store/run-summary.ts';
+export { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './receiver/store/run-tree.ts';
 export type {
   AttachmentInfo,
   PayloadField,
@@ -26,7 +31,21 @@ export type {
   TraceSummary,
   Usage,
 } from './receiver/store/run-view.ts';
-export type { StoreOwner } from './receiver/store/sqlite-file.ts';
-export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite-store.ts';
-export type { RunFields, RunOperation, Store, StoreChange } from './receiver/store/store.ts';
+export type { StoreOwner } from './receiver/store/sqlite/file.ts';
+export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sqlite-store.ts';
+export {
+  type ChangeFeed,
+  type Changes,
+  DEFAULT_SCOPE,
+  type FeedbackStore,
+  type IngestStore,
+  type QueryStore,
+  type RunFields,
+  type RunOperation,
+  type Scope,
+  type Store,
+  type StoreChange,
+  StoreError,
+  type TokenStore,
+} from './receiver/store/store.ts';
 export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

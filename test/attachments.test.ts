@@ -2,7 +2,7 @@ import { openAsBlob } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { configure, flush, startRun, stats, traceable } from '../src/index.ts';
-import { createReceiver, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { readParts } from './support/multipart-reader.ts';
 import { told } from './support/told.ts';
@@ -18,10 +18,10 @@ async function receiving(): Promise<{ receiver: Receiver; store: Store }> {
 
 /** Type and first bytes of what a run has attached, by name. */
 async function attachedTo(id: string, store: Store): Promise<Record<string, string>> {
-  const [run] = (await store.runs({})).filter((stored) => stored.id === id);
+  const run = await store.details(DEFAULT_SCOPE, id);
   const found: Record<string, string> = {};
   for (const { name, size } of run?.attachments ?? []) {
-    const attachment = await store.attachment(id, name);
+    const attachment = await store.attachment(DEFAULT_SCOPE, id, name);
     expect(attachment?.bytes).toHaveLength(size);
     found[name] = `${attachment?.mimeType} ${Buffer.from(attachment?.bytes ?? '')
       .toString('latin1')
@@ -98,7 +98,7 @@ describe('attachments', () => {
         run.end();
         expect(await flush()).toEqual({ ok: true, pending: 0 });
         for (const [name, bytes] of expected) {
-          expect(await store.attachment(run.id, name)).toEqual({ name, bytes, mimeType: 'image/png' });
+          expect(await store.attachment(DEFAULT_SCOPE, run.id, name)).toEqual({ name, bytes, mimeType: 'image/png' });
         }
         expect((await receiver.trace(run.id))[0]?.attachments ?? []).toHaveLength(expected.size);
       }),

@@ -3,8 +3,8 @@
 import { createReceiver, MemoryStore } from 'runspan/receiver';
 
 class TellingStore extends MemoryStore {
-  async apply(operations) {
-    await super.apply(operations);
+  async apply(scope, operations) {
+    await super.apply(scope, operations);
     const ended = operations.filter(({ fields }) => fields.end_time !== undefined).map(({ id }) => id);
     if (ended.length > 0) process.send({ ended });
   }

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { configure, shutdown, stats } from 'runspan';
-import { createReceiver, MemoryStore } from 'runspan/receiver';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore } from 'runspan/receiver';
 import { ask } from '../../examples/ask-docs/build/ask.js';
 import { modelFrom } from '../../examples/ask-docs/build/model.js';
 import { startTelemetry } from '../../examples/ask-docs/build/telemetry.js';
@@ -34,7 +34,7 @@ try {
   await shutdown();
   const received = await receiver.runs({ project: 'demo' });
   const ledger = stats();
-  const outline = await store.outline(received[0]?.trace_id);
+  const outline = await store.outline(DEFAULT_SCOPE, received[0]?.trace_id);
   console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline)}\n`);
   for (const [way, names] of Object.entries(WAYS)) console.log(`${way.padEnd(14)}${names.join(', ')}`);
   console.log(`${'run types'.padEnd(14)}${[...new Set(received.map((run) => run.run_type))].join(', ')}`);

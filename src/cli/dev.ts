@@ -5,7 +5,7 @@ import { isLoopback } from '../base/options.ts';
 import { messageOf, visibleJson } from '../base/text.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
 import { createReceiver, type Receiver } from '../receiver/receiver.ts';
-import type { Store } from '../receiver/store/store.ts';
+import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import {
   type CommandContext,
@@ -146,7 +146,9 @@ function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']
   return new TraceWatch({
     store,
     draw: async (runs, traceId) =>
-      isJson ? visibleJson((await exportTrace(store, traceId)) ?? '') : drawTree(runs, treeOptionsFor(stdout)),
+      isJson
+        ? visibleJson((await exportTrace(store, DEFAULT_SCOPE, traceId)) ?? '')
+        : drawTree(runs, treeOptionsFor(stdout)),
     isPlain: isJson,
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });

@@ -4,11 +4,14 @@ import { join } from 'node:path';
 import { env } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
+import type { ListQuery, Page } from '../receiver/query/query.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
 import { checkedPrices, type Prices } from '../receiver/store/prices.ts';
-import { SqliteStore } from '../receiver/store/sqlite-store.ts';
-import type { RunOperation, Store, StoreChange } from '../receiver/store/store.ts';
+import { ranged } from '../receiver/store/run-filter.ts';
+import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/store/run-view.ts';
+import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE, type RunOperation, type Scope, type Store, type StoreChange } from '../receiver/store/store.ts';
 import { CommandFailure } from './command-line.ts';
 
 export const DEFAULT_PORT = 4777;
@@ -87,7 +90,12 @@ function readPrices(file: string): Prices {
 }
 
 /** Reads runs from a receiver or from a file. */
-export interface RunSource extends Pick<Store, 'traces' | 'list' | 'outline' | 'details' | 'payload'> {
+export interface RunSource {
+  traces(query: ListQuery): Promise<Page<TraceSummary>>;
+  list(query: ListQuery): Promise<Page<RunSummary>>;
+  outline(traceId: string): Promise<RunOutline[]>;
+  details(runId: string): Promise<RunDetails | undefined>;
+  payload(runId: string, field: PayloadField): Promise<string | undefined>;
   /** Returns a trace as JSON text that can be imported. */
   exported(traceId: string): Promise<string | undefined>;
   close(): Promise<void>;
@@ -97,12 +105,12 @@ export interface RunSource extends Pick<Store, 'traces' | 'list' | 'outline' | '
 export async function openFileSource(file: string): Promise<RunSource> {
   const store = await SqliteStore.open(file, { readOnly: true });
   return {
-    traces: (query) => store.traces(query),
-    list: (query) => store.list(query),
-    outline: (traceId) => store.outline(traceId),
-    details: (runId) => store.details(runId),
-    payload: (runId, field) => store.payload(runId, field),
-    exported: (traceId) => exportTrace(store, traceId),
+    traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
+    list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
+    outline: (traceId) => store.outline(DEFAULT_SCOPE, traceId),
+    details: (runId) => store.details(DEFAULT_SCOPE, runId),
+    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
+    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
     close: () => store.close(),
   };
 }
@@ -128,17 +136,17 @@ export class AuditStore extends MemoryStore {
     this.#show = show;
   }
 
-  override async apply(operations: readonly RunOperation[]): Promise<void> {
+  override async apply(_scope: Scope, operations: readonly RunOperation[]): Promise<void> {
     for (const operation of operations) {
       this.counts[operation.kind === 'post' ? 'posts' : 'patches'] += 1;
       this.counts.attachments += operation.attachments.length;
       this.counts.bytes += recordBytes(operation);
       this.#show(operation);
     }
-    for (const listener of this.#listeners) listener({ seq: 0, traceIds: [] });
+    for (const listener of this.#listeners) listener({ cursor: '0', traceIds: [] });
   }
 
-  override subscribe(listener: (change: StoreChange) => void): () => void {
+  override subscribe(_scope: Scope, listener: (change: StoreChange) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -166,6 +174,6 @@ export function waitForIdle(store: Store): Promise<void> {
     };
     const idle = setTimeout(finish, IDLE_MS);
     const limit = setTimeout(finish, IDLE_WAIT_MAX_MS);
-    const unsubscribe = store.subscribe(() => void idle.refresh());
+    const unsubscribe = store.subscribe(DEFAULT_SCOPE, () => void idle.refresh());
   });
 }

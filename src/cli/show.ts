@@ -1,8 +1,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../base/text.ts';
 import type { Feedback } from '../receiver/feedback/feedback.ts';
-import type { RunDetails } from '../receiver/store/run-view.ts';
-import { PAYLOAD_FIELDS } from '../receiver/store/told-run.ts';
+import { PAYLOAD_FIELDS, type RunDetails } from '../receiver/store/run-view.ts';
 import { canonicalId } from '../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import type { RunSource } from './local-store.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { diagnostics } from '../base/diagnostics.ts';
 import { messageOf } from '../base/text.ts';
 import type { RunOutline } from '../receiver/store/run-view.ts';
-import type { Store } from '../receiver/store/store.ts';
+import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
 import { counted } from './terminal-text.ts';
 
 /**
@@ -47,7 +47,7 @@ export class TraceWatch {
 
   constructor(options: TraceWatchOptions) {
     this.#options = options;
-    this.#unsubscribe = options.store.subscribe(({ traceIds, forgotten }) => {
+    this.#unsubscribe = options.store.subscribe(DEFAULT_SCOPE, ({ traceIds, forgotten }) => {
       for (const traceId of traceIds) this.#touch(traceId);
       this.#forgottenTraces += forgotten?.traces ?? 0;
     });
@@ -89,7 +89,7 @@ export class TraceWatch {
     const { timer } = watched;
     watched.checks += 1;
     try {
-      const runs = await this.#options.store.outline(traceId);
+      const runs = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
       // More runs arrived, so another check follows.
       if (watched.timer !== timer) return;
       const progress = progressOf(runs);

@@ -1,4 +1,4 @@
-import type { Store } from './store/store.ts';
+import type { ChangeFeed, Scope } from './store/store.ts';
 
 /** Changes within this time are combined into one event. */
 const GATHER_MS = 100;
@@ -8,28 +8,26 @@ const HEARTBEAT_MS = 15_000;
 const TRACES_MAX = 1_000;
 
 /**
- * Returns the changes of a store as server-sent events until the signal is aborted. The first event is `ready` with the
- * current sequence number, or a `change` with all traces that changed after `lastSeq`. If `lastSeq` is in the future, the
- * store is another one than the client knows, and the event names no traces.
+ * Yields the changes of a store as server-sent events until the signal is aborted. The first event is `ready` with the
+ * current cursor. If the client has a cursor, and traces have changed since, the first event is a `change` with these.
  */
 export async function* changeStream(
-  store: Store,
-  lastSeq: number | undefined,
+  store: ChangeFeed,
+  scope: Scope,
+  after: string | undefined,
   ended: AbortSignal,
 ): AsyncGenerator<string> {
   let traceIds = new Set<string>();
-  let seq = 0;
+  let latest = '';
   let wake = (): void => {};
-  const unsubscribe = store.subscribe((change) => {
-    seq = change.seq;
+  const unsubscribe = store.subscribe(scope, (change) => {
+    latest = change.cursor;
     if (traceIds.size <= TRACES_MAX) for (const id of change.traceIds) traceIds.add(id);
     wake();
   });
   try {
-    const missed = await store.changes(lastSeq ?? Number.MAX_SAFE_INTEGER, TRACES_MAX + 1);
-    if (lastSeq !== undefined && lastSeq > missed.seq) yield event('change', missed.seq);
-    else if (lastSeq === undefined || missed.traceIds.length === 0) yield event('ready', missed.seq);
-    else yield event('change', missed.seq, missed.traceIds);
+    const missed = await store.changes(scope, after, TRACES_MAX + 1);
+    yield event(missed.traceIds?.length === 0 ? 'ready' : 'change', missed.cursor, missed.traceIds);
     while (!ended.aborted) {
       if (traceIds.size === 0) {
         await pause(HEARTBEAT_MS, ended, (done) => {
@@ -42,16 +40,19 @@ export async function* changeStream(
       if (ended.aborted) return;
       const changed = traceIds;
       traceIds = new Set();
-      yield event('change', seq, [...changed]);
+      yield event('change', latest, [...changed]);
     }
   } finally {
     unsubscribe();
   }
 }
 
-function event(name: string, seq: number, traceIds?: readonly string[]): string {
-  const data = traceIds === undefined || traceIds.length > TRACES_MAX ? { seq } : { seq, trace_ids: traceIds };
-  return `event: ${name}\nid: ${seq}\ndata: ${JSON.stringify(data)}\n\n`;
+function event(name: string, cursor: string, traceIds: readonly string[] | undefined): string {
+  // The cursors of the stores of this package are numbers, and are sent as numbers.
+  const seq = /^\d{1,15}$/.test(cursor) ? Number(cursor) : cursor;
+  const isListed = traceIds !== undefined && traceIds.length <= TRACES_MAX && name === 'change';
+  const data = isListed ? { seq, trace_ids: traceIds } : { seq };
+  return `event: ${name}\nid: ${cursor}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /** Resolves after `ms`, when the signal is aborted, or when the function passed to `onStart` is called. */

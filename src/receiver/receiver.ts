@@ -8,8 +8,9 @@ import { checkedQuery, checkedTraceId } from './query/run-query.ts';
 import { createRoutes } from './routes.ts';
 import { listen } from './server.ts';
 import { MemoryStore } from './store/memory-store.ts';
+import { ranged } from './store/run-filter.ts';
 import type { StoredRun } from './store/run-view.ts';
-import type { Store } from './store/store.ts';
+import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
 export interface ReceiverOptions {
   /**
@@ -79,11 +80,17 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   const server = await listen(createRoutes(store, strict, faults, access), address, port);
   return {
     url: server.url,
-    runs: async (query = {}) => store.runs(checkedQuery(query)),
-    trace: async (traceId) => store.trace(checkedTraceId(traceId)),
+    runs: async (query = {}) => runsOf(store, checkedQuery(query)),
+    trace: async (traceId) => runsOf(store, { traceId: checkedTraceId(traceId) }),
     setFaults: (given) => faults.set(given),
     close: () => server.close(),
   };
+}
+
+async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
+  const runs: StoredRun[] = [];
+  for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
+  return runs;
 }
 
 const KEY_LENGTH_MIN = 16;
@@ -108,27 +115,6 @@ function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
     throw wrong('writeKey', 'differ from `apiKey`, which must be set, too');
   }
 }
-
-const STORE_METHODS: readonly (keyof Store)[] = [
-  'apply',
-  'runs',
-  'trace',
-  'attachment',
-  'subscribe',
-  'projects',
-  'traces',
-  'list',
-  'outline',
-  'details',
-  'payload',
-  'statistics',
-  'changes',
-  'addFeedback',
-  'feedback',
-  'addTokens',
-  'token',
-  'tokens',
-];
 
 const HOST_NAME = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 

@@ -6,8 +6,7 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 import { JsonReader } from './ingest/json.ts';
 import type { RequestBodies } from './ingest/request-body.ts';
 import { uuid } from './ingest/run-fields.ts';
-import type { SpanRuns } from './otlp/span-runs.ts';
-import type { Store } from './store/store.ts';
+import type { Scope, Store } from './store/store.ts';
 import { validate } from './validation.ts';
 
 /** A response with `body` as JSON, or with `content` of another type. */
@@ -27,9 +26,9 @@ export interface Call {
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
   readonly store: Store;
+  readonly scope: Scope;
   readonly faults: Faults;
   readonly access: Access;
-  readonly spanRuns: SpanRuns;
   /** Connections with an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;

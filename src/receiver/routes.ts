@@ -7,12 +7,11 @@ import { HttpError } from './http-error.ts';
 import { fieldRoutes, interfaceRoutes } from './ingest/ingest-routes.ts';
 import { RequestBodies } from './ingest/request-body.ts';
 import { otlpRoutes } from './otlp/otlp-routes.ts';
-import { SpanRuns } from './otlp/span-runs.ts';
 import { pageRoutes } from './page-routes.ts';
 import { attachmentRoutes } from './query/attachment-routes.ts';
 import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
-import type { Store } from './store/store.ts';
+import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
 /** Responds to a request, or throws a HttpError. */
 export type Routes = (request: IncomingMessage) => Promise<RouteResponse>;
@@ -35,7 +34,6 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   ]);
   const hidden = new Set(strict ? others : []);
   const bodies = new RequestBodies();
-  const spanRuns = new SpanRuns();
   const streams = new Set<Socket>();
   return async (request) => {
     access.checkHost(request);
@@ -51,7 +49,8 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
     const parameters = parametersOf(route, segments);
-    return route.handle({ request, parameters, search, bodies, store, faults, access, spanRuns, streams, strict });
+    const scope = DEFAULT_SCOPE;
+    return route.handle({ request, parameters, search, bodies, store, scope, faults, access, streams, strict });
   };
 }
 

@@ -1,3 +1,4 @@
+import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -34,10 +35,10 @@ test('a new trace appears within a second, without polling', async () => {
   await page.waitForLoadState('load');
   expect(requests.filter((request) => request.url().includes('/query/traces'))).toHaveLength(1);
   const startMs = performance.now();
-  await store.apply([run(9, { at: 9_000, name: 'newcomer' })]);
+  await store.apply(DEFAULT_SCOPE, [run(9, { at: 9_000, name: 'newcomer' })]);
   await see('newcomer');
   expect(performance.now() - startMs).toBeLessThan(1_000);
-  await store.apply([run(9, { at: 9_000, name: 'newcomer', ms: 20 })]);
+  await store.apply(DEFAULT_SCOPE, [run(9, { at: 9_000, name: 'newcomer', ms: 20 })]);
   await rows.first().getByText('success').waitFor({ state: 'attached' });
 });
 
@@ -48,7 +49,7 @@ test('visible rows do not move when traces arrive above them', async () => {
   await see('run 245');
   const position = async () => (await page.getByText('run 245', { exact: true }).boundingBox())?.y;
   const before = await position();
-  await store.apply([run(400), run(401)]);
+  await store.apply(DEFAULT_SCOPE, [run(400), run(401)]);
   await page.getByText('2 new lines').waitFor();
   expect(await position()).toBe(before);
   await page.getByText('2 new lines').click();
@@ -153,7 +154,7 @@ test('an empty receiver shows how to send the first run', async () => {
   const { receiver, store, see } = await openPage([]);
   await see(`RUNSPAN_ENDPOINT=${receiver.url} RUNSPAN_TRACING=true node app.js`);
   await see('npx runspan dev -- node app.js');
-  await store.apply(many(40));
+  await store.apply(DEFAULT_SCOPE, many(40));
   // A full screen of rows.
   await see('run 25');
 });

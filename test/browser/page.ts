@@ -9,6 +9,7 @@ import {
 import { afterAll, expect, inject, onTestFinished } from 'vitest';
 import {
   createReceiver,
+  DEFAULT_SCOPE,
   MemoryStore,
   type Receiver,
   type ReceiverOptions,
@@ -44,7 +45,7 @@ export async function openPage(
   }: { path?: string; receiver?: ReceiverOptions } & BrowserContextOptions = {},
 ): Promise<Opened> {
   const store = new MemoryStore({ runsMax: 1_000_000, bytesMax: 2 ** 31 });
-  await store.apply(operations);
+  await store.apply(DEFAULT_SCOPE, operations);
   const receiver = await createReceiver({ store, ...options });
   browser ??= chromium.connect(inject('browser'));
   const opened = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...context });

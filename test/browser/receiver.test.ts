@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, DEFAULT_SCOPE, type Receiver } from '../../src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -59,7 +59,9 @@ test('feedback is given with a button or a form, and appears in the run and in t
   await page.getByLabel('Comment').fill('A <b>little</b> dry');
   await page.getByRole('button', { name: 'Submit feedback' }).click();
   await see('A <b>little</b> dry');
-  expect((await store.feedback(idOf(1))).map(({ key, score, comment }) => ({ key, score, comment }))).toEqual([
+  expect(
+    (await store.feedback(DEFAULT_SCOPE, idOf(1))).map(({ key, score, comment }) => ({ key, score, comment })),
+  ).toEqual([
     { key: 'rating', score: 1, comment: undefined },
     { key: 'tone', score: 0.5, comment: 'A <b>little</b> dry' },
   ]);
@@ -114,13 +116,13 @@ test('a paused page or hidden tab does not change, and catches up later', async 
     }`);
   await page.getByText('live', { exact: true }).click();
   await see('paused');
-  await store.apply([newcomer]);
+  await store.apply(DEFAULT_SCOPE, [newcomer]);
   expect(await page.getByText('newcomer').count()).toBe(0);
   await page.getByText('paused', { exact: true }).click();
   await see('newcomer');
   await setHidden(true);
   await page.getByText('live', { exact: true }).waitFor({ state: 'detached' });
-  await store.apply([run(10, { at: 10_000, name: 'latest' })]);
+  await store.apply(DEFAULT_SCOPE, [run(10, { at: 10_000, name: 'latest' })]);
   expect(await page.getByText('latest').count()).toBe(0);
   await setHidden(false);
   await see('latest');
@@ -151,7 +153,7 @@ test('after the receiver restarts, the list, trace, run and payload are read aga
   await see('no connection');
   await page.keyboard.press('j');
   await page.getByText('The receiver does not respond').waitFor();
-  await store.apply([run(3, { parent: 1, name: 'newcomer', ms: 1 })]);
+  await store.apply(DEFAULT_SCOPE, [run(3, { parent: 1, name: 'newcomer', ms: 1 })]);
   const again = await createReceiver({ store, port: Number(new URL(receiver.url).port) });
   onTestFinished(() => again.close());
   await see('newcomer');
@@ -174,10 +176,10 @@ test('a feedback link shows a button that submits the feedback', async () => {
   const minted = await post(receiver, '/feedback/tokens', { run_id: idOf(1), feedback_key: 'liked' });
   const { url } = (await minted.json()) as { url: string };
   await go(`${new URL(url).pathname}?score=1&comment=yes`);
-  expect(await store.feedback(idOf(1))).toEqual([]);
+  expect(await store.feedback(DEFAULT_SCOPE, idOf(1))).toEqual([]);
   await page.getByRole('button', { name: 'Send' }).click();
   await see('Thank you.');
-  expect(await store.feedback(idOf(1))).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
+  expect(await store.feedback(DEFAULT_SCOPE, idOf(1))).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
 });
 
 test('a page on another port or host can link to the page, but cannot load anything from the receiver', async () => {

@@ -1,3 +1,4 @@
+import { DEFAULT_SCOPE } from 'runspan/receiver';
 import { expect, test } from 'vitest';
 import { openPage, rowCount } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -111,7 +112,7 @@ test('a model call is a conversation, as Markdown with highlighted code or as pl
   await page.locator('strong', { hasText: 'it' }).waitFor();
   await page.locator('pre .code-keyword', { hasText: 'const' }).waitFor();
   expect(await page.locator('pre', { hasText: 'plain' }).locator('span').count()).toBe(0);
-  await store.apply([run(20, { parent: 1, name: 'newcomer', ms: 1 })]);
+  await store.apply(DEFAULT_SCOPE, [run(20, { parent: 1, name: 'newcomer', ms: 1 })]);
   await see('newcomer');
   await page.keyboard.press('m');
   await page.getByText('Found **it**').waitFor();

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_SCOPE, ranged } from '../../src/receiver.ts';
 import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';
@@ -31,13 +32,13 @@ describe('runspan backup', () => {
     const id = '00000000-0000-7000-8000-000000000001';
     const fields = { name: 'answer', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z', inputs: { a: 1 } };
     const store = await openLocalStore(path);
-    await store.apply([{ kind: 'post', id, fields, attachments: [] }]);
+    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
     await store.close();
     const copy = `${path}-copy`;
     expect(await runRunspan(['backup', copy, '--store', path])).toMatchObject({ code: 0 });
     const opened = await openLocalStore(copy);
-    expect(await opened.payload(id, 'inputs')).toBe('{"a":1}');
-    expect((await opened.list({ text: 'answer' })).items).toHaveLength(1);
+    expect(await opened.payload(DEFAULT_SCOPE, id, 'inputs')).toBe('{"a":1}');
+    expect((await opened.list(DEFAULT_SCOPE, ranged({ text: 'answer' }))).items).toHaveLength(1);
   });
 
   it('exits with 1, reports the cause and leaves no file behind if the copy cannot be made', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { AuditStore, waitForIdle } from '../../src/cli/local-store.ts';
+import { DEFAULT_SCOPE } from '../../src/receiver.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
@@ -19,7 +20,7 @@ it.each<[number[], number]>([
   let nowMs = 0;
   for (const atMs of arrivals) {
     await vi.advanceTimersByTimeAsync(atMs - nowMs);
-    await store.apply([]);
+    await store.apply(DEFAULT_SCOPE, []);
     nowMs = atMs;
   }
   await vi.advanceTimersByTimeAsync(endMs - 1 - nowMs);

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { MemoryStore, type RunFields, type RunOperation } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '../../src/receiver.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
@@ -37,14 +37,14 @@ const OPERATIONS: RunOperation[] = [
 /** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
 async function ask(...args: string[]): Promise<CommandResult> {
   const store = new MemoryStore();
-  await store.apply(OPERATIONS);
+  await store.apply(DEFAULT_SCOPE, OPERATIONS);
   const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
   for (const feedback of [
     { id: id(9), key: 'liked', score: 1, comment: 'good' },
     { id: id(8), key: 'user_score' },
     { id: id(7), key: 'fixed', correction: 'better' },
   ]) {
-    await store.addFeedback({ run_id: id(3), ...feedback, ...times });
+    await store.addFeedback(DEFAULT_SCOPE, { run_id: id(3), ...feedback, ...times });
   }
   const { url } = await start({ store });
   const result = await runMain([...args, '--url', url]);

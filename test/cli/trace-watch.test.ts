@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TraceWatch } from '../../src/cli/trace-watch.ts';
 import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/store/memory-store.ts';
 import type { RunFields } from '../../src/receiver/store/store.ts';
+import { DEFAULT_SCOPE } from '../../src/receiver.ts';
 import { gate } from '../support/gate.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 import { told } from '../support/told.ts';
@@ -16,16 +17,19 @@ function makeWatch(options?: MemoryStoreOptions, rememberedMax = 2) {
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
   const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax });
   const take = (...runs: ({ id: string } & RunFields)[]): Promise<void> =>
-    store.apply(runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })));
+    store.apply(
+      DEFAULT_SCOPE,
+      runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })),
+    );
   return { store, watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
 }
 
 /** Delays `store.outline` until the returned gate is opened. */
 function held(store: MemoryStore) {
   const [answered, outline] = [gate(), store.outline.bind(store)];
-  store.outline = async (traceId) => {
+  store.outline = async (scope, traceId) => {
     await answered;
-    return outline(traceId);
+    return outline(scope, traceId);
   };
   return answered;
 }

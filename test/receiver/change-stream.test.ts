@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { CHILD, makeChild, makeRun, part, ROOT, START, sendParts, start } from './wire.ts';
 
 interface ServerEvent {
@@ -51,7 +51,7 @@ describe('a change stream', () => {
     await next();
     const fields = { name: 'n', run_type: 'chain', start_time: START };
     for (let count = 0; count < 3; count += 1) {
-      void store.apply([{ kind: 'post', id: ROOT, fields, attachments: [] }]);
+      void store.apply(DEFAULT_SCOPE, [{ kind: 'post', id: ROOT, fields, attachments: [] }]);
     }
     expect((await next()).data).toEqual({ seq: 3, trace_ids: [ROOT] });
   });
@@ -66,7 +66,7 @@ describe('a change stream', () => {
     const missed = await (await follow(receiver, { 'last-event-id': '1' })).next();
     expect(missed).toEqual({ event: 'change', id: '2', data: { seq: 2, trace_ids: [CHILD] } });
     expect((await (await follow(receiver, { 'last-event-id': '2' })).next()).event).toBe('ready');
-    expect((await (await follow(receiver, { 'last-event-id': 'nonsense' })).next()).event).toBe('ready');
+    expect((await (await follow(receiver, { 'last-event-id': 'nonsense' })).next()).data).toEqual({ seq: 2 });
   });
 
   test('names no traces if Last-Event-ID is in the future', async () => {
@@ -87,9 +87,9 @@ describe('a change stream', () => {
       });
     const { next } = await follow(receiver);
     await next();
-    await store.apply(posts(1_000));
+    await store.apply(DEFAULT_SCOPE, posts(1_000));
     expect((await next()).data.trace_ids).toHaveLength(1_000);
-    await store.apply(posts(1_001));
+    await store.apply(DEFAULT_SCOPE, posts(1_001));
     expect((await next()).data).toEqual({ seq: 2 });
   });
 
@@ -101,9 +101,9 @@ describe('a change stream', () => {
     const isGone = new Promise<void>((resolve) => {
       gone = resolve;
     });
-    store.subscribe = (listener) => {
+    store.subscribe = (scope, listener) => {
       listeners += 1;
-      const unsubscribe = subscribe(listener);
+      const unsubscribe = subscribe(scope, listener);
       return () => {
         listeners -= 1;
         unsubscribe();

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { MemoryStore } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
 import { CHILD, call, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 const NOW = '2026-11-20T07:22:40.000000Z';
@@ -17,7 +17,9 @@ async function setUp(strict = false) {
     postWithoutToken: (fields: unknown) => sendJson(receiver, 'POST', '/feedback', fields),
     /** The fields that the author sent. */
     stored: async () =>
-      (await store.feedback(ROOT)).map(({ id: _, run_id, key, created_at, modified_at, ...fields }) => fields),
+      (await store.feedback(DEFAULT_SCOPE, ROOT)).map(
+        ({ id: _, run_id, key, created_at, modified_at, ...fields }) => fields,
+      ),
   };
 }
 

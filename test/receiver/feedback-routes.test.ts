@@ -1,7 +1,7 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore, type Receiver } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { told } from '../support/told.ts';
 import { CHILD, call, makeChild, makeRun, part, ROOT, raw, sendJson, sendParts, start } from './wire.ts';
 
@@ -19,7 +19,7 @@ async function setUp(options?: Parameters<typeof start>[0]) {
   const store = new MemoryStore();
   const receiver = await start({ store, ...options });
   await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
-  return { receiver, feedback: () => store.feedback(ROOT), token: () => mint(receiver) };
+  return { receiver, feedback: () => store.feedback(DEFAULT_SCOPE, ROOT), token: () => mint(receiver) };
 }
 
 async function mint(receiver: Receiver, fields: Record<string, unknown> = {}): Promise<Minted> {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore, type Receiver, type Store } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../../src/receiver.ts';
 import { start } from './wire.ts';
 
 const program = fileURLToPath(new URL('../fixtures/langsmith-program.mjs', import.meta.url));
@@ -61,6 +61,6 @@ describe.each(['', '/api/v1'])('a program that uses langsmith (path: %j)', (path
     expect(fail).not.toHaveProperty('outputs');
 
     expect(answer?.attachments).toEqual([{ name: 'photo', mime_type: 'image/png', size: 3 }]);
-    expect((await store.attachment(root?.id ?? '', 'photo'))?.bytes).toEqual(new Uint8Array([1, 2, 3]));
+    expect((await store.attachment(DEFAULT_SCOPE, root?.id ?? '', 'photo'))?.bytes).toEqual(new Uint8Array([1, 2, 3]));
   });
 });

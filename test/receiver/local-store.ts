@@ -2,13 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
-import { Desk, type DeskOptions, type ReaderCalls, type WriterCalls } from '../../src/receiver/store/sqlite-desk.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
-import { SqliteIndex } from '../../src/receiver/store/sqlite-index.ts';
-import type { Link } from '../../src/receiver/store/sqlite-link.ts';
-import { SqliteStore } from '../../src/receiver/store/sqlite-store.ts';
-import { Subscribers } from '../../src/receiver/store/subscribers.ts';
+import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
+import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
+import { changeOf, newSubscribers, SqliteStore } from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
+import {
+  CallHandler,
+  type ConnectionOptions,
+  type ReaderCalls,
+  type WriterCalls,
+} from '../../src/receiver/store/sqlite/worker-calls.ts';
+import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '../../src/receiver.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
 
@@ -19,14 +23,14 @@ export function storePath(): string {
   return join(folder, 'runs.db');
 }
 
-/** A store whose threads are this one, since a worker could run only what has been built. */
+/** Opens a store whose threads are this one, since a worker could run only what has been built. */
 export async function openLocalStore(path = storePath(), limits = LIMITS): Promise<SqliteStore> {
-  const subscribers = new Subscribers();
-  const open = async <Calls>(options: DeskOptions): Promise<Link<Calls>> => {
-    const desk = await Desk.open(options, (change) => subscribers.tell(change));
+  const subscribers = newSubscribers();
+  const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
+    const handler = await CallHandler.open(options, (change) => subscribers.report(change.tenant, changeOf(change)));
     return {
-      call: (name, ...args) => desk.answer(name, structuredClone(args)) as never,
-      close: () => desk.close(),
+      call: (name, ...args) => handler.call(name, structuredClone(args)) as never,
+      close: () => handler.close(),
     };
   };
   const owner = { pid: process.pid, started_at: '2026-11-20T07:00:00.000Z' };
@@ -37,10 +41,16 @@ export async function openLocalStore(path = storePath(), limits = LIMITS): Promi
   return store;
 }
 
-/** Puts all that waits into the index, by a connection of its own. */
+/** Returns the runs that match a query. */
+export async function runsIn(store: Store, query: RunQuery = {}): Promise<StoredRun[]> {
+  const runs: StoredRun[] = [];
+  for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
+  return runs;
+}
+
+/** Indexes all runs, over a connection of its own. */
 export async function indexAll(path: string): Promise<void> {
-  const { DatabaseSync } = await loadEngine();
-  const connection = new SqliteConnection(new DatabaseSync(path));
+  const connection = new SqliteConnection(await loadEngine(), path);
   const index = new SqliteIndex(connection);
   while (index.waiting > 0) index.step(1_000);
   connection.close();

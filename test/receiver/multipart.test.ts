@@ -36,9 +36,9 @@ async function startRecording(): Promise<{ receiver: Receiver; operations: RunOp
   const store = new MemoryStore();
   const operations: RunOperation[] = [];
   const apply = store.apply.bind(store);
-  store.apply = (more) => {
+  store.apply = (scope, more) => {
     operations.push(...more);
-    return apply(more);
+    return apply(scope, more);
   };
   return { receiver: await start({ store }), operations };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkedPrices, withCost } from '../../src/receiver/store/prices.ts';
-import { MemoryStore, type RunSummary, type Usage } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunSummary, ranged, type Usage } from '../../src/receiver.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
@@ -59,9 +59,11 @@ test('a memory store adds up what its runs cost', async () => {
     extra: { metadata: { ls_model_name: 'gpt-x' } },
     outputs: { usage_metadata: { input_tokens: 1_000_000 } },
   };
-  await store.apply([{ kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] }]);
-  expect((await store.statistics({})).total.usage?.total_cost).toBe(2.5);
-  expect((await store.traces({})).items[0]?.trace.usage?.total_cost).toBe(2.5);
+  await store.apply(DEFAULT_SCOPE, [
+    { kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] },
+  ]);
+  expect((await store.statistics(DEFAULT_SCOPE, ranged({}))).total.usage?.total_cost).toBe(2.5);
+  expect((await store.traces(DEFAULT_SCOPE, ranged({}))).items[0]?.trace.usage?.total_cost).toBe(2.5);
 });
 
 // https://docs.claude.com/en/docs/build-with-claude/prompt-caching#pricing
@@ -76,8 +78,10 @@ test.each<[string, object, number]>([
     const usage_metadata = { input_tokens: 1_000_000, output_tokens: 0, input_token_details };
     const extra = { metadata: { ls_model_name: 'gpt-x' } };
     const fields = { name: 'call', run_type: 'llm', start_time: '2026-11-20T07:22:40.000000Z', extra };
-    await store.apply([{ kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] }]);
+    await store.apply(DEFAULT_SCOPE, [
+      { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
+    ]);
     const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000, total_cost: cost };
-    expect((await store.traces({})).items[0]?.usage).toEqual(usage);
+    expect((await store.traces(DEFAULT_SCOPE, ranged({}))).items[0]?.usage).toEqual(usage);
   }
 });

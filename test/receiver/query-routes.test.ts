@@ -55,7 +55,7 @@ describe('whoever reads a receiver gets', () => {
   test('the rest of a list of a store with its own cursor format', async () => {
     const store = new MemoryStore();
     const pages: Record<string, Page<never>> = { '': { items: [], next: 'page 2' }, 'page 2': { items: [] } };
-    store.traces = store.list = async ({ cursor = '' }) => {
+    store.traces = store.list = async (_scope, { cursor = '' }) => {
       const page = pages[cursor];
       if (page === undefined)
         throw Object.assign(new Error(`${cursor} is no page`), { code: 'RUNSPAN_INVALID_OPTION' });

@@ -1,11 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteCommits } from '../../src/receiver/store/sqlite-commits.ts';
-import type { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
-import { toldRun } from '../../src/receiver/store/told-run.ts';
-import type { RunFields, RunOperation, StoreChange } from '../../src/receiver.ts';
+import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
+import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import type { TenantChange } from '../../src/receiver/store/sqlite/writer.ts';
+import type { RunFields, RunOperation } from '../../src/receiver.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
@@ -20,6 +21,12 @@ function post(index: number, fields: RunFields = {}): RunOperation {
   };
 }
 
+/** Text that can hardly be compressed, and has no words. */
+function noise(length: number): string {
+  const characters = '!#$%&()*+,-./:;<=>?@[]^{|}~`';
+  return Array.from(randomBytes(length), (byte) => characters[byte % characters.length]).join('');
+}
+
 const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
   name: `a${at}`,
   mimeType: 'x/y',
@@ -28,19 +35,19 @@ const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
 
 async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
   const { connection, lock } = openToWrite(await loadEngine(), path);
-  const changes: StoreChange[] = [];
+  const changes: TenantChange[] = [];
   const commits = new SqliteCommits(connection, limits, nowMs, (change) => changes.push(change));
   onTestFinished(() => {
     commits.close();
     connection.close();
     lock.release();
   });
-  const apply = (...operations: RunOperation[]) => commits.apply(operations.map(toldRun));
+  const apply = (...operations: RunOperation[]) => commits.apply('default', operations.map(encodedOperation));
   return { apply, changes, commits, connection, path };
 }
 
 function counts(connection: SqliteConnection): Record<string, number> {
-  const tables = ['traces', 'runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed'];
+  const tables = ['traces', 'runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed', 'tags'];
   return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
 }
 
@@ -51,7 +58,7 @@ describe('calls that wait', () => {
     await Promise.all([apply(post(1)), apply(post(2)), apply(post(3))]);
     const transactions = exec.mock.calls.flat().filter((sql) => /^(BEGIN|COMMIT)/.test(sql));
     expect(transactions).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
-    expect(changes).toEqual([1, 2, 3].map((index) => ({ seq: index, traceIds: [id(index)] })));
+    expect(changes).toEqual([1, 2, 3].map((index) => ({ tenant: 'default', seq: index, traceIds: [id(index)] })));
   });
 
   test('are kept or refused each for itself, and nothing of one that is refused is left', async () => {
@@ -70,7 +77,7 @@ describe('calls that wait', () => {
     await apply(post(1));
     const before = counts(connection);
     connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
-    const large = post(2, { inputs: { text: 'x'.repeat(1_000_000) } });
+    const large = post(2, { inputs: { text: noise(1_000_000) } });
     const told = await Promise.allSettled([apply(post(3)), apply(large)]);
     expect(told.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(told[1]).toMatchObject({ reason: { errcode: 13 } });
@@ -102,7 +109,7 @@ describe('the pauses', () => {
     const nowMs = { value: 1_000 };
     const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
-    for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: 'x'.repeat(2_000_000) } }));
+    for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: noise(2_000_000) } }));
     await apply(post(11, { inputs: { text: 'zebra' } }));
     const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;
     await writeUntil(isIndexed);
@@ -137,7 +144,7 @@ describe('what is kept', () => {
   async function filled(maxBytes: number) {
     const made = await make({ limits: { ...LIMITS, maxBytes } });
     for (let index = 1; index <= TRACES; index += 1) {
-      await made.apply(post(index, { inputs: { text: `w${index} ${'x'.repeat(100_000)}` } }));
+      await made.apply(post(index, { inputs: { text: `w${index} ${noise(100_000)}` } }));
     }
     return made;
   }
@@ -164,7 +171,7 @@ describe('what is kept', () => {
     let mostPages = 0;
     for (let round = 0; round < 50; round += 1) {
       const calls = Array.from({ length: 10 }, (_, at) =>
-        apply(post(round * 10 + at, { inputs: { text: 'x'.repeat(100_000) } })),
+        apply(post(round * 10 + at, { inputs: { text: noise(100_000) } })),
       );
       await Promise.all(calls);
       mostPages = Math.max(mostPages, connection.number('PRAGMA page_count'));
@@ -198,12 +205,12 @@ describe('what is kept', () => {
     });
     for (let index = 1; index <= 300; index += 1) {
       const large = {
-        ...post(index, { inputs: { text: `z${index} ${'x'.repeat(200_000)}` } }),
+        ...post(index, { inputs: { text: `z${index} ${noise(200_000)}` } }),
         attachments: TOO_MANY.slice(0, 2),
       };
       await apply(large);
     }
-    await commits.addFeedback({ id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
+    await commits.addFeedback('default', { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const largest = statSync(path).size;

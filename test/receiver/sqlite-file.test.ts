@@ -9,17 +9,17 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
+import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
 import {
   currentOwner,
   type OpenFile,
   openToRead,
   openToWrite,
   setOwner,
-} from '../../src/receiver/store/sqlite-file.ts';
-import { MIGRATIONS } from '../../src/receiver/store/sqlite-schema.ts';
+} from '../../src/receiver/store/sqlite/file.ts';
+import { FORMAT_VERSION } from '../../src/receiver/store/sqlite/schema.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
@@ -37,8 +37,8 @@ test('a Node whose SQLite lacks FTS5 uses the SQLite package', async () => {
   expect((await loadEngine()).DatabaseSync).not.toBe(WithoutFts5);
 });
 
-function open(path: string, migrations = MIGRATIONS): OpenFile {
-  const file = openToWrite(engine, path, migrations);
+function open(path: string): OpenFile {
+  const file = openToWrite(engine, path);
   onTestFinished(() => close(file));
   return file;
 }
@@ -71,7 +71,7 @@ describe('a new store', () => {
     expect(connection.number('PRAGMA auto_vacuum')).toBe(2);
     expect(connection.one('PRAGMA journal_mode')).toEqual({ journal_mode: 'wal' });
     expect(connection.number('PRAGMA synchronous')).toBe(1);
-    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length);
+    expect(connection.number('PRAGMA user_version')).toBe(FORMAT_VERSION);
   });
 
   test('is made anew where an earlier making was interrupted, or where there is an empty file', () => {
@@ -120,7 +120,7 @@ describe('a file that is no store of ours', () => {
     [
       'a database of somebody else',
       (path) => {
-        const other = new SqliteConnection(new engine.DatabaseSync(path));
+        const other = new SqliteConnection(engine, path);
         other.exec('CREATE TABLE runs (a); PRAGMA user_version = 1');
         other.close();
       },
@@ -128,8 +128,12 @@ describe('a file that is no store of ours', () => {
     ],
     [
       'a store of a later version',
-      (path) => close(open(path, [...MIGRATIONS, 'CREATE TABLE later (a)'])),
-      `is of version ${MIGRATIONS.length + 1}, and this runspan knows ${MIGRATIONS.length}: use the newer runspan`,
+      (path) => {
+        const file = open(path);
+        file.connection.exec(`PRAGMA user_version = ${FORMAT_VERSION + 1}; PRAGMA wal_checkpoint(TRUNCATE)`);
+        close(file);
+      },
+      `is of version ${FORMAT_VERSION + 1}, and this runspan knows ${FORMAT_VERSION}: use the newer runspan`,
     ],
   ])('%s is refused, and stays as it is byte for byte, with nothing beside it', (_, make, message) => {
     const path = storePath();
@@ -196,33 +200,46 @@ describe('a damaged store', () => {
   });
 });
 
-describe('migration', () => {
-  const added = "ALTER TABLE runs ADD COLUMN color TEXT; UPDATE runs SET color = 'red'";
-
-  test('brings a file of an earlier version up, with all that is in it', () => {
+describe('a store of an earlier version', () => {
+  /** Writes the store file of version 0.1.0, as the process that wrote it left it. */
+  function earlier(): string {
     const path = storePath();
-    const early = open(path);
-    early.connection.run("INSERT INTO runs (id, trace_id, level) VALUES (x'01', x'01', 0)");
-    close(early);
-    const { connection } = open(path, [...MIGRATIONS, added]);
-    expect(connection.all('SELECT id, color FROM runs')).toEqual([{ id: Uint8Array.of(1), color: 'red' }]);
-    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length + 1);
-  });
+    const fixture = new URL('../fixtures/0.1.0/store.db.gz', import.meta.url);
+    writeFileSync(path, gunzipSync(readFileSync(fixture)));
+    return path;
+  }
 
-  test('that fails leaves the file at the version that it had', () => {
-    const path = storePath();
-    close(open(path));
-    expect(() => openToWrite(engine, path, [...MIGRATIONS, `${added}; SELECT nonsense`])).toThrow('nonsense');
-    const { connection } = open(path);
-    expect(connection.number('PRAGMA user_version')).toBe(MIGRATIONS.length);
-    expect(() => connection.one('SELECT color FROM runs')).toThrow('no such column');
-  });
-
-  test('is not done by who only reads', () => {
-    const path = storePath();
-    close(open(path));
-    expect(() => openToRead(engine, path, [...MIGRATIONS, added])).toThrow(
-      `is of version ${MIGRATIONS.length}, and this runspan reads ${MIGRATIONS.length + 1}: open it to write once`,
+  test('is refused to a reader', () => {
+    expect(() => openToRead(engine, earlier())).toThrow(
+      `is of version 1, and this runspan reads ${FORMAT_VERSION}: open it to write once`,
     );
+  });
+
+  test('is replaced by an upgraded copy when it is opened to write', () => {
+    const path = earlier();
+    // A connection of its own file, because the SQLite package closes connections late.
+    const before = new SqliteConnection(engine, earlier());
+    const ids = (connection: SqliteConnection) => connection.all('SELECT id, start_us, end_us FROM runs ORDER BY id');
+    const expected = ids(before);
+    const traces = before.all('SELECT id, seq, changed_ms, runs, errors, total_tokens FROM traces ORDER BY id');
+    before.close();
+    const { connection } = open(path);
+    expect(connection.number('PRAGMA user_version')).toBe(FORMAT_VERSION);
+    expect(ids(connection)).toEqual(expected);
+    expect(connection.all('SELECT id, seq, changed_ms, runs, errors, total_tokens FROM traces ORDER BY id')).toEqual(
+      traces,
+    );
+    expect(connection.one('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
+    expect(existsSync(`${path}-new`)).toBe(false);
+  });
+
+  test('stays as it is if the upgrade fails', () => {
+    const path = earlier();
+    const file = new SqliteConnection(engine, path);
+    file.exec("UPDATE details SET posted = '{'");
+    file.close();
+    expect(() => openToWrite(engine, path)).toThrow('JSON');
+    expect(() => openToRead(engine, path)).toThrow('is of version 1');
+    expect(new SqliteConnection(engine, path).number('SELECT count(*) FROM runs')).toBe(6);
   });
 });

@@ -1,13 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Feedback, MemoryStore, type RunFields, type RunOperation, type Store } from '../../src/receiver.ts';
+import {
+  ALL_TIMES,
+  DEFAULT_SCOPE,
+  type Feedback,
+  type ListQuery,
+  MemoryStore,
+  type RunFields,
+  type RunOperation,
+  ranged,
+  type StatisticsQuery,
+  type Store,
+} from '../../src/receiver.ts';
 import { isoTimestamp } from '../../src/run/time.ts';
-import { indexAll, openLocalStore, storePath } from './local-store.ts';
+import { indexAll, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const IDS = Array.from({ length: 8 }, (_, index) => `0193b3a0-0000-7000-8000-00000000000${index}`);
 const anId = fc.constantFrom(...IDS);
 const aTime = fc
-  .integer({ min: 0, max: 9 })
+  .oneof(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 300_000 }))
   .map((seconds) => isoTimestamp(Date.UTC(2026, 10, 20, 7, 0, seconds) * 1_000));
 const aWord = fc.constantFrom(
   'Grün',
@@ -43,7 +54,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
     extra: fc.record(
       {
         metadata: fc.dictionary(
-          fc.constantFrom('ls_model_name', 'user', 'end_reason'),
+          fc.constantFrom('ls_model_name', 'user_id', 'thread_id', 'end_reason'),
           fc.constantFrom('cancelled', 'ada', 7, null),
         ),
         other: aWord,
@@ -75,10 +86,13 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
     ),
   })
   .map((operation) => {
-    const { dotted_order: above } = operation.fields;
-    if (above === undefined) return operation;
+    const { dotted_order: above, parent_run_id, ...fields } = operation.fields;
+    // Parents have smaller ids, so that they form no ring.
+    const parent = parent_run_id !== undefined && parent_run_id < operation.id ? { parent_run_id } : {};
+    if (above === undefined) return { ...operation, fields: { ...fields, ...parent } };
     const own = `20261120T070000000000Z${operation.id}`;
-    return { ...operation, fields: { ...operation.fields, dotted_order: above === '' ? own : `${above}.${own}` } };
+    const order = { dotted_order: above === '' ? own : `${above}.${own}`, trace_id: above.slice(-36) || operation.id };
+    return { ...operation, fields: { ...fields, ...parent, ...order } };
   }) as fc.Arbitrary<RunOperation>;
 
 const aFeedback: fc.Arbitrary<Feedback> = fc.record({
@@ -103,32 +117,37 @@ async function answersOf(store: Store): Promise<unknown> {
     { project: 'desk' },
     { status: ['error', 'pending'] as const },
     { model: 'ada' },
-  ];
-  const more = [
     { tag: 'apple' },
-    { metadata: { user: '7' } },
-    { metadata: { user: null } },
+    { metadata: { user_id: '7' } },
+    { metadata: { user_id: 'ada' } },
+    { metadata: { user_id: null } },
     { latencyMsMin: 1_000 },
     { tokensMin: 1 },
   ];
   const texts = ['apple', 'apfel', 'app', '"apple pie"', '東', 'a_b', 'x'.repeat(64), `"${'x'.repeat(70)} y"`, 'nul'];
+  const traces = (query: ListQuery) => store.traces(DEFAULT_SCOPE, ranged({ ...all, ...query }));
+  const list = (query: ListQuery) => store.list(DEFAULT_SCOPE, ranged({ ...all, ...query }));
+  const statistics = (query: StatisticsQuery) => store.statistics(DEFAULT_SCOPE, ranged(query));
+  const ofEach = <Answer>(ask: (id: string) => Promise<Answer>) => Promise.all(IDS.map(ask));
   const answers = {
-    runs: await store.runs({}),
-    projects: await store.projects(),
-    traces: await store.traces(all),
-    byTokens: await store.traces({ ...all, sort: 'tokens', order: 'ascending' }),
-    filtered: await Promise.all([...filters, ...more].map((filter) => store.list({ ...all, ...filter }))),
-    filteredTraces: await Promise.all([...filters, ...more].map((filter) => store.traces({ ...all, ...filter }))),
-    found: await Promise.all(texts.map((text) => store.list({ ...all, text, sort: 'latency' }))),
-    foundTraces: await Promise.all(texts.map((text) => store.traces({ ...all, text }))),
-    outlines: await Promise.all(IDS.map((id) => store.outline(id))),
-    details: await Promise.all(IDS.map((id) => store.details(id))),
-    outputs: await Promise.all(IDS.map((id) => store.payload(id, 'outputs'))),
-    attachments: await Promise.all(IDS.map((id) => store.attachment(id, 'a'))),
-    statistics: await store.statistics({ buckets: 3 }),
-    byModel: await store.statistics({ groupBy: 'model', startedFrom: '2026-11-20T07:00:03Z' }),
-    said: (await Promise.all(IDS.map((id) => store.feedback(id)))).map((said) =>
-      said.map(({ run_id, id }) => [run_id, id]).sort(),
+    runs: await runsIn(store),
+    projects: await store.projects(DEFAULT_SCOPE, ALL_TIMES),
+    traces: await traces({}),
+    byTokens: await traces({ sort: 'tokens', order: 'ascending' }),
+    filtered: await Promise.all(filters.map(list)),
+    filteredTraces: await Promise.all(filters.map(traces)),
+    found: await Promise.all(texts.map((text) => list({ text, sort: 'latency' }))),
+    foundTraces: await Promise.all(texts.map((text) => traces({ text }))),
+    outlines: await ofEach((id) => store.outline(DEFAULT_SCOPE, id)),
+    details: await ofEach((id) => store.details(DEFAULT_SCOPE, id)),
+    outputs: await ofEach((id) => store.payload(DEFAULT_SCOPE, id, 'outputs')),
+    attachments: await ofEach((id) => store.attachment(DEFAULT_SCOPE, id, 'a')),
+    statistics: await statistics({ buckets: 3 }),
+    byModel: await statistics({ groupBy: 'model', startedFrom: '2026-11-20T07:00:03Z' }),
+    ofProject: await statistics({ groupBy: 'status', project: 'shop' }),
+    ofUser: await statistics({ metadata: { user_id: 'ada' } }),
+    feedback: (await ofEach((id) => store.feedback(DEFAULT_SCOPE, id))).map((given) =>
+      given.map(({ run_id, id }) => [run_id, id]).sort(),
     ),
   };
   return JSON.parse(
@@ -144,7 +163,9 @@ test('a store on disk answers as one in memory does, whatever has come, in whate
       const stores = [new MemoryStore(), await openLocalStore(path)] as const;
       for (const step of steps) {
         const told = await Promise.all(
-          stores.map((store) => (Array.isArray(step) ? store.apply(step) : store.addFeedback(step))),
+          stores.map((store) =>
+            Array.isArray(step) ? store.apply(DEFAULT_SCOPE, step) : store.addFeedback(DEFAULT_SCOPE, step),
+          ),
         );
         expect(told[1]).toEqual(told[0]);
         // Some of the searches find what is in the index, others what is not yet.
@@ -154,6 +175,6 @@ test('a store on disk answers as one in memory does, whatever has come, in whate
       expect(await answersOf(stores[1])).toEqual(await answersOf(stores[0]));
       await stores[1].close();
     }),
-    { numRuns: 40 },
+    { numRuns: 40, interruptAfterTimeLimit: 25_000, markInterruptAsFailure: true },
   );
 });

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ListQuery } from '../../src/receiver/query/query.ts';
-import { filterOf } from '../../src/receiver/store/run-filter.ts';
-import type { SqliteConnection } from '../../src/receiver/store/sqlite-connection.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
-import { SqliteReader } from '../../src/receiver/store/sqlite-reader.ts';
-import { SqliteWriter } from '../../src/receiver/store/sqlite-writer.ts';
-import { toldRun } from '../../src/receiver/store/told-run.ts';
+import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
+import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
+import { DEFAULT_SCOPE, filterOf, ranged } from '../../src/receiver.ts';
 import { storePath } from './local-store.ts';
 
+const TENANT = 'default';
 const ID = '00000000-0000-7000-8000-000000000001';
 
 async function make() {
@@ -18,7 +18,9 @@ async function make() {
     lock.release();
   });
   const fields = { name: 'a', run_type: 'llm', start_time: '2026-11-20T07:00:00.000000Z' };
-  new SqliteWriter(connection, {}, Date.now).apply([toldRun({ kind: 'post', id: ID, fields, attachments: [] })]);
+  new SqliteWriter(connection, {}, Date.now).apply('default', [
+    encodedOperation({ kind: 'post', id: ID, fields, attachments: [] }),
+  ]);
   return { connection, reader: new SqliteReader(connection, () => undefined) };
 }
 
@@ -42,31 +44,35 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
 }
 
 const page = ({ sort = 'start_time', order = 'descending', limit = 50, ...query }: ListQuery) => ({
-  filter: filterOf(query),
+  filter: filterOf(DEFAULT_SCOPE, ranged(query)),
   sort,
   order,
   limit,
-  after: { value: 1, id: ID },
+  after: { value: 1, n: 1 },
 });
 
-describe('what a reader asks', () => {
+const ofTrace = filterOf(DEFAULT_SCOPE, ranged({ traceId: ID }));
+
+describe('a query', () => {
   test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
-    ['a list of runs', (reader) => reader.list(page({})), 'runs_by_start'],
-    ['a list of runs, oldest first', (reader) => reader.list(page({ order: 'ascending' })), 'runs_by_start'],
-    ['the runs of a project', (reader) => reader.list(page({ project: 'a' })), 'runs_by_project'],
-    ['the runs of a name', (reader) => reader.list(page({ name: 'a' })), 'runs_by_name'],
-    ['the runs of a model', (reader) => reader.list(page({ model: 'a' })), 'runs_by_model'],
-    ['the runs that failed', (reader) => reader.list(page({ status: 'error' })), 'runs_by_failure'],
-    ['a list of traces', (reader) => reader.traces(page({})), 'roots_by_start'],
-    ['the traces of a project', (reader) => reader.traces(page({ project: 'a' })), 'roots_by_project'],
-    ['the traces of a name', (reader) => reader.traces(page({ name: 'a' })), 'roots_by_name'],
-    ['the outline of a trace', (reader) => reader.outline(ID), 'runs_by_trace'],
-    ['a trace', (reader) => reader.runs(filterOf({ traceId: ID }), undefined), 'runs_by_trace'],
-    ['a run', (reader) => reader.details(ID), undefined],
-    ['a payload', (reader) => reader.payload(ID, 'inputs'), undefined],
-    ['changes', (reader) => reader.changes(0, 10), undefined],
-    ['the tokens of a run', (reader) => reader.tokens(ID), undefined],
-  ])('for %s looks at no more than is shown', async (_, ask, index) => {
+    ['a list of runs', (reader) => reader.list(TENANT, page({})), 'runs_by_start'],
+    ['a list of runs, oldest first', (reader) => reader.list(TENANT, page({ order: 'ascending' })), 'runs_by_start'],
+    ['the runs of a project', (reader) => reader.list(TENANT, page({ project: 'a' })), 'runs_by_project'],
+    ['the runs of a name', (reader) => reader.list(TENANT, page({ name: 'a' })), 'runs_by_name'],
+    ['the runs of a model', (reader) => reader.list(TENANT, page({ model: 'a' })), 'runs_by_model'],
+    ['the runs that failed', (reader) => reader.list(TENANT, page({ status: 'error' })), 'runs_by_failure'],
+    ['the runs of a thread', (reader) => reader.list(TENANT, page({ metadata: { thread_id: 'a' } })), 'runs_by_thread'],
+    ['the runs of a user', (reader) => reader.list(TENANT, page({ metadata: { user_id: 'a' } })), 'runs_by_user'],
+    ['a list of traces', (reader) => reader.traces(TENANT, page({})), 'roots_by_start'],
+    ['the traces of a project', (reader) => reader.traces(TENANT, page({ project: 'a' })), 'roots_by_project'],
+    ['the traces of a name', (reader) => reader.traces(TENANT, page({ name: 'a' })), 'roots_by_name'],
+    ['the outline of a trace', (reader) => reader.outline(TENANT, ofTrace), 'runs_by_trace'],
+    ['a trace', (reader) => reader.runKeys(TENANT, ofTrace, undefined), 'runs_by_trace'],
+    ['a run', (reader) => reader.details(TENANT, [], ID), undefined],
+    ['a payload', (reader) => reader.payload(TENANT, [], ID, 'inputs'), undefined],
+    ['changes', (reader) => reader.changes(TENANT, 0, 10), undefined],
+    ['the tokens of a run', (reader) => reader.tokens(TENANT, ID), undefined],
+  ])('for %s reads no more rows than it returns', async (_, ask, index) => {
     const { connection, reader } = await make();
     const plans = plansOf(connection, () => ask(reader));
     expect(plans.length).toBeGreaterThan(0);

@@ -1,11 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { parseSearch, type Search } from '../../src/receiver/store/search-words.ts';
-import { loadEngine } from '../../src/receiver/store/sqlite-engine.ts';
-import { openToWrite } from '../../src/receiver/store/sqlite-file.ts';
-import { SqliteIndex } from '../../src/receiver/store/sqlite-index.ts';
-import { SqliteSearch } from '../../src/receiver/store/sqlite-search.ts';
-import { SqliteWriter } from '../../src/receiver/store/sqlite-writer.ts';
-import { toldRun } from '../../src/receiver/store/told-run.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { SqliteIndex, SqliteSearch } from '../../src/receiver/store/sqlite/search.ts';
+import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
 import { storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
@@ -18,9 +17,9 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
     lock.release();
   });
   const operations = texts.map((text, index) =>
-    toldRun({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
+    encodedOperation({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
   );
-  new SqliteWriter(connection, {}, Date.now).apply(operations);
+  new SqliteWriter(connection, {}, Date.now).apply('default', operations);
   const index = new SqliteIndex(connection);
   while (isIndexed && index.waiting > 0) index.step(1_000);
   const search = new SqliteSearch(connection, rareMax);

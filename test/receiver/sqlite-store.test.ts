@@ -1,14 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunspanError } from '../../src/base/errors.ts';
-import type { ReaderCalls, WriterCalls } from '../../src/receiver/store/sqlite-desk.ts';
-import type { Link } from '../../src/receiver/store/sqlite-link.ts';
-import { SqliteStore } from '../../src/receiver/store/sqlite-store.ts';
-import { Subscribers } from '../../src/receiver/store/subscribers.ts';
-import { toldRun, toldSizeBytes } from '../../src/receiver/store/told-run.ts';
-import type { RunOperation } from '../../src/receiver.ts';
-import { LIMITS, openLocalStore, storePath } from './local-store.ts';
-import { describeStore } from './store-conformance.ts';
+import { encodedOperation, encodedSizeBytes } from '../../src/receiver/store/sqlite/encoded-operation.ts';
+import { newSubscribers, SqliteStore } from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
+import type { ReaderCalls, WriterCalls } from '../../src/receiver/store/sqlite/worker-calls.ts';
+import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '../../src/receiver.ts';
+import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
 
@@ -20,21 +18,24 @@ function post(text = ''): RunOperation {
 /** A store whose threads answer what they are told to. */
 function make(write: () => Promise<unknown>) {
   const asked: string[] = [];
-  const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Link<Calls> => ({
+  const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
     call: ((method: string) => {
       asked.push(`${name} ${method}`);
       return answer();
     }) as never,
     close: async () => void asked.push(`${name} close`),
   });
-  const read = async () => ({ pieces: [] });
+  const read = async () => ({ items: [] });
   const links = {
     writer: linkNamed<WriterCalls>('writer', write),
     reader: linkNamed<ReaderCalls>('reader', read),
     openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', read),
   };
-  return { asked, store: new SqliteStore('runs.db', links, new Subscribers()) };
+  return { asked, store: new SqliteStore('runs.db', links, newSubscribers()) };
 }
+
+const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, ranged(query));
+const traces = (store: SqliteStore, query: ListQuery = {}) => store.traces(DEFAULT_SCOPE, ranged(query));
 
 function linesOf(): string[] {
   const lines: string[] = [];
@@ -44,27 +45,25 @@ function linesOf(): string[] {
 }
 
 describe('a store on disk', () => {
-  describeStore(() => openLocalStore(), 20);
-
   test('has what it had, and counts on, when it is opened again', async () => {
     const path = storePath();
     const store = await openLocalStore(path);
-    await store.apply([post('zebra')]);
-    const before = [await store.runs({}), await store.traces({}), await store.changes(0, 10)];
+    await store.apply(DEFAULT_SCOPE, [post('zebra')]);
+    const before = [await runsIn(store), await traces(store), await store.changes(DEFAULT_SCOPE, '0', 10)];
     await store.close();
     const again = await openLocalStore(path);
-    expect([await again.runs({}), await again.traces({}), await again.changes(0, 10)]).toEqual(before);
-    expect((await again.list({ text: 'zeb' })).items).toHaveLength(1);
-    await again.apply([post()]);
-    expect((await again.changes(1, 10)).seq).toBe(2);
+    expect([await runsIn(again), await traces(again), await again.changes(DEFAULT_SCOPE, '0', 10)]).toEqual(before);
+    expect((await list(again, { text: 'zeb' })).items).toHaveLength(1);
+    await again.apply(DEFAULT_SCOPE, [post()]);
+    expect((await again.changes(DEFAULT_SCOPE, '1', 10)).cursor).toBe('2');
   });
 
   test('tells the traces of one change together, however few are asked for', async () => {
     const store = await openLocalStore();
-    await store.apply([post(), ...[2, 3].map((index) => ({ ...post(), id: ID.slice(0, -1) + index }))]);
-    await store.apply([{ ...post(), id: `${ID.slice(0, -1)}4` }]);
-    expect((await store.changes(0, 2)).traceIds).toHaveLength(3);
-    expect((await store.changes(0, 4)).traceIds).toHaveLength(4);
+    await store.apply(DEFAULT_SCOPE, [post(), ...[2, 3].map((index) => ({ ...post(), id: ID.slice(0, -1) + index }))]);
+    await store.apply(DEFAULT_SCOPE, [{ ...post(), id: `${ID.slice(0, -1)}4` }]);
+    expect((await store.changes(DEFAULT_SCOPE, '0', 2)).traceIds).toHaveLength(3);
+    expect((await store.changes(DEFAULT_SCOPE, '0', 4)).traceIds).toHaveLength(4);
   });
 
   test('tells what tokens cost by the prices that it was opened with, of runs that are written from then on', async () => {
@@ -73,9 +72,9 @@ describe('a store on disk', () => {
     const model = { run_type: 'llm', outputs: usage, extra: { metadata: { ls_model_name: 'gpt-x' } } };
     const call = { ...post(), fields: { ...post().fields, ...model } };
     const costs = async (store: SqliteStore) => [
-      (await store.list({})).items[0]?.usage?.total_cost,
-      (await store.traces({})).items[0]?.trace.usage?.total_cost,
-      (await store.statistics({})).total.usage?.total_cost,
+      (await list(store, {})).items[0]?.usage?.total_cost,
+      (await traces(store, {})).items[0]?.trace.usage?.total_cost,
+      (await store.statistics(DEFAULT_SCOPE, ranged({}))).total.usage?.total_cost,
     ];
     for (const [price, told] of [
       [undefined, undefined],
@@ -84,7 +83,7 @@ describe('a store on disk', () => {
     ] as const) {
       const prices = price === undefined ? {} : { 'gpt-x': { input: price, output: 1 } };
       const store = await openLocalStore(path, { ...LIMITS, prices });
-      await store.apply([call]);
+      await store.apply(DEFAULT_SCOPE, [call]);
       expect(await costs(store)).toEqual([told, told, told]);
       await store.close();
     }
@@ -106,11 +105,11 @@ describe('a store on disk', () => {
 
   test('asks for lists that an index has in order where no other question takes long', async () => {
     const { asked, store } = make(async () => {});
-    await store.traces({ project: 'a', status: 'error', limit: 5 });
-    await store.traces({ project: 'a', text: 'b' });
-    await store.list({ sort: 'latency' });
-    await store.list({ sort: 'latency', traceId: ID });
-    await store.list({ tag: 'a' });
+    await traces(store, { project: 'a', status: 'error', limit: 5 });
+    await traces(store, { project: 'a', text: 'b' });
+    await list(store, { sort: 'latency' });
+    await list(store, { sort: 'latency', traceId: ID });
+    await list(store, { tag: 'a' });
     expect(asked).toEqual([
       'reader traces',
       'slow reader traces',
@@ -122,7 +121,7 @@ describe('a store on disk', () => {
 
   test('closes its readers first and its writer once', async () => {
     const { asked, store } = make(async () => {});
-    await store.list({ text: 'a' });
+    await list(store, { text: 'a' });
     await Promise.all([store.close(), store.close()]);
     expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
   });
@@ -130,22 +129,22 @@ describe('a store on disk', () => {
 
 describe('when more comes than can be written', () => {
   test('requests are told to come again while 64 MiB wait, and are taken again when these are written', async () => {
-    const bareBytes = toldSizeBytes(toldRun(post()));
+    const bareBytes = encodedSizeBytes(encodedOperation(post()));
     for (const [waitingBytes, isTaken] of [
       [64 * 1024 * 1024 - 1, true],
       [64 * 1024 * 1024, false],
     ] as const) {
       const writes: (() => void)[] = [];
       const { store } = make(() => new Promise<void>((resolve) => writes.push(resolve)));
-      const first = store.apply([post('x'.repeat(waitingBytes - bareBytes))]);
-      const second = store.apply([post()]);
+      const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
+      const second = store.apply(DEFAULT_SCOPE, [post()]);
       if (!isTaken) {
         await expect(second).rejects.toMatchObject({ status: 429, headers: { 'retry-after': '1' } });
       }
       expect(writes).toHaveLength(isTaken ? 2 : 1);
       for (const write of writes) write();
       await first;
-      void store.apply([post()]);
+      void store.apply(DEFAULT_SCOPE, [post()]);
       expect(writes).toHaveLength(isTaken ? 3 : 2);
     }
   });
@@ -161,8 +160,8 @@ describe('when nothing can be written', () => {
     });
     const told = { status: 503, headers: { 'retry-after': '10' } };
     for (let second = 0; second <= 60; second += 1) {
-      await expect(store.apply([post()])).rejects.toMatchObject(told);
-      await expect(store.addTokens([])).rejects.toMatchObject(told);
+      await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
+      await expect(store.addTokens(DEFAULT_SCOPE, [])).rejects.toMatchObject(told);
       vi.advanceTimersByTime(1_000);
     }
     const line = 'runs cannot be kept: The store runs.db cannot be used: the disk is full: make room';

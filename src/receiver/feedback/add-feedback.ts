@@ -1,16 +1,16 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
-import type { Store } from '../store/store.ts';
+import type { Scope, Store } from '../store/store.ts';
 import type { Feedback } from './feedback.ts';
 
 /** Clients send runs in batches, which may arrive after the feedback on an answer. */
 const ARRIVAL_MS = 1_000;
 
 /** Stores feedback if its run is stored or arrives within one second. Returns whether the feedback was stored. */
-export async function addFeedback(store: Store, feedback: Feedback): Promise<boolean> {
+export async function addFeedback(store: Store, scope: Scope, feedback: Feedback): Promise<boolean> {
   let notify = (): void => {};
   let isOver = false;
-  const unsubscribe = store.subscribe(() => notify());
+  const unsubscribe = store.subscribe(scope, () => notify());
   const timer = setTimer(() => {
     isOver = true;
     notify();
@@ -21,7 +21,7 @@ export async function addFeedback(store: Store, feedback: Feedback): Promise<boo
       const change = new Promise<void>((resolve) => {
         notify = resolve;
       });
-      if (await store.addFeedback(feedback)) return true;
+      if (await store.addFeedback(scope, feedback)) return true;
       if (isOver) return false;
       await change;
     }
@@ -32,8 +32,8 @@ export async function addFeedback(store: Store, feedback: Feedback): Promise<boo
 }
 
 /** Stores the feedback of a batch, and logs feedback whose run is missing. Returns the number of stored items. */
-export async function addFeedbackBatch(store: Store, feedback: readonly Feedback[]): Promise<number> {
-  const isStored = await Promise.all(feedback.map((one) => addFeedback(store, one)));
+export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
+  const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
   const missing = feedback.filter((_, index) => !isStored[index]);
   if (missing[0] !== undefined) {
     const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;

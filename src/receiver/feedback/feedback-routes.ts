@@ -41,14 +41,14 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
   const issues = new ValidationIssues();
   const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body'], issues);
   issues.throwIfAny();
-  if (!(await call.store.addFeedback(feedback))) throw withoutRun(feedback.run_id);
+  if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
 }
 
-async function listFeedback({ store, search }: Call): Promise<RouteResponse> {
+async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
   const runs = search.getAll('run');
   const ids = (runs.length === 0 ? [''] : runs).map((text) => parameter('run', text, uuid(true)));
-  const all = await Promise.all(ids.map(async (id) => (await store.details(id))?.feedback ?? []));
+  const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
   const keys = search.getAll('key');
   const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
   return { status: 200, body: pageOf(found, search) };
@@ -57,13 +57,13 @@ async function listFeedback({ store, search }: Call): Promise<RouteResponse> {
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body);
-  await call.store.addTokens(tokens);
+  await call.store.addTokens(call.scope, tokens);
   const created = tokens.map((token) => tokenBody(token, call.request));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }
 
-async function listTokens({ request, search, store }: Call): Promise<RouteResponse> {
-  const tokens = await store.tokens(parameter('run_id', search.get('run_id') ?? '', uuid(true)));
+async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
+  const tokens = await store.tokens(scope, parameter('run_id', search.get('run_id') ?? '', uuid(true)));
   const items = tokens.map((token) => tokenBody(token, request));
   return { status: 200, body: pageOf(items, search) };
 }
@@ -91,7 +91,7 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
 }
 
 async function tokenOf(call: Call): Promise<FeedbackToken> {
-  const token = await call.store.token(idOf(call));
+  const token = await call.store.token(call.scope, idOf(call));
   if (token === undefined) throw new HttpError(404, 'There is no such feedback token');
   if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   return token;
@@ -99,7 +99,7 @@ async function tokenOf(call: Call): Promise<FeedbackToken> {
 
 async function store(call: Call, token: FeedbackToken, input: Partial<Feedback>): Promise<RouteResponse> {
   const { run_id: runId, feedback_key: key, feedback_id: id } = token;
-  if (!(await addFeedback(call.store, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
+  if (!(await addFeedback(call.store, call.scope, feedbackOf(input, runId, key, id)))) throw withoutRun(runId);
   return { status: 200, body: { id, key } };
 }
 

@@ -5,9 +5,10 @@ import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { readRunQuery } from '../query/run-query.ts';
 import { type Call, type Route, type RouteResponse, readJson } from '../route.ts';
+import { ranged } from '../store/run-filter.ts';
 import type { RunOperation } from '../store/store.ts';
 import { validate } from '../validation.ts';
-import { jsonPieces } from './json-pieces.ts';
+import { jsonTextPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { uuid } from './run-fields.ts';
@@ -40,17 +41,11 @@ const BATCH_OPERATIONS_MAX = 1_000;
 
 /** Stores the operations of a request. */
 export async function ingest(
-  { store, faults, spanRuns }: Call,
+  { store, scope, faults }: Call,
   operations: readonly RunOperation[],
 ): Promise<RouteResponse> {
   await faults.apply(operations);
-  const placed = spanRuns.place(operations);
-  try {
-    await store.apply(placed);
-  } catch (error) {
-    spanRuns.putBack(operations, placed);
-    throw error;
-  }
+  await store.apply(scope, operations);
   return { status: 202, body: { accepted: operations.length } };
 }
 
@@ -72,13 +67,16 @@ async function patchRun(call: Call): Promise<RouteResponse> {
 }
 
 async function postMultipart(call: Call): Promise<RouteResponse> {
-  const { request, bodies, store, strict } = call;
+  const { request, bodies, store, scope, strict } = call;
   const boundary = boundaryOf(request.headers['content-type']);
   const read = (body: Buffer): Batch => readBatch(parseMultipart(body, boundary, strict), strict);
   const { operations, feedback } = await bodies.read(request, read);
   const answer = await ingest(call, operations);
   if (feedback.length === 0) return answer;
-  return { status: 202, body: { accepted: operations.length, feedback: await addFeedbackBatch(store, feedback) } };
+  return {
+    status: 202,
+    body: { accepted: operations.length, feedback: await addFeedbackBatch(store, scope, feedback) },
+  };
 }
 
 /** Stores the runs of `{ "post": [record, …], "patch": [record, …] }`. */
@@ -103,8 +101,8 @@ async function postBatch(call: Call): Promise<RouteResponse> {
 }
 
 async function queryRuns(call: Call): Promise<RouteResponse> {
-  const runs = await call.store.runs(readRunQuery(await readJson(call)));
-  return { status: 200, content: () => jsonPieces({}, 'runs', runs) };
+  const query = ranged(readRunQuery(await readJson(call)));
+  return { status: 200, content: () => jsonTextPieces({}, 'runs', call.store.runs(call.scope, query)) };
 }
 
 function recordsIn(batch: Record<string, unknown>, kind: 'post' | 'patch'): readonly unknown[] {

@@ -8,7 +8,7 @@ export const attachmentRoutes: readonly Route[] = [
     path: '/query/runs/:id/attachments/:name',
     handle: async (call) => {
       const runId = idOf(call);
-      const attachment = await call.store.attachment(runId, call.parameters.name ?? '');
+      const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
       if (attachment === undefined) throw new HttpError(404, `There is no such attachment of a run ${runId} here`);
       return attachmentAnswer(attachment);
     },

@@ -1,40 +1,60 @@
 import { RunspanError } from '../../base/errors.ts';
+import type { ListQuery, Page } from './query.ts';
 
-/** The last item of a page, by what it was sorted by and by its id: the next page begins after it. */
+/** The place of an item in a sorted list. Items with the same value are in the order in which they were stored. */
 export interface Position {
   /** Null for items without the value, which come last. */
   readonly value: number | null;
-  readonly id: string;
+  readonly n: number;
 }
 
-export function cursorOf({ value, id }: Position): string {
-  return Buffer.from(JSON.stringify([value, id])).toString('base64url');
+export const PAGE_ITEMS = 50;
+
+/** Encodes the position of the last item of a page. */
+export function cursorOf({ value, n }: Position): string {
+  return Buffer.from(JSON.stringify([value, n])).toString('base64url');
 }
 
-/** Returns the position encoded in a cursor. Throws a RunspanError if the text is not a cursor. */
+/** Decodes a cursor. Throws a RunspanError if the text is not a cursor. */
 export function positionOf(cursor: string): Position {
-  const [value, id] = read(cursor);
-  if ((value === null || Number.isFinite(value)) && typeof id === 'string')
-    return { value: value as number | null, id };
+  const [value, n] = parse(cursor);
+  if ((value === null || Number.isFinite(value)) && Number.isSafeInteger(n)) {
+    return { value: value as number | null, n: n as number };
+  }
   throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `cursor` to be the `next` value of the previous page');
 }
 
-function read(cursor: string): readonly unknown[] {
+function parse(cursor: string): readonly unknown[] {
   try {
-    const read: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    return Array.isArray(read) ? read : [];
+    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    return Array.isArray(value) ? value : [];
   } catch {
     return [];
   }
 }
 
-/** Below zero when `a` stands before `b`. */
-export function compare(a: Position, b: Position, descending: boolean): number {
-  const way = descending ? -1 : 1;
-  if (a.value !== b.value) {
-    if (a.value === null) return 1;
-    if (b.value === null) return -1;
-    return a.value < b.value ? -way : way;
-  }
-  return a.id === b.id ? 0 : a.id < b.id ? -way : way;
+/** Returns one page of unsorted items. */
+export function pageOf<Item>(
+  items: readonly Item[],
+  positionOfItem: (item: Item) => Position,
+  { order = 'descending', cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'order' | 'cursor' | 'limit'>,
+): Page<Item> {
+  const sign = order === 'descending' ? -1 : 1;
+  const after = cursor === undefined ? undefined : positionOf(cursor);
+  const following = items
+    .map((item) => ({ item, position: positionOfItem(item) }))
+    .filter(({ position }) => after === undefined || compare(position, after, sign) > 0)
+    .sort((a, b) => compare(a.position, b.position, sign));
+  const shown = following.slice(0, limit);
+  const page: Page<Item> = { items: shown.map(({ item }) => item) };
+  const last = shown.at(-1);
+  if (following.length > limit && last !== undefined) page.next = cursorOf(last.position);
+  return page;
+}
+
+function compare(a: Position, b: Position, sign: 1 | -1): number {
+  if (a.value === b.value) return sign * (a.n - b.n);
+  if (a.value === null) return 1;
+  if (b.value === null) return -1;
+  return sign * (a.value - b.value);
 }

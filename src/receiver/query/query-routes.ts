@@ -4,35 +4,38 @@ import { changeStream } from '../change-stream.ts';
 import { postFeedback } from '../feedback/feedback-routes.ts';
 import { HttpError } from '../http-error.ts';
 import { jsonPieces } from '../ingest/json-pieces.ts';
-import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
+import { type Call, idOf, type Route, type RouteResponse } from '../route.ts';
+import { ALL_TIMES, ranged } from '../store/run-filter.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
 import { readListQuery, readStatisticsQuery } from './run-query.ts';
-import { exportPieces, readExport } from './trace-export.ts';
+import { exportPieces } from './trace-export.ts';
+import { importTrace } from './trace-import.ts';
 
 /** What the page, and whoever else reads a receiver over HTTP, asks: all under `/query`. */
 export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/projects',
-    handle: async ({ store }) => ({ status: 200, body: { items: await store.projects() } }),
+    handle: async ({ store, scope }) => ({ status: 200, body: { items: await store.projects(scope, ALL_TIMES) } }),
   },
   {
     method: 'GET',
     path: '/query/traces',
-    handle: ({ store, search }) => pageOf(store.traces(readListQuery(search))),
+    handle: ({ store, scope, search }) => pageOf(store.traces(scope, ranged(readListQuery(search)))),
   },
   {
     method: 'GET',
     path: '/query/runs',
-    handle: ({ store, search }) => pageOf(store.list(readListQuery(search))),
+    handle: ({ store, scope, search }) => pageOf(store.list(scope, ranged(readListQuery(search)))),
   },
   {
     method: 'GET',
     path: '/query/traces/:id',
     handle: async (call) => {
       const id = idOf(call);
-      const [items, feedback] = await Promise.all([call.store.outline(id), call.store.feedback(id)]);
+      const { store, scope } = call;
+      const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, id)]);
       if (items.length === 0) throw unknown('trace', id);
       return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
     },
@@ -56,20 +59,14 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/query/import',
-    handle: async (call) => {
-      const { operations, feedback } = readExport(await readJson(call));
-      await call.store.apply(operations);
-      for (const one of feedback) await call.store.addFeedback(one);
-      const traces = new Set(operations.map(({ id, fields }) => fields.trace_id ?? id));
-      return { status: 200, body: { traces: traces.size, runs: operations.length } };
-    },
+    handle: async (call) => ({ status: 200, body: await importTrace(call) }),
   },
   {
     method: 'GET',
     path: '/query/runs/:id',
     handle: async (call) => {
       const id = idOf(call);
-      const run = await call.store.details(id);
+      const run = await call.store.details(call.scope, id);
       if (run === undefined) throw unknown('run', id);
       return { status: 200, body: run };
     },
@@ -82,7 +79,7 @@ export const queryRoutes: readonly Route[] = [
       const { field } = call.parameters;
       if (field !== 'inputs' && field !== 'outputs' && field !== 'events')
         throw new HttpError(404, `There is nothing at /query/runs/${id}/${field}`);
-      const content = await call.store.payload(id, field);
+      const content = await call.store.payload(call.scope, id, field);
       if (content === undefined) throw new HttpError(404, `There are no ${field} of a run ${id} here`);
       return { status: 200, content };
     },
@@ -91,19 +88,22 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/statistics',
-    handle: async ({ store, search }) => ({ status: 200, body: await store.statistics(readStatisticsQuery(search)) }),
+    handle: async ({ store, scope, search }) => ({
+      status: 200,
+      body: await store.statistics(scope, ranged(readStatisticsQuery(search))),
+    }),
   },
   {
     method: 'GET',
     path: '/query/changes',
-    handle: ({ request, store, streams }) => {
+    handle: ({ request, store, scope, streams }) => {
       countStream(streams, request.socket);
       const last = request.headers['last-event-id'];
-      const lastSeq = typeof last === 'string' && /^\d{1,15}$/.test(last) ? Number(last) : undefined;
+      const cursor = typeof last === 'string' ? last : undefined;
       return {
         status: 200,
         headers: { 'content-type': 'text/event-stream' },
-        content: (ended) => changeStream(store, lastSeq, ended),
+        content: (ended) => changeStream(store, scope, cursor, ended),
       };
     },
   },
@@ -141,15 +141,15 @@ type Writer = (call: Call, traceId: string) => Promise<RouteResponse['content']>
 const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   [
     'runspan',
-    async ({ store }, traceId) => {
-      const pieces = await exportPieces(store, traceId);
+    async ({ store, scope }, traceId) => {
+      const pieces = await exportPieces(store, scope, traceId);
       return pieces && (() => pieces);
     },
   ],
   [
     'perfetto',
-    async ({ store }, traceId) => {
-      const runs = await store.outline(traceId);
+    async ({ store, scope }, traceId) => {
+      const runs = await store.outline(scope, traceId);
       if (runs.length === 0) return undefined;
       return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', perfettoEvents(runs));
     },

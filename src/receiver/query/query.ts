@@ -34,6 +34,18 @@ export interface RunQuery {
   limit?: number;
 }
 
+/** Start times in microseconds since 1970. `fromUs` is included, `beforeUs` is not. Both may be infinite. */
+export interface TimeRange {
+  readonly fromUs: number;
+  readonly beforeUs: number;
+}
+
+/** A query as a store receives it: with an explicit time range. `ranged` makes one. */
+export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
+  Query,
+  'startedFrom' | 'startedBefore'
+> & { readonly range: TimeRange };
+
 /** What a list is sorted by. Runs without the value come last, whichever way. For traces, tokens and costs are those of the whole trace. */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
@@ -63,7 +75,10 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   groupBy?: GroupKey;
   /** Groups, those with most runs first; 1 to 200. @default 50 */
   groups?: number;
-  /** Pieces of equal length that the time is cut into; 1 to 500. @default 60 */
+  /**
+   * Maximum number of time buckets, 1 to 500. If the time is longer than 10 minutes, buckets begin and end at whole
+   * minutes, hours or days. @default 60
+   */
   buckets?: number;
 }
 
@@ -73,7 +88,7 @@ export interface Figures {
   pending: number;
   /** Runs whose status is `error`. */
   errors: number;
-  /** Of the runs that have ended, by the nearest rank; absent when none has. */
+  /** Percentiles of the runs that have ended, accurate to 1 %. Absent if none has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
   /** Sums over the runs that tell tokens or costs; absent when none does. */
   usage?: Usage;

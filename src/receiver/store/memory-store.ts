@@ -1,41 +1,39 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../base/options.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
-import { HttpError } from '../http-error.ts';
-import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from '../query/query.ts';
-import { Family } from './family.ts';
-import { type Forgotten, ForgottenNotice } from './forgotten-notice.ts';
-import { pageOf } from './list-page.ts';
-import { MemoryTrace, type ShownTrace } from './memory-trace.ts';
+import { pageOf } from '../query/cursor.ts';
+import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
+import { isOrphan, MemoryRun, MemoryTrace, type TenantRuns, type TracedRun, traceIdOf } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
-import { type FilteredRun, filterOf, isAmong, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
-import { type Place, RunState } from './run-state.ts';
+import { filterOf, isAmong, isOfProject, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
-import type {
-  PayloadField,
-  ProjectSummary,
-  RunDetails,
-  RunOutline,
-  RunSummary,
-  StoredRun,
-  TraceSummary,
-} from './run-view.ts';
+import { spanKeysOf } from './run-tree.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
-import type { RunOperation, Store, StoreChange } from './store.ts';
+import {
+  ATTACHMENTS_MAX,
+  type Changes,
+  type RunOperation,
+  type Scope,
+  type Store,
+  type StoreChange,
+  StoreError,
+  TOKENS_MAX,
+} from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
-/** How much a memory store keeps. Beyond a limit the oldest traces are forgotten, each whole. */
+/** The limits of a memory store. Beyond a limit the oldest traces are deleted as a whole. */
 export interface MemoryStoreOptions {
-  /** Runs, those among them that cannot be seen yet. @default 100000 */
+  /** The number of runs, including runs that are not visible yet. @default 100000 */
   runsMax?: number;
   /**
-   * Bytes: fields as JSON text, attachments, and what the engine adds for each value, run and attachment. The heap comes to
-   * about as much for text and messages, to 2.5 times as much at the worst (objects with a key each of their own).
+   * Bytes: fields as JSON text, attachments, and an allowance for each value, run and attachment. The heap grows by about
+   * as much for text and messages, and by up to 2.5 times as much for objects with different keys.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
-  /** What tokens cost where a run does not tell it. @default none */
+  /** Prices of tokens, for runs without a cost. @default none */
   prices?: Prices;
 }
 
@@ -46,30 +44,35 @@ const CHECKS: Checks<MemoryStoreOptions> = {
   prices: ['an object', isObject],
 };
 
-/** Of one run. A request that brings more is refused with 413, at which senders leave attachments out. */
-const ATTACHMENTS_MAX = 100;
-/** Beyond it the oldest are forgotten. */
-const TOKENS_MAX = 10_000;
-/** How long what looks at many runs goes on before it lets others have a turn. */
+/** The part of a limit that is freed once it is exceeded, so that not every request has to look for old traces. */
+const SLACK = 0.05;
+/** Maximum time for which a query blocks the event loop while it reads payloads. */
 const TURN_MS = 10;
 
+/** The data of a tenant. */
+class Tenant implements TenantRuns {
+  readonly runs = new Map<string, MemoryRun>();
+  readonly bySpan = new Map<string, MemoryRun>();
+  /** Runs whose trace changes when their parent arrives. */
+  readonly orphans = new Set<MemoryRun>();
+  readonly tokens = new Map<string, FeedbackToken>();
+  /** The sequence number of the latest change of each trace. */
+  readonly changed = new Map<string, number>();
+}
+
 /**
- * Runs in the memory of the process, gone with it. It never holds more than its limits after an `apply`: traces are
- * forgotten in the order in which their first run came, at last the one that just came, should it be larger than the
- * limit by itself. What comes later of a forgotten run is taken as new. What is forgotten is told in a line of
- * diagnostics, once a minute at the most, and in every `StoreChange`.
+ * Keeps runs in the memory of the process. It is the reference implementation of `Store`: it has no indexes, and derives
+ * the traces from their runs for each query. The limits hold after each `apply`. The oldest trace is the one whose first
+ * run arrived first. A later message of a deleted run creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
   readonly #prices: Prices;
-  readonly #runs = new Map<string, RunState>();
-  /** In order of their first run, which is the order of forgetting. */
-  readonly #traces = new Map<string, MemoryTrace>();
-  readonly #family: Family<RunState>;
-  readonly #subscribers = new Subscribers();
-  readonly #tokens = new Map<string, FeedbackToken>();
-  readonly #notice = new ForgottenNotice(() => performance.now(), 'runsMax and bytesMax');
+  readonly #tenants = new Map<string, Tenant>();
+  readonly #subscribers = new Subscribers('runsMax and bytesMax');
+  #runs = 0;
   #sizeBytes = 0;
+  #lastN = 0;
   #seq = 0;
   #turnAtMs = 0;
 
@@ -77,46 +80,54 @@ export class MemoryStore implements Store {
     const { prices = {}, ...limits } = checkedOptions('the options', options, CHECKS);
     this.#prices = checkedPrices(prices);
     this.#limits = { ...DEFAULTS, ...limits };
-    this.#family = new Family(this.#runs);
   }
 
-  async apply(operations: readonly RunOperation[]): Promise<void> {
-    this.#refuseManyAttachments(operations);
-    // Settled when all has been told, so that a parent which moves often in one request moves all below it once.
-    const told = new Set(operations.map((operation) => this.#take(operation)));
+  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
+    const tenant = this.#tenant(scope);
+    refuseManyAttachments(tenant, operations);
+    const known = operations.flatMap(({ id }) => tenant.runs.get(id) ?? []);
+    const before = new Map([...known, ...tenant.orphans].map((run) => [run, traceIdOf(run, tenant)]));
+    const applied = new Set(operations.map((operation) => this.#take(tenant, operation)));
     const touched = new Set<string>();
-    for (const run of told) {
-      this.#family.settle(run, (moving, to) => this.#move(moving, to, touched));
-      touched.add(run.place?.traceId ?? '');
+    for (const run of new Set([...applied, ...before.keys()])) {
+      const [from, to] = [before.get(run), traceIdOf(run, tenant)];
+      if (from === to && !applied.has(run)) continue;
+      if (from !== undefined) touched.add(from);
+      touched.add(to);
     }
-    this.#changed(touched);
+    for (const run of [...applied, ...tenant.orphans]) {
+      if (isOrphan(run, tenant)) tenant.orphans.add(run);
+      else tenant.orphans.delete(run);
+    }
+    this.#report(scope, touched);
   }
 
-  async runs(query: RunQuery): Promise<StoredRun[]> {
-    const found = (await this.#found(filterOf(query))).sort(byOrder).slice(0, query.limit);
-    // All as they are now, whatever comes while they are copied.
-    const records = found.map((run) => run.record()).filter((record) => record !== undefined);
-    const copies: StoredRun[] = [];
+  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+    const found = new Set(await this.#found(scope, filterOf(scope, query)));
+    const traces = this.#traces(scope).filter(({ visible }) => visible.some(({ run }) => found.has(run)));
+    const inOrder = traces.map((trace) => ({ trace, runs: trace.inOrder() }));
+    inOrder.sort((a, b) => (firstOrder(a) < firstOrder(b) ? -1 : 1));
+    const records = inOrder
+      .flatMap(({ trace, runs }) => runs.map((traced) => ({ ...traced, order: trace.orderOf(traced.id) })))
+      .filter(({ run }) => found.has(run))
+      .slice(0, query.limit)
+      .map(({ run, traceId, parentId, order }) => run.record(traceId, parentId, order));
     for (const record of records) {
-      await this.#rest();
-      copies.push(structuredClone(record));
+      await this.#takeTurns();
+      yield JSON.stringify(record);
     }
-    return copies;
   }
 
-  async trace(traceId: string): Promise<StoredRun[]> {
-    return this.runs({ traceId });
+  async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
+    return structuredClone(this.#find(scope, runId)?.run.attachments.get(name));
   }
 
-  async attachment(runId: string, name: string): Promise<Attachment | undefined> {
-    return this.#runs.get(runId)?.attachment(name);
-  }
-
-  async projects(): Promise<ProjectSummary[]> {
+  async projects(scope: Scope, { fromUs, beforeUs }: TimeRange): Promise<ProjectSummary[]> {
     const projects = new Map<string, ProjectSummary>();
-    for (const trace of this.#traces.values()) {
-      const summary = trace.shown()?.root.summary;
-      if (summary === undefined) continue;
+    for (const { root } of this.#traces(scope)) {
+      if (root === undefined || root.startUs < fromUs || root.startUs >= beforeUs) continue;
+      const { summary } = root.listed;
+      if (scope.project !== undefined && !isOfProject(summary, scope.project)) continue;
       const name = projectOf(summary);
       const project = projects.get(name) ?? { name, traces: 0, last_start_time: summary.start_time };
       projects.set(name, project);
@@ -126,216 +137,261 @@ export class MemoryStore implements Store {
     return [...projects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  async traces(query: ListQuery): Promise<Page<TraceSummary>> {
-    const filter = filterOf(query);
-    const found: ShownTrace[] = [];
-    for (const trace of this.#traces.values()) {
-      const shown = trace.shown();
-      if (shown === undefined || !isAmong(filter, shown.root, shown.whole.usage)) continue;
-      if (filter.search === undefined || (await this.#search(trace.runs, filter.search, 1)).length > 0)
-        found.push(shown);
+  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+    const filter = filterOf(scope, query);
+    const found: { root: TracedRun; totals: TraceSummary['trace'] }[] = [];
+    for (const trace of this.#traces(scope)) {
+      const { root } = trace;
+      if (root === undefined) continue;
+      const totals = trace.totals();
+      if (!isAmong(filter, root.listed, totals.usage)) continue;
+      if (await this.#hasWords(trace.visible, filter.search)) found.push({ root, totals });
     }
     const { sort = 'start_time' } = query;
-    const place = ({ root, whole }: ShownTrace) => ({
-      value: sortValueOf(sort, root, whole.usage),
-      id: root.summary.id,
-    });
-    const { items, ...page } = pageOf(found, place, query);
-    return structuredClone({ items: items.map(({ root, whole }) => ({ ...root.summary, trace: whole })), ...page });
-  }
-
-  async list(query: ListQuery): Promise<Page<RunSummary>> {
-    const found = (await this.#found(filterOf(query))).flatMap((run) => run.shown() ?? []);
-    const { sort = 'start_time' } = query;
-    const place = (run: FilteredRun) => ({ value: sortValueOf(sort, run, run.summary.usage), id: run.summary.id });
-    const { items, ...page } = pageOf(found, place, query);
-    return structuredClone({ items: items.map(({ summary }) => summary), ...page });
-  }
-
-  async outline(traceId: string): Promise<RunOutline[]> {
-    const runs = [...(this.#traces.get(traceId)?.runs ?? [])].sort(byOrder);
-    return runs.flatMap((run) => {
-      const summary = run.shown()?.summary;
-      return summary === undefined ? [] : outlineOf(summary);
-    });
-  }
-
-  async details(runId: string): Promise<RunDetails | undefined> {
-    return this.#runs.get(runId)?.details();
-  }
-
-  async payload(runId: string, field: PayloadField): Promise<string | undefined> {
-    return this.#runs.get(runId)?.payload(field);
-  }
-
-  async statistics(query: StatisticsQuery): Promise<Statistics> {
-    const found = await this.#found(filterOf(query));
-    return statisticsOf(
-      found.flatMap((run) => {
-        const shown = run.shown();
-        const usage = this.#traces.get(run.place?.traceId ?? '')?.countedUsage(run);
-        return shown === undefined ? [] : [{ ...shown, usage }];
-      }),
+    const { items, ...page } = pageOf(
+      found,
+      ({ root, totals }) => ({ value: sortValueOf(sort, root.listed, totals.usage), n: root.run.n }),
       query,
     );
+    return structuredClone({
+      items: items.map(({ root, totals }) => ({ ...root.listed.summary, trace: totals })),
+      ...page,
+    });
   }
 
-  async changes(afterSeq: number, limit: number): Promise<StoreChange> {
-    const later = [...this.#traces.values()].filter(({ seq }) => seq > afterSeq).sort((a, b) => a.seq - b.seq);
-    const first = later.slice(0, limit);
-    const seq = later.length > limit ? (first.at(-1)?.seq ?? afterSeq) : this.#seq;
-    // Traces of one change go together, or those that did not fit would be passed over.
-    return { seq, traceIds: later.filter((trace) => trace.seq <= seq).map(({ id }) => id) };
+  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+    const found = new Set(await this.#found(scope, filterOf(scope, query)));
+    const listed = this.#visible(scope).filter(({ run }) => found.has(run));
+    const { sort = 'start_time' } = query;
+    const { items, ...page } = pageOf(
+      listed,
+      ({ run, listed }) => ({ value: sortValueOf(sort, listed, listed.summary.usage), n: run.n }),
+      query,
+    );
+    return structuredClone({ items: items.map(({ listed }) => listed.summary), ...page });
   }
 
-  async addFeedback(feedback: Feedback): Promise<boolean> {
-    const run = this.#runs.get(feedback.run_id);
-    if (run?.place === undefined) return false;
-    this.#change(run, () => run.say(feedback));
-    this.#changed(new Set([run.place.traceId]));
+  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
+    const trace = this.#traces(scope).find(({ id }) => id === traceId);
+    const runs = trace?.inOrder().filter(({ listed }) => isInScope(scope, listed.summary)) ?? [];
+    return runs.map(({ listed }) => outlineOf(listed.summary));
+  }
+
+  async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
+    const found = this.#find(scope, runId);
+    if (found === undefined) return undefined;
+    const { traced, trace } = found;
+    return { ...traced.listed.summary, dotted_order: trace.orderOf(runId), ...traced.run.details() };
+  }
+
+  async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
+    return this.#find(scope, runId)?.run.payload(field);
+  }
+
+  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+    const found = new Set(await this.#found(scope, filterOf(scope, query)));
+    const counted = this.#traces(scope).flatMap((trace) =>
+      trace.visible
+        .filter(({ run }) => found.has(run))
+        .map((traced) => ({ ...traced.listed, usage: trace.countedUsage(traced) })),
+    );
+    return statisticsOf(counted, query);
+  }
+
+  async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
+    const afterSeq = after === undefined ? this.#seq : Number(after);
+    if (!Number.isSafeInteger(afterSeq) || afterSeq > this.#seq || afterSeq < 0) {
+      return { cursor: `${this.#seq}`, traceIds: undefined };
+    }
+    const later = [...this.#tenant(scope).changed].filter(([, seq]) => seq > afterSeq).sort(([, a], [, b]) => a - b);
+    // Traces of one change are returned together, because they share a cursor.
+    const last = later.length > limit ? (later[limit - 1]?.[1] ?? this.#seq) : this.#seq;
+    return { cursor: `${last}`, traceIds: later.filter(([, seq]) => seq <= last).map(([id]) => id) };
+  }
+
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#subscribers.add(scope.tenant, listener);
+  }
+
+  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
+    const tenant = this.#tenant(scope);
+    const run = tenant.runs.get(feedback.run_id);
+    if (run === undefined) return false;
+    this.#sizeBytes -= run.sizeBytes;
+    run.addFeedback(feedback);
+    this.#sizeBytes += run.sizeBytes;
+    this.#report(scope, new Set([traceIdOf(run, tenant)]));
     return true;
   }
 
-  async feedback(traceId: string): Promise<Feedback[]> {
-    const runs = [...(this.#traces.get(traceId)?.runs ?? [])];
-    const all = runs.flatMap((run) => [...run.feedback]);
+  async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
+    const tenant = this.#tenant(scope);
+    const runs = [...tenant.runs.values()].filter((run) => run.feedback.size > 0 && traceIdOf(run, tenant) === traceId);
+    const all = runs.flatMap((run) => [...run.feedback.values()]);
     return structuredClone(
       all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
     );
   }
 
-  async addTokens(tokens: readonly FeedbackToken[]): Promise<void> {
-    for (const token of tokens) this.#tokens.set(token.id, { ...token });
-    for (const id of this.#tokens.keys()) {
-      if (this.#tokens.size <= TOKENS_MAX) break;
-      this.#tokens.delete(id);
+  async addTokens(scope: Scope, added: readonly FeedbackToken[]): Promise<void> {
+    const { tokens } = this.#tenant(scope);
+    for (const token of added) tokens.set(token.id, { ...token });
+    for (const id of tokens.keys()) {
+      if (tokens.size <= TOKENS_MAX) break;
+      tokens.delete(id);
     }
   }
 
-  async token(id: string): Promise<FeedbackToken | undefined> {
-    return structuredClone(this.#tokens.get(id));
+  async token(scope: Scope, id: string): Promise<FeedbackToken | undefined> {
+    return structuredClone(this.#tenant(scope).tokens.get(id));
   }
 
-  async tokens(runId: string): Promise<FeedbackToken[]> {
-    return structuredClone([...this.#tokens.values()].filter(({ run_id }) => run_id === runId));
+  async tokens(scope: Scope, runId: string): Promise<FeedbackToken[]> {
+    return structuredClone([...this.#tenant(scope).tokens.values()].filter(({ run_id }) => run_id === runId));
   }
 
-  subscribe(listener: (change: StoreChange) => void): () => void {
-    return this.#subscribers.add(listener);
+  #tenant({ tenant: name }: Scope): Tenant {
+    const tenant = this.#tenants.get(name) ?? new Tenant();
+    this.#tenants.set(name, tenant);
+    return tenant;
   }
 
-  #refuseManyAttachments(operations: readonly RunOperation[]): void {
-    const names = new Map<string, Set<string>>();
-    for (const { id, attachments } of operations) {
-      if (attachments.length === 0) continue;
-      const all = names.get(id) ?? new Set(this.#runs.get(id)?.attachmentNames);
-      names.set(id, all);
-      for (const { name } of attachments) all.add(name);
-      if (all.size > ATTACHMENTS_MAX)
-        throw new HttpError(413, `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
-    }
-  }
-
-  #take(operation: RunOperation): RunState {
-    let run = this.#runs.get(operation.id);
+  #take(tenant: Tenant, operation: RunOperation): MemoryRun {
+    let run = tenant.runs.get(operation.id);
     if (run === undefined) {
-      run = new RunState(operation.id, this.#prices);
-      this.#runs.set(run.id, run);
+      this.#lastN += 1;
+      this.#runs += 1;
+      run = new MemoryRun(operation.id, this.#lastN);
+      tenant.runs.set(run.id, run);
       this.#sizeBytes += run.sizeBytes;
     }
-    this.#family.leave(run);
-    this.#change(run, () => run.take(operation));
-    this.#family.enter(run);
+    this.#sizeBytes -= run.sizeBytes;
+    run.take(operation);
+    this.#sizeBytes += run.sizeBytes;
+    const { span } = spanKeysOf(run.fields);
+    if (span !== undefined) tenant.bySpan.set(span, run);
     return run;
   }
 
-  #move(run: RunState, to: Place, touched: Set<string>): void {
-    if (run.place !== undefined) {
-      touched.add(run.place.traceId);
-      this.#leave(run, run.place);
-    }
-    this.#change(run, () => {
-      run.place = to;
-    });
-    touched.add(to.traceId);
-    const trace = this.#traces.get(to.traceId) ?? new MemoryTrace(to.traceId);
-    this.#traces.set(to.traceId, trace);
-    trace.runs.add(run);
+  #traces(scope: Scope): MemoryTrace[] {
+    const tenant = this.#tenant(scope);
+    return [...runsByTrace(tenant)].map(([id, runs]) => new MemoryTrace(id, runs, tenant, this.#prices));
   }
 
-  #leave(run: RunState, { traceId }: Place): void {
-    const trace = this.#traces.get(traceId);
-    trace?.runs.delete(run);
-    if (trace?.runs.size === 0) this.#traces.delete(traceId);
+  #visible(scope: Scope): TracedRun[] {
+    return this.#traces(scope).flatMap(({ visible }) => visible);
   }
 
-  #change(run: RunState, change: () => void): void {
-    this.#sizeBytes -= run.sizeBytes;
-    change();
-    this.#sizeBytes += run.sizeBytes;
+  #find(scope: Scope, runId: string): { run: MemoryRun; traced: TracedRun; trace: MemoryTrace } | undefined {
+    const tenant = this.#tenant(scope);
+    const run = tenant.runs.get(runId);
+    if (run?.isVisible !== true) return undefined;
+    const trace = this.#traces(scope).find(({ visible }) => visible.some((one) => one.run === run));
+    const traced = trace?.visible.find((one) => one.run === run);
+    if (trace === undefined || traced === undefined || !isInScope(scope, traced.listed.summary)) return undefined;
+    return { run, traced, trace };
   }
 
-  /** The runs asked for that can be seen, in any order. */
-  async #found(filter: RunFilter): Promise<RunState[]> {
-    const among = filter.traceId === undefined ? this.#runs.values() : (this.#traces.get(filter.traceId)?.runs ?? []);
-    const found: RunState[] = [];
-    for (const run of among) {
-      const shown = run.shown();
-      if (shown !== undefined && isAmong(filter, shown, shown.summary.usage)) found.push(run);
-    }
-    return filter.search === undefined ? found : this.#search(found, filter.search);
-  }
-
-  /** Those with the words asked for, the first so many of them. All that runs say is looked through, which takes a while. */
-  async #search(runs: Iterable<RunState>, search: Search, max: number = Number.POSITIVE_INFINITY): Promise<RunState[]> {
-    const found: RunState[] = [];
-    for (const run of runs) {
-      if (found.length === max) break;
-      await this.#rest();
-      if (isFound(search, runWords(run.fields))) found.push(run);
+  /** Returns the visible runs that match a filter. */
+  async #found(scope: Scope, filter: RunFilter): Promise<MemoryRun[]> {
+    const found: MemoryRun[] = [];
+    for (const traced of this.#visible(scope)) {
+      const { run, listed } = traced;
+      if (!isAmong(filter, listed, listed.summary.usage)) continue;
+      if (await this.#hasWords([traced], filter.search)) found.push(run);
     }
     return found;
   }
 
-  /** Lets others have a turn when it is time. */
-  async #rest(): Promise<void> {
+  async #hasWords(runs: readonly TracedRun[], search: Search | undefined): Promise<boolean> {
+    if (search === undefined) return true;
+    for (const { run } of runs) {
+      await this.#takeTurns();
+      if (isFound(search, runWords(run.fields))) return true;
+    }
+    return false;
+  }
+
+  /** Lets other work run if a query has taken its time. */
+  async #takeTurns(): Promise<void> {
     if (performance.now() - this.#turnAtMs <= TURN_MS) return;
     await new Promise((resolve) => void setImmediate(resolve));
     this.#turnAtMs = performance.now();
   }
 
-  /** Called after the traces have changed, before anybody is told: what is too much is forgotten. */
-  #changed(touched: Set<string>): void {
-    const forgotten = this.#forgetOldest(touched);
-    if (forgotten.traces > 0) this.#notice.add(forgotten);
+  /** Deletes what exceeds the limits, then reports the change. */
+  #report(scope: Scope, touched: Set<string>): void {
+    const { runsMax, bytesMax } = this.#limits;
+    const isOver = this.#runs > runsMax || this.#sizeBytes > bytesMax;
+    const forgotten = isOver ? this.#forget(scope.tenant, touched) : undefined;
     if (touched.size === 0) return;
     this.#seq += 1;
-    for (const traceId of touched) {
-      const trace = this.#traces.get(traceId);
-      if (trace !== undefined) trace.seq = this.#seq;
-    }
-    this.#subscribers.tell({ seq: this.#seq, traceIds: [...touched], ...(forgotten.traces > 0 ? { forgotten } : {}) });
+    const tenant = this.#tenant(scope);
+    for (const id of touched) tenant.changed.set(id, this.#seq);
+    const change = { cursor: `${this.#seq}`, traceIds: [...touched], ...(forgotten && { forgotten }) };
+    this.#subscribers.report(scope.tenant, change);
   }
 
-  #forgetOldest(touched: Set<string>): Forgotten {
+  /** Deletes the oldest traces, of the tenant whose request exceeded a limit first. */
+  #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
+    const runsMax = this.#limits.runsMax - Math.floor(this.#limits.runsMax * SLACK);
+    const bytesMax = this.#limits.bytesMax * (1 - SLACK);
     const forgotten = { runs: 0, traces: 0 };
-    for (const [traceId, { runs }] of this.#traces) {
-      if (this.#runs.size <= this.#limits.runsMax && this.#sizeBytes <= this.#limits.bytesMax) break;
-      touched.add(traceId);
-      this.#traces.delete(traceId);
-      forgotten.traces += 1;
-      forgotten.runs += runs.size;
-      for (const run of runs) {
-        this.#runs.delete(run.id);
-        this.#family.leave(run);
-        this.#sizeBytes -= run.sizeBytes;
+    const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
+    for (const name of [tenantName, ...others]) {
+      const tenant = this.#tenant({ tenant: name });
+      for (const [traceId, runs] of runsByTrace(tenant)) {
+        const isWithinLimits = this.#runs <= this.#limits.runsMax && this.#sizeBytes <= this.#limits.bytesMax;
+        const isWithinTarget = this.#runs <= runsMax && this.#sizeBytes <= bytesMax;
+        // The slack is not taken from traces of the request.
+        if (isWithinTarget || (isWithinLimits && touched.has(traceId))) return forgotten;
+        for (const run of runs) {
+          tenant.runs.delete(run.id);
+          tenant.orphans.delete(run);
+          const { span } = spanKeysOf(run.fields);
+          if (span !== undefined && tenant.bySpan.get(span) === run) tenant.bySpan.delete(span);
+          this.#sizeBytes -= run.sizeBytes;
+        }
+        this.#runs -= runs.length;
+        tenant.changed.delete(traceId);
+        if (name === tenantName) touched.add(traceId);
+        forgotten.runs += runs.length;
+        forgotten.traces += 1;
       }
     }
     return forgotten;
   }
 }
 
-function byOrder(a: RunState, b: RunState): number {
-  const [orderA = '', orderB = ''] = [a.place?.dottedOrder, b.place?.dottedOrder];
-  return orderA < orderB ? -1 : orderA > orderB ? 1 : 0;
+/** Groups the runs by trace. The trace whose first run arrived first comes first. */
+function runsByTrace(tenant: TenantRuns): Map<string, MemoryRun[]> {
+  const traces = new Map<string, MemoryRun[]>();
+  for (const run of tenant.runs.values()) {
+    const id = traceIdOf(run, tenant);
+    const runs = traces.get(id);
+    if (runs === undefined) traces.set(id, [run]);
+    else runs.push(run);
+  }
+  return traces;
+}
+
+function firstOrder({ trace, runs: [first] }: { trace: MemoryTrace; runs: readonly TracedRun[] }): string {
+  return first === undefined ? '' : trace.orderOf(first.id);
+}
+
+function isInScope({ project }: Scope, summary: RunSummary): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+function refuseManyAttachments(tenant: TenantRuns, operations: readonly RunOperation[]): void {
+  const names = new Map<string, Set<string>>();
+  for (const { id, attachments } of operations) {
+    if (attachments.length === 0) continue;
+    const all = names.get(id) ?? new Set(tenant.runs.get(id)?.attachments.keys());
+    names.set(id, all);
+    for (const { name } of attachments) all.add(name);
+    if (all.size > ATTACHMENTS_MAX) {
+      throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+    }
+  }
 }

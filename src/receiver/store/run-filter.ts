@@ -1,12 +1,14 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { RunQuery, SortKey } from '../query/query.ts';
+import type { ListQuery, Ranged, RunQuery, SortKey, StatisticsQuery, TimeRange } from '../query/query.ts';
 import type { SmallFields } from './run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
+import type { Scope } from './store.ts';
 
-/** A query as a store asks it of its runs: times as microseconds, text as words. */
+/** A parsed query: text as words, one value or several values as a list. */
 export interface RunFilter {
-  readonly project: string | undefined;
+  /** The project of the scope and that of the query. A run must be in each of them. */
+  readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;
   readonly runType: string | undefined;
@@ -14,32 +16,45 @@ export interface RunFilter {
   readonly statuses: readonly RunStatus[] | undefined;
   readonly tags: readonly string[];
   readonly metadata: readonly (readonly [key: string, value: string | null])[];
-  readonly startedFromUs: number;
-  readonly startedBeforeUs: number;
+  readonly range: TimeRange;
   readonly latencyUs: Range | undefined;
   readonly tokens: Range | undefined;
   readonly search: Search | undefined;
 }
 
-/** Both ends included. */
+/** Includes both ends. */
 export interface Range {
   readonly min: number;
   readonly max: number;
 }
 
-/** A run as a filter looks at it. */
+/** The properties of a run that filters use. */
 export interface FilteredRun {
   readonly summary: RunSummary;
   readonly startUs: number;
-  /** From start to end; undefined for a run that has not ended. */
+  /** Undefined if the run has not ended. */
   readonly latencyUs: number | undefined;
   readonly metadata: NonNullable<SmallFields['extra']>['metadata'];
 }
 
-export function filterOf(query: Omit<RunQuery, 'limit'>): RunFilter {
-  const { startedFrom = '', startedBefore = '', latencyMsMin, latencyMsMax, text = '' } = query;
+/** All times. */
+export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
+
+/** Returns the query with an explicit time range. */
+export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Ranged<Query> {
+  const { startedFrom = '', startedBefore = '', ...others } = query;
+  const range = {
+    fromUs: parseIsoTimestamp(startedFrom) ?? ALL_TIMES.fromUs,
+    beforeUs: parseIsoTimestamp(startedBefore) ?? ALL_TIMES.beforeUs,
+  };
+  return { ...others, range };
+}
+
+/** Returns what a run has to match. */
+export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, 'limit'>>): RunFilter {
+  const { project, latencyMsMin, latencyMsMax, text = '' } = query;
   return {
-    project: query.project,
+    projects: [own, project].filter((name) => name !== undefined),
     traceId: query.traceId,
     name: query.name,
     runType: query.runType,
@@ -47,19 +62,18 @@ export function filterOf(query: Omit<RunQuery, 'limit'>): RunFilter {
     statuses: query.status === undefined ? undefined : listOf(query.status),
     tags: query.tag === undefined ? [] : listOf(query.tag),
     metadata: Object.entries(query.metadata ?? {}),
-    startedFromUs: parseIsoTimestamp(startedFrom) ?? Number.NEGATIVE_INFINITY,
-    startedBeforeUs: parseIsoTimestamp(startedBefore) ?? Number.POSITIVE_INFINITY,
+    range: query.range,
     latencyUs: rangeOf(latencyMsMin, latencyMsMax, 1_000),
     tokens: rangeOf(query.tokensMin, query.tokensMax, 1),
     search: parseSearch(text),
   };
 }
 
-/** Whether the run is among those asked for, its text aside. `usage` is that of the trace where traces are asked for. */
+/** Whether a run matches, `search` aside. `usage` is that of the trace in a list of traces. */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   const { summary, startUs, latencyUs, metadata } = run;
   return (
-    (filter.project === undefined || isOfProject(summary, filter.project)) &&
+    filter.projects.every((project) => isOfProject(summary, project)) &&
     isOrAny(filter.traceId, summary.trace_id) &&
     isOrAny(filter.name, summary.name) &&
     isOrAny(filter.runType, summary.run_type) &&
@@ -67,14 +81,14 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
     (filter.statuses?.includes(summary.status) ?? true) &&
     filter.tags.every((tag) => summary.tags?.includes(tag)) &&
     filter.metadata.every(([key, value]) => hasMetadata(metadata, key, value)) &&
-    startUs >= filter.startedFromUs &&
-    startUs < filter.startedBeforeUs &&
+    startUs >= filter.range.fromUs &&
+    startUs < filter.range.beforeUs &&
     isWithin(filter.latencyUs, latencyUs) &&
     isWithin(filter.tokens, usage?.total_tokens)
   );
 }
 
-/** What a list is sorted by. */
+/** The value by which a list is sorted. Null if the run lacks it. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,
@@ -93,23 +107,23 @@ export function sortValueOf(
 }
 
 /** The project of runs that name none. */
-const DEFAULT_PROJECT = 'default';
+export const DEFAULT_PROJECT = 'default';
 
-/** By its name, else by its id. */
+/** Returns the name of the project of a run, or its id if it has no name. */
 export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
 
-function isOfProject(summary: RunSummary, project: string): boolean {
+export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** The text of a value of metadata, by which it is asked for. */
-export function metadataText(value: unknown): string {
+/** The text of a metadata value in filters. */
+function metadataText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whether there is the key, and where a value is asked for, with that value. */
+/** Whether metadata has the key, and, if `value` is not null, that value. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
   return value === null || metadataText(metadata[key]) === value;

@@ -100,6 +100,18 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
   return sum;
 }
 
+/** Merges two messages of a run, or all its posts with all its patches. `later` takes precedence. */
+export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
+  const fields = { ...earlier, ...later };
+  if (earlier.extra !== undefined && later.extra !== undefined) {
+    fields.extra = { ...earlier.extra, ...later.extra };
+    if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {
+      fields.extra.metadata = { ...earlier.extra.metadata, ...later.extra.metadata };
+    }
+  }
+  return fields;
+}
+
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
 /** Surcharges for Anthropic's cache writes, as a factor of the input price. An unknown duration counts as 5 minutes. */

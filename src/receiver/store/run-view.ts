@@ -4,6 +4,9 @@ import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 /** The fields that hold what a run was about. They may be megabytes, so that lists leave them out. */
 export type PayloadField = 'inputs' | 'outputs' | 'events';
 
+/** Stores number payloads in this order. */
+export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
+
 /** What is told of an attachment without its bytes. */
 export interface AttachmentInfo {
   name: string;

@@ -1,5 +1,5 @@
-import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import type { Figures, GroupKey, Statistics, StatisticsQuery } from '../query/query.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { Figures, GroupKey, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
 import { type FilteredRun, projectOf } from './run-filter.ts';
 import { sumOfUsage } from './run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from './run-view.ts';
@@ -7,38 +7,53 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 const GROUPS = 50;
 const BUCKETS = 60;
 
-/** A run as figures count it. */
-export interface CountedRun {
+/** One run, or the sum of several runs, in statistics. */
+export interface Counted {
   readonly startUs: number;
-  readonly latencyUs: number | undefined;
-  readonly status: RunStatus;
-  /** The usage, or undefined if it is not included in sums. */
-  readonly usage: Usage | undefined;
-  /** The group, or undefined if the run lacks the value to group by. */
+  /** Undefined if the run lacks the value to group by. */
   readonly group: string | undefined;
+  readonly status: RunStatus;
+  readonly runs: number;
+  /** Undefined if none of the runs has usage that counts. */
+  readonly usage: Usage | undefined;
+  /** The number of runs by latency bucket. */
+  readonly latencies: readonly (readonly [bucket: number, runs: number])[];
 }
 
-/** When the first and the last of the runs that are asked for started. */
+/** Each latency bucket begins 2 % above the previous one. */
+const BUCKET_LOG = Math.log(1.02);
+
+export function latencyBucketOf(latencyUs: number): number {
+  return latencyUs <= 1 ? 0 : Math.ceil(Math.log(latencyUs) / BUCKET_LOG);
+}
+
+/** The geometric mean of the bounds of a bucket, which differs from each value in it by at most 1 %. */
+function latencyUsOf(bucket: number): number {
+  return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
+}
+
+/** The start times of the first and the last run. */
 export interface StartRange {
   readonly firstUs: number;
   readonly lastUs: number;
 }
 
-/** What the runs come to, in all, by group and by time. They are those that the query asks for, in any order. */
+/** Computes the statistics of runs that match a query, in any order. */
 export function statisticsOf(
-  runs: readonly (FilteredRun & Pick<CountedRun, 'usage'>)[],
-  query: StatisticsQuery,
+  runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
+  query: Ranged<StatisticsQuery>,
 ): Statistics {
   let [firstUs, lastUs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { startUs } of runs) {
-    if (startUs < firstUs) firstUs = startUs;
-    if (startUs > lastUs) lastUs = startUs;
+    firstUs = Math.min(firstUs, startUs);
+    lastUs = Math.max(lastUs, startUs);
   }
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const { status } = summary;
-    tally.add({ startUs, latencyUs, status, usage, group: groupOf(groupBy, summary) });
+    const latencies = latencyUs === undefined ? [] : [[latencyBucketOf(latencyUs), 1] as const];
+    const group = groupOf(groupBy, summary);
+    tally.add({ startUs, group, status: summary.status, runs: 1, usage, latencies });
   }
   return tally.statistics();
 }
@@ -47,35 +62,88 @@ function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
   return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
-/** Statistics as they add up run by run; of a run no more is kept than its latency. */
-export class StatisticsTally {
-  readonly #groupsMax: number;
-  /** Undefined while it is not known what time the buckets cover: there is no run, and none was asked for. */
-  readonly #time: { readonly fromUs: number; readonly toUs: number; readonly lengthUs: number } | undefined;
-  readonly #total = new FiguresTally();
-  readonly #groups = new Map<string, FiguresTally>();
-  readonly #buckets: FiguresTally[] = [];
+const MINUTE_US = 60_000_000;
+/** Shorter times are divided into buckets of equal length. */
+const ALIGNED_MINUTES_MIN = 10;
+/** Lengths of buckets that end at whole minutes. Longer buckets have a whole number of days. */
+const STEP_MINUTES: readonly number[] = [1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440];
 
-  constructor(query: StatisticsQuery, range: StartRange | undefined) {
-    const { groups = GROUPS, buckets = BUCKETS, startedFrom = '', startedBefore = '' } = query;
-    this.#groupsMax = groups;
-    const fromUs = parseIsoTimestamp(startedFrom) ?? range?.firstUs;
-    const toUs = parseIsoTimestamp(startedBefore) ?? range?.lastUs;
-    if (fromUs === undefined || toUs === undefined) return;
-    this.#time = { fromUs, toUs, lengthUs: Math.max(1, (toUs - fromUs) / buckets) };
-    this.#buckets = Array.from({ length: buckets }, () => new FiguresTally());
+/** The time buckets of statistics. */
+export class TimeBuckets {
+  readonly fromUs: number;
+  readonly toUs: number;
+  readonly count: number;
+  /** Undefined for buckets of equal length that may begin at any time. */
+  readonly stepMinutes: number | undefined;
+  readonly #stepUs: number;
+  readonly #firstUs: number;
+
+  /** `toUs` is exclusive. */
+  constructor(fromUs: number, toUs: number, countMax: number) {
+    this.fromUs = fromUs;
+    this.toUs = toUs;
+    const lengthMinutes = (toUs - fromUs) / MINUTE_US;
+    if (lengthMinutes <= ALIGNED_MINUTES_MIN) {
+      this.stepMinutes = undefined;
+      this.#stepUs = Math.max(1, (toUs - fromUs) / countMax);
+      this.#firstUs = fromUs;
+      this.count = countMax;
+      return;
+    }
+    const countOf = (minutes: number): number => {
+      const stepUs = minutes * MINUTE_US;
+      return Math.floor((toUs - 1) / stepUs) - Math.floor(fromUs / stepUs) + 1;
+    };
+    let step = STEP_MINUTES.find((minutes) => countOf(minutes) <= countMax);
+    for (let days = 2; step === undefined; days += 1) if (countOf(days * 1_440) <= countMax) step = days * 1_440;
+    this.stepMinutes = step;
+    this.#stepUs = step * MINUTE_US;
+    this.#firstUs = Math.floor(fromUs / this.#stepUs) * this.#stepUs;
+    this.count = countOf(step);
   }
 
-  add(run: CountedRun): void {
-    this.#total.add(run);
-    if (run.group !== undefined) {
-      const group = this.#groups.get(run.group) ?? new FiguresTally();
-      this.#groups.set(run.group, group);
-      group.add(run);
+  indexOf(startUs: number): number {
+    return Math.min(this.count - 1, Math.max(0, Math.floor((startUs - this.#firstUs) / this.#stepUs)));
+  }
+
+  startUsOf(index: number): number {
+    return Math.max(this.fromUs, Math.round(this.#firstUs + index * this.#stepUs));
+  }
+}
+
+/** Returns the time buckets of a query. Without a start or an end they cover the runs. */
+export function timeBucketsOf(
+  { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
+  range: StartRange | undefined,
+): TimeBuckets | undefined {
+  const from = Number.isFinite(fromUs) ? fromUs : range?.firstUs;
+  const to = Number.isFinite(beforeUs) ? beforeUs : range?.lastUs;
+  return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);
+}
+
+/** Adds up runs in total, by group and by time. */
+export class StatisticsTally {
+  readonly #groupsMax: number;
+  /** Undefined if there is no run and the query has no time range. */
+  readonly #time: TimeBuckets | undefined;
+  readonly #total = new FiguresTally();
+  readonly #groups = new Map<string, FiguresTally>();
+  readonly #buckets: FiguresTally[];
+
+  constructor(query: Ranged<StatisticsQuery>, range: StartRange | undefined) {
+    this.#groupsMax = query.groups ?? GROUPS;
+    this.#time = timeBucketsOf(query, range);
+    this.#buckets = Array.from({ length: this.#time?.count ?? 0 }, () => new FiguresTally());
+  }
+
+  add(counted: Counted): void {
+    this.#total.add(counted);
+    if (counted.group !== undefined) {
+      const group = this.#groups.get(counted.group) ?? new FiguresTally();
+      this.#groups.set(counted.group, group);
+      group.add(counted);
     }
-    if (this.#time === undefined) return;
-    const at = Math.floor((run.startUs - this.#time.fromUs) / this.#time.lengthUs);
-    this.#buckets[Math.min(this.#buckets.length - 1, at)]?.add(run);
+    if (this.#time !== undefined) this.#buckets[this.#time.indexOf(counted.startUs)]?.add(counted);
   }
 
   statistics(): Statistics {
@@ -87,8 +155,8 @@ export class StatisticsTally {
         .sort(([a, { runs: runsOfA }], [b, { runs: runsOfB }]) => runsOfB - runsOfA || (a < b ? -1 : 1))
         .slice(0, this.#groupsMax)
         .map(([group, tally]) => ({ group, ...tally.figures() })),
-      buckets: this.#buckets.map((tally, at) => ({
-        start_time: isoTimestamp(Math.round((time?.fromUs ?? 0) + at * (time?.lengthUs ?? 0))),
+      buckets: this.#buckets.map((tally, index) => ({
+        start_time: isoTimestamp(time?.startUsOf(index) ?? 0),
         ...tally.figures(),
       })),
     };
@@ -100,26 +168,35 @@ class FiguresTally {
   #pending = 0;
   #errors = 0;
   #usage: Usage | undefined;
-  readonly #latenciesUs: number[] = [];
+  readonly #latencies = new Map<number, number>();
 
-  add({ status, latencyUs, usage }: CountedRun): void {
-    this.runs += 1;
-    if (status === 'pending') this.#pending += 1;
-    if (status === 'error') this.#errors += 1;
-    if (latencyUs !== undefined) this.#latenciesUs.push(latencyUs);
+  add({ status, runs, usage, latencies }: Counted): void {
+    this.runs += runs;
+    if (status === 'pending') this.#pending += runs;
+    if (status === 'error') this.#errors += runs;
+    for (const [bucket, count] of latencies) this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + count);
     if (usage !== undefined) this.#usage = sumOfUsage(this.#usage, usage);
   }
 
   figures(): Figures {
     const figures: Figures = { runs: this.runs, pending: this.#pending, errors: this.#errors };
-    if (this.#latenciesUs.length > 0) figures.latency_ms = percentilesOf(Float64Array.from(this.#latenciesUs).sort());
+    if (this.#latencies.size > 0) figures.latency_ms = percentilesOf(this.#latencies);
     if (this.#usage !== undefined) figures.usage = this.#usage;
     return figures;
   }
 }
 
-/** By the nearest rank: the smallest latency that so many percent of the runs do not exceed. */
-function percentilesOf(sortedUs: Float64Array): NonNullable<Figures['latency_ms']> {
-  const at = (percent: number): number => (sortedUs[Math.ceil((percent / 100) * sortedUs.length) - 1] ?? 0) / 1_000;
+/** By the nearest rank: the smallest latency that the given percentage of runs does not exceed. */
+function percentilesOf(latencies: ReadonlyMap<number, number>): NonNullable<Figures['latency_ms']> {
+  const sorted = [...latencies].sort(([a], [b]) => a - b);
+  const total = sorted.reduce((sum, [, count]) => sum + count, 0);
+  const at = (percent: number): number => {
+    let left = Math.ceil((percent / 100) * total);
+    for (const [bucket, count] of sorted) {
+      left -= count;
+      if (left <= 0) return latencyUsOf(bucket) / 1_000;
+    }
+    return 0;
+  };
   return { p50: at(50), p90: at(90), p95: at(95), p99: at(99), max: at(100) };
 }

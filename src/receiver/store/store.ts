@@ -1,92 +1,159 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
-import type { ListQuery, Page, RunQuery, Statistics, StatisticsQuery } from '../query/query.ts';
-import type {
-  PayloadField,
-  ProjectSummary,
-  RunDetails,
-  RunOutline,
-  RunSummary,
-  StoredRun,
-  TraceSummary,
-} from './run-view.ts';
+import { HttpError } from '../http-error.ts';
+import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 
-/** What one message tells of a run: any of its fields, checked, with ids and times in the one spelling of records. */
+/** Limits the data of a call. A store keeps tenants apart: the same id in two tenants identifies two runs. */
+export interface Scope {
+  readonly tenant: string;
+  /** The name or id of the only project whose runs are read. It does not affect writes. */
+  readonly project?: string;
+}
+
+/** The scope of a receiver without tenants. */
+export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
+
+/** Fields of a run, validated. Ids are lower case with hyphens. Times are ISO 8601 in UTC with microseconds. */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
-/** A creation or an update of one run, as a request brought it. */
+/**
+ * A message that creates or updates a run. A `dotted_order` comes with the `trace_id` and the `parent_run_id` that it
+ * contains.
+ */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
-  /** Lower case, with hyphens, like every id that a store is given. */
   readonly id: string;
   readonly fields: RunFields;
-  /**
-   * The JSON text of those payloads in `fields` that came as text of their own, so that a store which keeps text need not
-   * write it again.
-   */
+  /** JSON text of payloads in `fields`. A store can keep the text instead of serializing the payload. */
   readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
 }
 
-/** Says which traces have other content than before; a trace that has been forgotten is among them. */
+/** Traces that have changed. It includes traces that were deleted. */
 export interface StoreChange {
-  /** Counts changes: that of a later one is higher. It goes on where it was when a store on disk is opened again. */
-  readonly seq: number;
+  /** Opaque. `ChangeFeed.changes` returns what follows it. */
+  readonly cursor: string;
   readonly traceIds: readonly string[];
-  /**
-   * How much this change has made the store forget to stay within its limits; absent when that is nothing. A trace of
-   * which more comes afterwards, and is forgotten again, counts again.
-   */
+  /** The number of runs and traces that were deleted to stay within the limits of the store. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
-/**
- * Where a receiver keeps runs. Everything answers with a promise, so that a store may live in a worker thread. What is
- * given back are copies. Runs come sorted by `dotted_order` as text: parents before children, siblings by start.
- *
- * Posts and patches of a run may come in any order and more than once. Fields add up, and one that a message leaves out
- * stays; where both tell a field, the patch is right. Within `extra` and `extra.metadata` single keys add up as well. A
- * run can be seen as soon as its name, type and start are known. One that came without a `dotted_order` stands below its
- * parent, and until that has come at the root.
- */
-export interface Store {
-  /**
-   * Takes the operations of one request together: nobody sees a part of them, and if it rejects, nothing of them is
-   * there. When it resolves they are kept, as far as the store keeps anything.
-   */
-  apply(operations: readonly RunOperation[]): Promise<void>;
-  /** Whole runs, payloads and all. */
-  runs(query: RunQuery): Promise<StoredRun[]>;
-  trace(traceId: string): Promise<StoredRun[]>;
-  attachment(runId: string, name: string): Promise<Attachment | undefined>;
-  /** The listener is called after each change until the function given back has been called. */
-  subscribe(listener: (change: StoreChange) => void): () => void;
-
-  /** By name. */
-  projects(): Promise<ProjectSummary[]>;
-  /**
-   * Returns traces whose root matches the query; `text` may occur in any run of the trace. Each store defines its own cursor
-   * format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
-   */
-  traces(query: ListQuery): Promise<Page<TraceSummary>>;
-  /** Returns the runs that match the query, at any position in their traces. */
-  list(query: ListQuery): Promise<Page<RunSummary>>;
-  /** Returns all runs of a trace without their contents, or an empty list if the trace is unknown. */
-  outline(traceId: string): Promise<RunOutline[]>;
-  details(runId: string): Promise<RunDetails | undefined>;
-  /** Returns a payload as JSON text, or undefined if the run does not have it. */
-  payload(runId: string, field: PayloadField): Promise<string | undefined>;
-  statistics(query: StatisticsQuery): Promise<Statistics>;
-  /** Traces that have changed after this count of changes, those longest ago first, and the count that this goes up to. */
-  changes(afterSeq: number, limit: number): Promise<StoreChange>;
-
-  /** Keeps feedback, in the place of the one that had its id. False when its run is not known; then it is not kept. */
-  addFeedback(feedback: Feedback): Promise<boolean>;
-  /** What is said of the runs of a trace, in the order in which it was first said. */
-  feedback(traceId: string): Promise<Feedback[]>;
-  /** Keeps tokens, together. The run of a token may come later. */
-  addTokens(tokens: readonly FeedbackToken[]): Promise<void>;
-  token(id: string): Promise<FeedbackToken | undefined>;
-  /** The tokens of a run, in the order in which they were made. */
-  tokens(runId: string): Promise<FeedbackToken[]>;
+/** Changes after a cursor. */
+export interface Changes {
+  readonly cursor: string;
+  /** Undefined if the store cannot list them, for example because the cursor is from another store. */
+  readonly traceIds: readonly string[] | undefined;
 }
+
+/** Maximum number of attachments of a run. A store rejects more with a `StoreError`, reason `too_large`. */
+export const ATTACHMENTS_MAX = 100;
+/** Maximum number of feedback tokens of a store. Beyond it, the oldest are deleted. */
+export const TOKENS_MAX = 10_000;
+
+/**
+ * Rejects a request for a reason that the client must know. The receiver responds with 429 for `busy`, 503 for
+ * `unavailable` and 413 for `too_large`. Clients retry 429 and 503 after `retryAfterS` seconds.
+ */
+export class StoreError extends HttpError {
+  readonly reason: 'busy' | 'unavailable' | 'too_large';
+
+  constructor(reason: StoreError['reason'], message: string, retryAfterS?: number) {
+    const status = { busy: 429, unavailable: 503, too_large: 413 }[reason];
+    super(status, message, retryAfterS === undefined ? {} : { 'retry-after': `${retryAfterS}` });
+    this.reason = reason;
+  }
+}
+
+/**
+ * Stores the runs of requests.
+ *
+ * Messages of a run can arrive in any order and more than once. They are merged field by field, and within `extra` and
+ * `extra.metadata` key by key. A patch takes precedence over a post, and a later message over an earlier one of its
+ * kind. A run is visible once its name, type and start time are known.
+ *
+ * The trace of a run is its `trace_id`. A run without one belongs to the trace of its parent, or to a trace of its own
+ * until the parent arrives. The parent is the run `parent_run_id`. If a run has neither `parent_run_id` nor
+ * `dotted_order`, its parent is the run with the span `parent_span_id` in `extra.metadata.otel`.
+ */
+export interface IngestStore {
+  /**
+   * When it resolves, the operations are durable. They may become visible later. After a rejection the client sends the
+   * whole request again, so operations are idempotent.
+   */
+  apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
+}
+
+/** Answers queries. All results are copies. */
+export interface QueryStore {
+  /** Yields runs with their payloads as JSON text of `StoredRun`: trace by trace, parents before their children. */
+  runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
+  attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
+  /** Sorted by name. A project is in the range if a trace in it starts in the range. */
+  projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
+  /**
+   * Returns traces whose root matches the query. `text` may occur in any run of the trace. Each store defines its own
+   * cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
+   */
+  traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
+  /** Returns the runs that match the query, at any position in their traces. */
+  list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
+  /** Returns all runs of a trace without their payloads, parents before children. Empty if the trace is unknown. */
+  outline(scope: Scope, traceId: string): Promise<RunOutline[]>;
+  details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
+  /** Returns a payload as JSON text, or undefined if the run does not have it. */
+  payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
+  statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
+}
+
+/** Reports changes. */
+export interface ChangeFeed {
+  /** Calls the listener after each change, until the returned function is called. */
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
+  /**
+   * Returns the traces that changed after the cursor, about `limit` of them, the earliest change first. Without a
+   * cursor it returns the current one.
+   */
+  changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes>;
+}
+
+/** Stores feedback on runs. */
+export interface FeedbackStore {
+  /** Replaces feedback with the same id. Returns false, and stores nothing, if the run is unknown. */
+  addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
+  /** Returns the feedback on all runs of a trace by its time of creation. */
+  feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
+}
+
+/** Stores feedback tokens. */
+export interface TokenStore {
+  /** The run of a token may arrive later. */
+  addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
+  token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
+  /** Returns the tokens of a run in the order of their creation. */
+  tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
+}
+
+/** A store for a receiver. */
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
+
+/** The methods of `Store`. */
+export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
+  apply: 0,
+  runs: 0,
+  attachment: 0,
+  projects: 0,
+  traces: 0,
+  list: 0,
+  outline: 0,
+  details: 0,
+  payload: 0,
+  statistics: 0,
+  subscribe: 0,
+  changes: 0,
+  addFeedback: 0,
+  feedback: 0,
+  addTokens: 0,
+  token: 0,
+  tokens: 0,
+} satisfies Record<keyof Store, 0>) as (keyof Store)[];

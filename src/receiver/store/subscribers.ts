@@ -2,26 +2,59 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import type { StoreChange } from './store.ts';
 
-/** Who wants to hear of the changes of a store. */
-export class Subscribers {
-  readonly #listeners = new Set<(change: StoreChange) => void>();
+/** Minimum time between two log lines about deleted traces. */
+const NOTICE_INTERVAL_MS = 60_000;
 
-  add(listener: (change: StoreChange) => void): () => void {
-    // One of its own for each call, so that a function given twice is called twice and each call undoes itself alone.
-    const own = (change: StoreChange): void => listener(change);
-    this.#listeners.add(own);
+/** Reports changes to the listeners of a tenant, and logs how much a store has deleted to stay within its limits. */
+export class Subscribers {
+  readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
+  readonly #limits: string;
+  readonly #monotonicMs: () => number;
+  #forgottenRuns = 0;
+  #forgottenTraces = 0;
+  #noticedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** `limits` are the names of the options that limit the store. */
+  constructor(limits: string, monotonicMs: () => number = () => performance.now()) {
+    this.#limits = limits;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  add(tenant: string, call: (change: StoreChange) => void): () => void {
+    const key = Symbol('subscription');
+    this.#listeners.set(key, { tenant, call });
     return () => {
-      this.#listeners.delete(own);
+      this.#listeners.delete(key);
     };
   }
 
-  tell(change: StoreChange): void {
-    for (const listener of this.#listeners) {
+  report(tenant: string, change: StoreChange): void {
+    if (change.forgotten !== undefined) this.#notice(change.forgotten);
+    for (const listener of this.#listeners.values()) {
+      if (listener.tenant !== tenant) continue;
       try {
-        listener(change);
+        listener.call(change);
       } catch (error) {
         diagnostics.error(`a listener of the receiver's store failed: ${messageOf(error)}`);
       }
     }
   }
+
+  #notice({ runs, traces }: NonNullable<StoreChange['forgotten']>): void {
+    this.#forgottenRuns += runs;
+    this.#forgottenTraces += traces;
+    const nowMs = this.#monotonicMs();
+    if (nowMs - this.#noticedAtMs < NOTICE_INTERVAL_MS) return;
+    const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
+    diagnostics.warn(
+      `the receiver's store has forgotten ${traceCount} of ${runCount}, the oldest first, to stay within ${this.#limits}`,
+    );
+    this.#forgottenRuns = 0;
+    this.#forgottenTraces = 0;
+    this.#noticedAtMs = nowMs;
+  }
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

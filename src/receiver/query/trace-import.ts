@@ -1,0 +1,178 @@
+import type { Readable } from 'node:stream';
+import { isObject } from '../../base/options.ts';
+import { messageOf } from '../../base/text.ts';
+import type { Attachment } from '../../run/record.ts';
+import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
+import type { Feedback } from '../feedback/feedback.ts';
+import { readFeedback } from '../feedback/feedback-fields.ts';
+import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
+import { decoderOf } from '../ingest/inflation.ts';
+import { JsonReader } from '../ingest/json.ts';
+import { readRun, rulesFor } from '../ingest/run-message.ts';
+import type { Call } from '../route.ts';
+import type { RunOperation } from '../store/store.ts';
+import { ExportReader } from './export-reader.ts';
+import { FORMAT, VERSION } from './trace-export.ts';
+
+/** Runs are stored in batches of this size. A larger export that is invalid may be stored in part. */
+const BATCH_RUNS = 5_000;
+const BATCH_BYTES = 16 * 1024 * 1024;
+
+/** The number of traces and runs that were imported. */
+export interface Imported {
+  readonly traces: number;
+  readonly runs: number;
+}
+
+/** Imports the body of a request while it arrives. Throws a HttpError: 400 for what is not an export, 422 for wrong fields. */
+export async function importTrace(call: Call): Promise<Imported> {
+  const contentType = call.request.headers['content-type'] ?? '';
+  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
+    throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
+  }
+  const reader = new ExportReader();
+  const trace = new TraceImport(call);
+  const { source, encoding } = bodyOf(call);
+  try {
+    for await (const chunk of source.iterator({ destroyOnReturn: false })) {
+      for (const entry of reader.write(chunk as Buffer)) await trace.add(entry.key, entry.bytes, entry.index);
+    }
+    reader.end();
+  } catch (error) {
+    if (error instanceof HttpError || encoding === undefined) throw error;
+    throw new HttpError(400, `The body is not valid ${encoding}: ${messageOf(error)}`);
+  } finally {
+    call.request.unpipe();
+    // Reads and drops the rest, so that the client receives the response.
+    call.request.resume();
+  }
+  return trace.end();
+}
+
+function bodyOf({ request }: Call): { source: Readable; encoding: string | undefined } {
+  const compressed = decoderOf(request.headers['content-encoding']);
+  if (compressed === undefined) return { source: request, encoding: undefined };
+  const { decoder, encoding } = compressed;
+  request.once('close', () => {
+    if (!request.complete) decoder.destroy(new Error('the connection ended before the body was complete'));
+  });
+  return { source: request.pipe(decoder), encoding };
+}
+
+/** An import whose parts arrive one by one. */
+class TraceImport {
+  readonly #call: Call;
+  readonly #issues = new ValidationIssues();
+  readonly #header: Record<string, unknown> = {};
+  readonly #runIds = new Set<string>();
+  readonly #traceIds = new Set<string>();
+  readonly #feedback: { readonly value: Feedback; readonly loc: Location }[] = [];
+  #batch: RunOperation[] = [];
+  #batchBytes = 0;
+
+  constructor(call: Call) {
+    this.#call = call;
+  }
+
+  /** Adds a field of the export, or an element of one of its arrays. */
+  async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
+    if (index === undefined) {
+      if (key === 'runs' || key === 'feedback') throw new HttpError(400, `Expected \`${key}\` to be an array`);
+      this.#header[key] = new JsonReader().parse(bytes, 'The body');
+    } else if (key === 'runs') await this.#addRun(new JsonReader().parse(bytes, `runs[${index}]`), index, bytes.length);
+    else if (key === 'feedback') this.#addFeedback(new JsonReader().parse(bytes, `feedback[${index}]`), index);
+  }
+
+  async end(): Promise<Imported> {
+    const { format, version } = this.#header;
+    if (format !== FORMAT) throw new HttpError(400, 'The body is no trace that runspan has exported');
+    if (version !== VERSION) {
+      throw new HttpError(
+        400,
+        `The trace was exported in version ${JSON.stringify(version)} of the format; this runspan reads ${VERSION}`,
+      );
+    }
+    for (const { value, loc } of this.#feedback) {
+      if (!this.#runIds.has(value.run_id)) {
+        this.#issues.add([...loc, 'run_id'], 'mismatch', 'The export has no such run');
+      }
+    }
+    await this.#store();
+    const { store, scope } = this.#call;
+    for (const { value } of this.#feedback) await store.addFeedback(scope, value);
+    return { traces: this.#traceIds.size, runs: this.#runIds.size };
+  }
+
+  async #addRun(run: unknown, index: number, sizeBytes: number): Promise<void> {
+    const loc: Location = ['body', 'runs', index];
+    if (!isObject(run)) throw new HttpError(400, `runs[${index}] is no JSON object`);
+    const { attachments, ...record } = run;
+    const rules = rulesFor('batch', 'post', false);
+    const { id, fields } = readRun({ rules, record: withoutDerivedPlace(record), loc }, this.#issues);
+    const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);
+    this.#runIds.add(id);
+    this.#traceIds.add(typeof record.trace_id === 'string' ? record.trace_id : id);
+    this.#batch.push({ kind: 'post', id, fields, attachments: attached });
+    this.#batchBytes += sizeBytes;
+    if (this.#batch.length >= BATCH_RUNS || this.#batchBytes >= BATCH_BYTES) await this.#store();
+  }
+
+  #addFeedback(value: unknown, index: number): void {
+    const loc: Location = ['body', 'feedback', index];
+    this.#feedback.push({ value: feedbackOf(value, loc, this.#issues), loc });
+  }
+
+  async #store(): Promise<void> {
+    this.#issues.throwIfAny();
+    const { format = FORMAT } = this.#header;
+    if (format !== FORMAT) throw new HttpError(400, 'The body is no trace that runspan has exported');
+    await this.#call.store.apply(this.#call.scope, this.#batch);
+    this.#batch = [];
+    this.#batchBytes = 0;
+  }
+}
+
+/**
+ * Removes the order of a run whose parent was missing when it was exported. The store derived that order, and derives it
+ * again. If the run is the first of its trace, it is removed from that trace, too.
+ */
+function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;
+  const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;
+  if (ids === undefined || (ids[0] === traceId && ids.at(-2) === parentId)) return record;
+  const trace = traceId === record.id ? {} : { trace_id: traceId };
+  return { ...others, ...trace, parent_run_id: parentId };
+}
+
+/** Reads feedback with its original times. */
+function feedbackOf(value: unknown, loc: Location, issues: ValidationIssues): Feedback {
+  const feedback = readFeedback(value, loc, issues);
+  const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
+  if (isTime(created)) feedback.created_at = created;
+  if (isTime(modified)) feedback.modified_at = modified;
+  return feedback;
+}
+
+function isTime(value: unknown): value is string {
+  return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
+}
+
+function attachmentsOf(value: unknown, loc: Location, issues: ValidationIssues): Attachment[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) {
+    issues.add(loc, 'array', 'Expected an array of attachments');
+    return [];
+  }
+  return value.flatMap((one: unknown, at) => {
+    const { name, mime_type: mimeType, data } = isObject(one) ? one : {};
+    if (typeof name === 'string' && name !== '' && typeof mimeType === 'string' && isBase64(data)) {
+      return { name, mimeType, bytes: Uint8Array.from(Buffer.from(data, 'base64')) };
+    }
+    issues.add([...loc, at], 'object', 'Expected an object with `name` and `mime_type`, and `data` in base64');
+    return [];
+  });
+}
+
+function isBase64(data: unknown): data is string {
+  return typeof data === 'string' && data.length % 4 === 0 && /^[a-z0-9+/]*={0,2}$/i.test(data);
+}

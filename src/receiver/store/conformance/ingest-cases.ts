@@ -1,0 +1,249 @@
+import { ok, rejects } from 'node:assert/strict';
+import type { RunFields, RunOperation, Store } from '../store.ts';
+import {
+  applyEach,
+  equal,
+  id,
+  listed,
+  matches,
+  numberOf,
+  numbersOf,
+  patch,
+  post,
+  runsOf,
+  SCOPE,
+  type StoreCase,
+  second,
+  simple,
+  stamp,
+  table,
+} from './support.ts';
+
+const ENDED = { outputs: { b: 2 }, end_time: second(3) };
+const [STARTED, END] = [post(1, { inputs: { a: 1 } }), patch(1, ENDED)];
+
+const merging: StoreCase[] = [
+  ...table<[string, RunOperation[]]>(
+    'The messages of a run give the same run',
+    [
+      ['in order', [STARTED, END]],
+      ['patch first', [END, STARTED]],
+      ['the post twice', [STARTED, STARTED, END]],
+      ['the post again after the patch', [STARTED, END, STARTED]],
+      ['all twice', [END, STARTED, END, STARTED]],
+      ['in one post', [post(1, { inputs: { a: 1 }, ...ENDED })]],
+    ],
+    async (store, [, operations]) => {
+      await applyEach(store, operations);
+      equal(await runsOf(store), [{ id: id(1), ...STARTED.fields, ...ENDED }]);
+    },
+  ),
+  {
+    title: 'A message keeps the fields that it leaves out',
+    run: async (store) => {
+      const error = { error: 'Error: no', tags: ['x'] };
+      await applyEach(store, [STARTED, patch(1, error), END, post(1)]);
+      matches(await runsOf(store), [{ inputs: { a: 1 }, ...error, ...ENDED }]);
+    },
+  },
+  {
+    title: 'A patch takes precedence over a post, and a later patch over an earlier one',
+    run: async (store) => {
+      await applyEach(store, [patch(1, { name: 'b', tags: ['b'] }), post(1, { name: 'a', tags: ['a'] })]);
+      matches(await runsOf(store), [{ name: 'b', tags: ['b'] }]);
+      await applyEach(store, [patch(1, { outputs: { a: 1 } }), patch(1, { outputs: { b: 2 } })]);
+      matches(await runsOf(store), [{ outputs: { b: 2 } }]);
+      equal(await store.payload(SCOPE, id(1), 'outputs'), '{"b":2}');
+    },
+  },
+  ...table<[string, 'post first' | 'patch first']>(
+    'Metadata and extra are merged key by key',
+    [
+      ['post first', 'post first'],
+      ['patch first', 'patch first'],
+    ],
+    async (store, [, order]) => {
+      const first = post(1, { extra: { metadata: { a: 1, b: 1 }, runtime: { sdk: 'x' }, x: 1 } });
+      const later = patch(1, { extra: { metadata: { b: 2, c: 2 }, y: 2 } });
+      await applyEach(store, order === 'post first' ? [first, later] : [later, first]);
+      const [run] = await runsOf(store);
+      matches(run?.extra, { metadata: { a: 1, b: 2, c: 2 }, runtime: { sdk: 'x' }, x: 1, y: 2 });
+    },
+  ),
+  ...table<[keyof RunFields & string]>(
+    'A run is not visible without a field',
+    [['name'], ['run_type'], ['start_time']],
+    async (store, [field]) => {
+      const { [field]: _left, ...fields } = post(1).fields;
+      await store.apply(SCOPE, [patch(1, fields)]);
+      equal([await runsOf(store), await listed(store)], [[], []]);
+      equal(await store.details(SCOPE, id(1)), undefined);
+      await store.apply(SCOPE, [post(1)]);
+      equal(await listed(store), [1]);
+    },
+  ),
+  {
+    title: 'Attachments of all messages are kept, and one with the same name is replaced',
+    run: async (store) => {
+      const attach = (name: string, text: string): RunOperation => ({
+        ...post(1),
+        attachments: [{ name, bytes: new TextEncoder().encode(text), mimeType: 'text/plain' }],
+      });
+      await applyEach(store, [attach('a', 'one'), attach('b', 'two'), attach('a', 'three')]);
+      const info = (name: string, size: number) => ({ name, mime_type: 'text/plain', size });
+      equal((await store.details(SCOPE, id(1)))?.attachments, [info('a', 5), info('b', 3)]);
+      const attachment = await store.attachment(SCOPE, id(1), 'a');
+      equal(new TextDecoder().decode(attachment?.bytes), 'three');
+      attachment?.bytes.fill(0);
+      equal(new TextDecoder().decode((await store.attachment(SCOPE, id(1), 'a'))?.bytes), 'three');
+      equal(await store.attachment(SCOPE, id(1), 'c'), undefined);
+    },
+  },
+  {
+    title: 'A run has at most 100 attachments, and a request that adds more is rejected',
+    run: async (store) => {
+      const attach = (from: number, to: number): RunOperation => ({
+        ...post(1),
+        attachments: Array.from({ length: to - from }, (_, at) => ({
+          name: `a${from + at}`,
+          bytes: new Uint8Array(1),
+          mimeType: 'x/y',
+        })),
+      });
+      const count = async () => (await store.details(SCOPE, id(1)))?.attachments?.length;
+      const tooLarge = { reason: 'too_large', status: 413 };
+      await rejects(store.apply(SCOPE, [attach(0, 101)]), tooLarge);
+      equal(await count(), undefined);
+      await store.apply(SCOPE, [attach(0, 99)]);
+      await store.apply(SCOPE, [attach(0, 99), attach(99, 100)]);
+      await rejects(store.apply(SCOPE, [post(2), attach(100, 101)]), tooLarge);
+      equal([await count(), await listed(store)], [100, [1]]);
+    },
+  },
+];
+
+/** Returns the trace and the order of each run, in order. */
+async function places(store: Store): Promise<string[]> {
+  return (await runsOf(store)).map((run) => `${numberOf(run.trace_id)}: ${run.dotted_order}`);
+}
+
+const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
+
+const CHAIN_LENGTH = 70;
+const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
+
+/** A run of a span without ids of runs, as OTLP receivers make it. */
+function span(number: number, parent?: number, traceId = 'a'.repeat(32)): RunOperation {
+  const spanId = (of: number): string => of.toString(16).padStart(16, '0');
+  const otel = {
+    trace_id: traceId,
+    span_id: spanId(number),
+    ...(parent === undefined ? {} : { parent_span_id: spanId(parent) }),
+  };
+  return simple(number, { extra: { metadata: { otel } } });
+}
+
+const trees: StoreCase[] = [
+  ...table<[string, RunOperation[], string[]]>(
+    'A run without an order is placed',
+    [
+      [
+        'below its parent',
+        [simple(1), simple(2, { parent: 1 }), simple(3, { parent: 2 })],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
+      ],
+      [
+        'below a parent that arrives later, with all runs below it',
+        [simple(3, { parent: 2 }), simple(4, { parent: 3 }), simple(2, { parent: 1 }), simple(1)],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`, `1: ${order(1, 2, 3, 4)}`],
+      ],
+      ['at the root until its parent arrives', [simple(3, { parent: 2 })], [`3: ${order(3)}`]],
+      [
+        'below a parent with an order',
+        [simple(3, { parent: 2 }), post(2, { parent: 1 })],
+        [`1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
+      ],
+      ['in the trace that it names', [simple(3, { parent: 2, trace_id: id(1) })], [`1: ${order(3)}`]],
+      [
+        'below a parent that a patch names',
+        [simple(1), simple(2), simple(3, { parent: 1 }), patch(3, { parent_run_id: id(2) })],
+        [`1: ${order(1)}`, `2: ${order(2)}`, `2: ${order(2, 3)}`],
+      ],
+      [
+        'below a parent that becomes visible later',
+        [patch(1, { outputs: {} }), simple(2, { parent: 1 }), simple(1)],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`],
+      ],
+      ['below the run of its parent span', [span(1), span(2, 1)], [`1: ${order(1)}`, `1: ${order(1, 2)}`]],
+      [
+        'below the run of a parent span that arrives later',
+        [span(3, 2), span(1), span(2, 1)],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
+      ],
+      [
+        'not below a span with the same id in another trace',
+        [span(1, undefined, 'b'.repeat(32)), span(2, 1)],
+        [`1: ${order(1)}`, `2: ${order(2)}`],
+      ],
+    ],
+    async (store, [, operations, expected]) => {
+      await applyEach(store, operations);
+      equal(await places(store), expected);
+      // Repeated messages change nothing.
+      await applyEach(store, operations.toReversed());
+      equal(await places(store), expected);
+    },
+  ),
+  {
+    title: 'A run below a parent span has its parent in outlines and details',
+    run: async (store) => {
+      await applyEach(store, [span(2, 1), span(1)]);
+      matches(await store.outline(SCOPE, id(1)), [{ id: id(1) }, { id: id(2), parent_run_id: id(1) }]);
+      matches(await store.details(SCOPE, id(2)), { parent_run_id: id(1), dotted_order: order(1, 2) });
+    },
+  },
+  ...table<[string, readonly RunOperation[]]>(
+    'Runs nested more than 64 levels deep have orders of 64 segments',
+    [
+      ['parents first', chain],
+      ['children first', chain.toReversed()],
+    ],
+    async (store, [, operations]) => {
+      await applyEach(store, operations);
+      const runs = await runsOf(store);
+      equal(runs.length, CHAIN_LENGTH);
+      equal([...new Set(runs.map((run) => run.trace_id))], [id(0)]);
+      const levels = (number: number): number | undefined =>
+        runs.find((run) => run.id === id(number))?.dotted_order.split('.').length;
+      equal([62, 63, 64, 69].map(levels), [63, 64, 64, 64]);
+    },
+  ),
+  {
+    title: 'Runs that are each the parent of another are visible',
+    run: async (store) => {
+      await applyEach(store, [simple(1, { parent: 2 }), simple(2, { parent: 1 })]);
+      await store.apply(SCOPE, [simple(3, { parent: 5 }), simple(4, { parent: 3 }), simple(5, { parent: 4 })]);
+      equal((await numbersOf(store)).sort(), [1, 2, 3, 4, 5]);
+    },
+  },
+  {
+    title: 'Tenants have separate runs, also with the same ids',
+    run: async (store) => {
+      const other = { tenant: 'other' };
+      await store.apply(SCOPE, [post(1, { name: 'mine', inputs: { a: 1 } })]);
+      await store.apply(other, [post(1, { name: 'theirs' }), post(2)]);
+      matches(await runsOf(store), [{ name: 'mine' }]);
+      matches(await runsOf(store, {}, other), [{ name: 'theirs' }, { name: 'run 2' }]);
+      equal(await store.payload(other, id(1), 'inputs'), undefined);
+      equal(await store.details(SCOPE, id(2)), undefined);
+      equal(await store.outline(SCOPE, id(2)), []);
+      ok(!(await store.addFeedback(SCOPE, { ...feedbackOn(2) })));
+    },
+  },
+];
+
+function feedbackOn(number: number) {
+  return { id: id(900), run_id: id(number), key: 'liked', created_at: second(0), modified_at: second(0) };
+}
+
+export const ingestCases: readonly StoreCase[] = [...merging, ...trees];

@@ -1,0 +1,363 @@
+import { rejects } from 'node:assert/strict';
+import type { RunQuery } from '../../query/query.ts';
+import { ALL_TIMES, ranged } from '../run-filter.ts';
+import type { RunOperation, Store } from '../store.ts';
+import {
+  equal,
+  feedback,
+  id,
+  listed,
+  matches,
+  numbersOf,
+  patch,
+  post,
+  SCOPE,
+  type StoreCase,
+  second,
+  simple,
+  stamp,
+  table,
+  traced,
+} from './support.ts';
+
+const MODEL = { run_type: 'llm', extra: { metadata: { ls_model_name: 'gpt-x', user_id: 'ada', shard: 7 } } };
+
+const FILTERED: readonly RunOperation[] = [
+  post(1, { ms: 100, tags: ['prod', 'eu'], inputs: { question: 'Where is my parcel?' } }),
+  post(2, {
+    parent: 1,
+    ms: 50,
+    name: 'model',
+    ...MODEL,
+    outputs: { text: 'On its way', usage_metadata: { total_tokens: 10 } },
+  }),
+  post(3, { session_name: 'other', error: 'Error: no money\n  at pay', ms: 2_000, tags: ['prod'] }),
+  post(4),
+  post(5, { ms: 1, extra: { metadata: { end_reason: 'cancelled' } }, error: 'AbortError: gone' }),
+  post(6, { ms: 1, extra: { metadata: { end_reason: 'interrupted' } }, error: 'Interrupted: collected' }),
+  post(7, { ms: 1, error: 'Incomplete: the run had not ended' }),
+];
+
+const filters: StoreCase[] = [
+  ...table<[string, RunQuery, number[]]>(
+    'Runs are found by',
+    [
+      ['nothing', {}, [1, 2, 3, 4, 5, 6, 7]],
+      ['project', { project: 'other' }, [3]],
+      ['trace', { traceId: id(1) }, [1, 2]],
+      ['name', { name: 'model' }, [2]],
+      ['the whole name', { name: 'mod' }, []],
+      ['type', { runType: 'llm' }, [2]],
+      ['model', { model: 'gpt-x' }, [2]],
+      ['status pending', { status: 'pending' }, [4]],
+      ['status success', { status: 'success' }, [1, 2]],
+      ['status error', { status: 'error' }, [3]],
+      ['status cancelled', { status: 'cancelled' }, [5]],
+      ['status interrupted', { status: 'interrupted' }, [6]],
+      ['status incomplete', { status: 'incomplete' }, [7]],
+      ['one of several statuses', { status: ['error', 'pending'] }, [3, 4]],
+      ['tag', { tag: 'prod' }, [1, 3]],
+      ['each of several tags', { tag: ['prod', 'eu'] }, [1]],
+      ['the whole tag', { tag: 'pro' }, []],
+      ['metadata key', { metadata: { user_id: null } }, [2]],
+      ['metadata value', { metadata: { user_id: 'ada' } }, [2]],
+      ['another metadata value', { metadata: { user_id: 'bob' } }, []],
+      ['metadata value that is not text', { metadata: { shard: '7' } }, [2]],
+      ['each of several metadata values', { metadata: { user_id: 'ada', shard: '8' } }, []],
+      ['start, included', { startedFrom: second(6) }, [6, 7]],
+      ['start before, excluded', { startedBefore: second(2) }, [1]],
+      ['minimum latency, included', { latencyMsMin: 100 }, [1, 3]],
+      ['maximum latency, included', { latencyMsMax: 50 }, [2, 5, 6, 7]],
+      ['minimum tokens, included', { tokensMin: 10 }, [2]],
+      ['more tokens', { tokensMin: 11 }, []],
+      ['maximum tokens, if they have tokens', { tokensMax: 10 }, [2]],
+      ['several conditions', { project: 'shop', status: 'success', runType: 'chain' }, [1]],
+      ['limit', { limit: 2 }, [1, 2]],
+      ['a word of the inputs', { text: 'parcel' }, [1]],
+      ['the beginning of a word', { text: 'parc' }, [1]],
+      ['the end of a word, not', { text: 'arcel' }, []],
+      ['words in any case', { text: 'PARCEL where' }, [1]],
+      ['a word of the outputs', { text: 'way' }, [2]],
+      ['a word of the name', { text: 'model' }, [2]],
+      ['a word of the error', { text: 'money' }, [3]],
+      ['a word of a tag', { text: 'eu' }, [1]],
+      ['a word of a metadata value', { text: 'ada' }, [2]],
+      ['a word of a key, not', { text: 'question' }, []],
+      ['all words', { text: 'way ada' }, [2]],
+      ['some of the words, not', { text: 'way parcel' }, []],
+      ['a phrase', { text: '"my parcel"' }, [1]],
+      ['words apart from each other, not', { text: '"where parcel"' }, []],
+      ['a phrase over two texts, not', { text: '"prod eu"' }, []],
+      ['text without words', { text: '?!' }, [1, 2, 3, 4, 5, 6, 7]],
+    ],
+    async (store, [, query, expected]) => {
+      await store.apply(SCOPE, FILTERED);
+      equal(await numbersOf(store, query), expected);
+      const { limit, ...others } = query;
+      if (limit === undefined) equal((await listed(store, { ...others, order: 'ascending' })).sort(), expected);
+    },
+  ),
+  {
+    title: 'Runs are found by text with and without accents, and in scripts without spaces',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(8, { inputs: { a: 'Crème brûlée', b: '東京タワーに行く' } })]);
+      equal(await listed(store, { text: 'creme BRÛLÉE' }), [8]);
+      equal(await listed(store, { text: '"東京タワー"' }), [8]);
+      equal(await listed(store, { text: '"京東"' }), []);
+    },
+  },
+  {
+    title: 'Runs are found by their current text',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(4), patch(4, { outputs: { text: 'zebra' } })]);
+      equal(await listed(store, { text: 'zebra' }), [4]);
+      await store.apply(SCOPE, [patch(4, { outputs: { text: 'horse' } })]);
+      equal([await listed(store, { text: 'zebra' }), await listed(store, { text: 'horse' })], [[], [4]]);
+    },
+  },
+  {
+    title: 'A scope with a project limits reads to this project',
+    run: async (store) => {
+      await store.apply(SCOPE, FILTERED);
+      const scope = { ...SCOPE, project: 'other' };
+      const ids = async (items: Promise<{ items: { id: string }[] }>) => (await items).items.map((item) => item.id);
+      equal(await ids(store.list(scope, ranged({}))), [id(3)]);
+      equal(await ids(store.traces(scope, ranged({ project: 'shop' }))), []);
+      equal((await store.statistics(scope, ranged({}))).total.runs, 1);
+      equal(
+        (await store.projects(scope, ALL_TIMES)).map(({ name }) => name),
+        ['other'],
+      );
+      equal(await store.outline(scope, id(1)), []);
+      equal(await store.details(scope, id(1)), undefined);
+      equal(await store.payload(scope, id(1), 'inputs'), undefined);
+    },
+  },
+];
+
+const pages: StoreCase[] = [
+  {
+    title: 'A run in a list has what its fields and payloads contain',
+    run: async (store) => {
+      const messages = [
+        { role: 'system', content: 'Be kind.' },
+        { role: 'user', content: 'Hello  there' },
+      ];
+      const fields = {
+        run_type: 'llm',
+        tags: ['a'],
+        session_id: id(77),
+        inputs: { messages },
+        outputs: { usage_metadata: { input_tokens: 3, output_tokens: 4, total_cost: 0.5 } },
+        events: [{ name: 'new_token', time: second(2) }],
+        error: 'RateLimitError: slow down\n  at x',
+        extra: { invocation_params: { model: 'm1' } },
+      };
+      await store.apply(SCOPE, [post(1, { ...fields, ms: 1_500 })]);
+      const { items } = await store.list(SCOPE, ranged({}));
+      matches(items, [
+        {
+          id: id(1),
+          trace_id: id(1),
+          name: 'run 1',
+          run_type: 'llm',
+          status: 'error',
+          start_time: second(1),
+          end_time: second(2.5),
+          session_name: 'shop',
+          session_id: id(77),
+          tags: ['a'],
+          model: 'm1',
+          error: 'RateLimitError: slow down',
+          usage: { input_tokens: 3, output_tokens: 4, total_tokens: 7, total_cost: 0.5 },
+          first_token_time: second(2),
+          inputs_preview: 'Hello there',
+        },
+      ]);
+    },
+  },
+  {
+    title: 'A list has the beginning of a large payload',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1, { inputs: { text: 'word '.repeat(1_000) } })]);
+      const { items } = await store.list(SCOPE, ranged({}));
+      const [{ inputs_preview: preview = '' } = {}] = items;
+      equal([preview.startsWith('word word'), preview.length < 250], [true, true]);
+    },
+  },
+  {
+    title: 'A run in a list has no more than is known of it',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1)]);
+      const known = {
+        name: 'run 1',
+        run_type: 'chain',
+        status: 'pending',
+        start_time: second(1),
+        session_name: 'shop',
+      };
+      equal((await store.list(SCOPE, ranged({}))).items, [{ id: id(1), trace_id: id(1), ...known }]);
+    },
+  },
+  ...table<[string, { sort?: 'latency' | 'tokens' | 'cost'; order?: 'ascending' }, number[]]>(
+    'A list is sorted, runs without the value last',
+    [
+      ['by start, latest first', {}, [4, 3, 2, 1]],
+      ['by start, earliest first', { order: 'ascending' }, [1, 2, 3, 4]],
+      ['by latency', { sort: 'latency' }, [2, 1, 3, 4]],
+      ['by latency, shortest first', { sort: 'latency', order: 'ascending' }, [3, 1, 2, 4]],
+      ['by tokens', { sort: 'tokens' }, [3, 1, 4, 2]],
+      ['by cost', { sort: 'cost', order: 'ascending' }, [1, 3, 2, 4]],
+    ],
+    async (store, [, query, expected]) => {
+      const usage = (total_tokens: number, total_cost: number) => ({
+        outputs: { usage_metadata: { total_tokens, total_cost } },
+      });
+      await store.apply(SCOPE, [
+        post(1, { ms: 20, ...usage(5, 1) }),
+        post(2, { ms: 30 }),
+        post(3, { ms: 10, ...usage(9, 2) }),
+        post(4),
+      ]);
+      equal(await listed(store, query), expected);
+      equal(await traced(store, query), expected);
+      const found: number[] = [];
+      for (let cursor: string | undefined = '', at = 0; cursor !== undefined && at < 10; at += 1) {
+        const page = await store.list(SCOPE, ranged({ ...query, limit: 1, ...(cursor === '' ? {} : { cursor }) }));
+        found.push(...page.items.map((run) => Number(run.id.slice(-1))));
+        cursor = page.next;
+      }
+      equal(found, expected);
+    },
+  ),
+  {
+    title: 'An invalid cursor is rejected',
+    run: async (store) => {
+      const error = { code: 'RUNSPAN_INVALID_OPTION' };
+      await rejects(store.list(SCOPE, ranged({ cursor: 'x' })), error);
+      await rejects(store.traces(SCOPE, ranged({ cursor: 'x' })), error);
+    },
+  },
+];
+
+const call = (tokens: number) => ({
+  run_type: 'llm',
+  ms: 10,
+  outputs: { text: 'an answer', usage_metadata: { input_tokens: tokens, output_tokens: 1 } },
+});
+
+const traces: StoreCase[] = [
+  {
+    title: 'A trace in a list has its root and the totals of its runs',
+    run: async (store) => {
+      await store.apply(SCOPE, [
+        post(1, { ms: 20_000, outputs: { usage_metadata: { total_tokens: 1_000 } } }),
+        post(2, { parent: 1, ...call(5) }),
+        post(3, { parent: 1, ...call(6), error: 'Error: x' }),
+        post(4, { parent: 1 }),
+      ]);
+      const { items } = await store.traces(SCOPE, ranged({}));
+      matches(items, [{ id: id(1), name: 'run 1', status: 'success' }]);
+      const usage = { input_tokens: 11, output_tokens: 2, total_tokens: 13 };
+      equal(items[0]?.trace, { runs: 4, pending: 1, errors: 1, end_time: second(21), usage });
+    },
+  },
+  {
+    title: 'A trace is listed by its first run until its root arrives',
+    run: async (store) => {
+      const named = async () => (await store.traces(SCOPE, ranged({}))).items;
+      await store.apply(SCOPE, [post(3, { parent: 1 }), post(2, { parent: 1 })]);
+      matches(await named(), [{ id: id(2), trace_id: id(1), trace: { runs: 2 } }]);
+      await store.apply(SCOPE, [post(1)]);
+      matches(await named(), [{ id: id(1), trace: { runs: 3 } }]);
+    },
+  },
+  {
+    title: 'A trace is found by its root, by its tokens, and by the words of any of its runs',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1, { ms: 10 }), post(2, { parent: 1, ...call(5) }), post(3, call(2))]);
+      equal(await traced(store), [3, 1]);
+      equal(await traced(store, { runType: 'llm' }), [3]);
+      equal(await traced(store, { tokensMin: 6 }), [1]);
+      equal(await traced(store, { sort: 'tokens' }), [1, 3]);
+      equal(await traced(store, { text: 'answer run', status: 'success' }), [3, 1]);
+      equal(await traced(store, { text: 'answer', name: 'run 1' }), [1]);
+      equal(await traced(store, { limit: 1 }), [3]);
+    },
+  },
+  {
+    title: 'Projects have a number of traces and the start of the latest',
+    run: async (store) => {
+      const nameless = simple(6);
+      const byId = simple(7, { session_id: id(70) });
+      for (const { fields } of [nameless, byId]) delete fields.session_name;
+      await store.apply(SCOPE, [
+        post(1),
+        post(2, { parent: 1 }),
+        post(3),
+        post(4, { session_name: 'another' }),
+        nameless,
+        byId,
+      ]);
+      const project = (name: string, count: number, last: number) => ({
+        name,
+        traces: count,
+        last_start_time: second(last),
+      });
+      const all = [project(id(70), 1, 7), project('another', 1, 4), project('default', 1, 6), project('shop', 2, 3)];
+      equal(await store.projects(SCOPE, ALL_TIMES), all);
+      equal([await listed(store, { project: 'default' }), await listed(store, { project: id(70) })], [[6], [7]]);
+    },
+  },
+  {
+    title: 'An outline has all runs of a trace, parents before children, without payloads',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(3, { parent: 1, ms: 5, inputs: { a: 'x' } }), post(1), post(2, { parent: 1 })]);
+      const line = (number: number, fields: object) => ({
+        id: id(number),
+        name: `run ${number}`,
+        run_type: 'chain',
+        status: 'pending',
+        start_time: second(number),
+        ...fields,
+      });
+      const child = { parent_run_id: id(1) };
+      const ended = { status: 'success', end_time: second(3.005) };
+      equal(await store.outline(SCOPE, id(1)), [line(1, {}), line(2, child), line(3, { ...child, ...ended })]);
+      equal(await store.outline(SCOPE, id(9)), []);
+    },
+  },
+  {
+    title: 'Details have all fields but payloads, which are returned as text',
+    run: async (store) => {
+      const attachment = { name: 'a.png', mimeType: 'image/png', bytes: Uint8Array.of(1, 2, 3) };
+      const error = 'Error: no\n  at here';
+      const extra = { metadata: { user: 'ada' }, runtime: { sdk: 'x' } };
+      const large = { text: 'ä'.repeat(2_000) };
+      const run = post(1, { inputs: { a: 'ä' }, outputs: large, error, extra });
+      await store.apply(SCOPE, [{ ...run, attachments: [attachment] }]);
+      await store.addFeedback(SCOPE, feedback(1));
+      const size = Buffer.byteLength(JSON.stringify(large));
+      matches(await store.details(SCOPE, id(1)), {
+        id: id(1),
+        dotted_order: stamp(1),
+        error,
+        extra,
+        payload_sizes: { inputs: 10, outputs: size },
+        attachments: [{ name: 'a.png', mime_type: 'image/png', size: 3 }],
+        feedback: [feedback(1)],
+      });
+      equal(await store.payload(SCOPE, id(1), 'inputs'), '{"a":"ä"}');
+      equal(await store.payload(SCOPE, id(1), 'outputs'), JSON.stringify(large));
+      equal(await store.payload(SCOPE, id(1), 'events'), undefined);
+      equal(await payloadsOf(store, 2), [undefined, undefined]);
+      equal(await store.details(SCOPE, id(2)), undefined);
+    },
+  },
+];
+
+function payloadsOf(store: Store, number: number): Promise<(string | undefined)[]> {
+  return Promise.all([store.payload(SCOPE, id(number), 'inputs'), store.payload(SCOPE, id(number), 'outputs')]);
+}
+
+export const queryCases: readonly StoreCase[] = [...filters, ...pages, ...traces];

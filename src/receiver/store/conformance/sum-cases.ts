@@ -1,0 +1,335 @@
+import { ok } from 'node:assert/strict';
+import { ranged } from '../run-filter.ts';
+import type { RunOperation, Store, StoreChange } from '../store.ts';
+import {
+  applyEach,
+  equal,
+  feedback,
+  id,
+  matches,
+  numberOf,
+  patch,
+  post,
+  SCOPE,
+  type StoreCase,
+  second,
+  simple,
+  statisticsOf,
+  table,
+} from './support.ts';
+
+const agent = (tokens: number) => ({ ms: 10, outputs: { usage_metadata: { total_tokens: tokens } } });
+const model = (tokens: number) => ({ run_type: 'llm', ...agent(tokens) });
+const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind: 'patch' });
+
+/** Requests, and the tokens that count: those of model calls, and of other runs without usage below them. */
+const USAGE: [string, RunOperation[][], number][] = [
+  ['a chain that repeats its model', [[post(1, agent(5)), simple(2, { parent: 1, ...model(5) })]], 5],
+  ['a chain before its model', [[post(1, agent(5))], [simple(2, { parent: 1, ...model(6) })]], 6],
+  ['a chain after its model', [[simple(2, { parent: 1, ...model(6) })], [post(1, agent(5))]], 6],
+  ['a chain after its model in its trace', [[post(2, { parent: 1, ...model(6) })], [post(1, agent(5))]], 6],
+  ['an agent without a model', [[post(1), simple(2, { parent: 1, ...agent(7) })], [simple(3, { parent: 2 })]], 7],
+  ['an agent within an agent', [[post(1, agent(9)), simple(2, { parent: 1, ...agent(7) })]], 7],
+  [
+    'agents beside each other',
+    [
+      [post(1, agent(9)), simple(2, { parent: 1, ...agent(7) })],
+      [simple(3, { parent: 1 }), simple(4, { parent: 3, ...model(2) })],
+    ],
+    9,
+  ],
+  ['a model within a model', [[post(1, model(3)), simple(2, { parent: 1, ...model(4) })]], 7],
+  [
+    'a model that ends later',
+    [[post(1, agent(5)), simple(2, { parent: 1 })], [asPatch(simple(2, { parent: 1, ...model(6) }))]],
+    6,
+  ],
+  [
+    'a model whose parent arrives later',
+    [[post(1, agent(5)), simple(3, { parent: 2, ...model(6) })], [simple(2, { parent: 1 })]],
+    6,
+  ],
+  [
+    'a run that becomes a model',
+    [[post(1, agent(5)), simple(2, { parent: 1, ...agent(6) })], [asPatch(simple(2, { parent: 1, ...model(6) }))]],
+    6,
+  ],
+  [
+    'a model that moves to another agent',
+    [
+      [post(1, agent(5)), simple(2, { parent: 1, ...agent(3) }), simple(3, { parent: 2, ...model(6) })],
+      [asPatch(simple(3, { parent: 1, ...model(6) }))],
+    ],
+    9,
+  ],
+  [
+    'a model that loses its usage',
+    [[post(1, agent(5)), simple(2, { parent: 1, ...model(6) })], [patch(2, { outputs: {} })]],
+    5,
+  ],
+];
+
+const within = (actual: number | undefined, expected: number): void =>
+  ok(Math.abs((actual ?? 0) - expected) <= 0.011 * expected, `${actual} is not about ${expected}`);
+
+const statistics: StoreCase[] = [
+  ...table('Totals and statistics count the usage once', USAGE, async (store, [, requests, tokens]) => {
+    for (const request of requests) await store.apply(SCOPE, request);
+    const { items } = await store.traces(SCOPE, ranged({ tokensMin: 1 }));
+    equal(
+      items.map(({ trace }) => trace.usage?.total_tokens),
+      [tokens],
+    );
+    equal((await statisticsOf(store)).total.usage?.total_tokens, tokens);
+  }),
+  {
+    title: 'Statistics of no runs are empty',
+    run: async (store) => {
+      const total = { runs: 0, pending: 0, errors: 0 };
+      equal(await statisticsOf(store), { total, groups: [], buckets: [] });
+    },
+  },
+  {
+    title: 'Statistics count runs, errors, tokens and cost, and have percentiles of latencies',
+    run: async (store) => {
+      const usage_metadata = { input_tokens: 1, output_tokens: 2, total_cost: 0.25 };
+      const runs = Array.from({ length: 10 }, (_, at) =>
+        post(at + 1, { name: 'a', ms: (at + 1) * 10, outputs: { usage_metadata } }),
+      );
+      await store.apply(SCOPE, [...runs, post(11, { name: 'b', error: 'Error: x', ms: 5 }), post(12, { name: 'b' })]);
+      const { total, groups } = await statisticsOf(store);
+      const usage = { input_tokens: 10, output_tokens: 20, total_tokens: 30, total_cost: 2.5 };
+      matches(total, { runs: 12, pending: 1, errors: 1, usage });
+      // Of 5, 10, 20, … 100: the 6th, 10th, 11th, 11th and 11th of 11.
+      for (const [name, expected] of [
+        ['p50', 50],
+        ['p90', 90],
+        ['p95', 100],
+        ['p99', 100],
+        ['max', 100],
+      ] as const) {
+        within(total.latency_ms?.[name], expected);
+      }
+      matches(groups, [
+        { group: 'a', runs: 10, pending: 0, errors: 0, usage },
+        { group: 'b', runs: 2, pending: 1, errors: 1 },
+      ]);
+      within(groups[1]?.latency_ms?.p99, 5);
+    },
+  },
+  {
+    title: 'Statistics are grouped, the group with most runs first',
+    run: async (store) => {
+      const named = (name: string) => ({ extra: { metadata: { ls_model_name: name } } });
+      await store.apply(SCOPE, [
+        post(1, named('x')),
+        post(2, named('y')),
+        post(3, named('y')),
+        post(4, { session_name: 'b' }),
+      ]);
+      const groupsOf = async (query: Parameters<typeof statisticsOf>[1]) =>
+        (await statisticsOf(store, query)).groups.map(({ group, runs }) => [group, runs]);
+      equal(await groupsOf({ groupBy: 'model' }), [
+        ['y', 2],
+        ['x', 1],
+      ]);
+      equal(await groupsOf({ groupBy: 'model', groups: 1 }), [['y', 2]]);
+      equal(await groupsOf({ groupBy: 'project' }), [
+        ['shop', 3],
+        ['b', 1],
+      ]);
+      equal(await groupsOf({ groupBy: 'status' }), [['pending', 4]]);
+      equal(await groupsOf({ groupBy: 'run_type', project: 'b' }), [['chain', 1]]);
+    },
+  },
+  {
+    title: 'Statistics of a short time have buckets of equal length',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(10), post(11), post(14), post(20)]);
+      const all = await statisticsOf(store, { buckets: 5 });
+      equal([all.from, all.to], [second(10), second(20)]);
+      equal(
+        bucketsOf(all),
+        [
+          [10, 2],
+          [12, 0],
+          [14, 1],
+          [16, 0],
+          [18, 1],
+        ].map(([at = 0, runs]) => [second(at), runs]),
+      );
+      const some = await statisticsOf(store, { startedFrom: second(8), startedBefore: second(12), buckets: 2 });
+      equal([some.from, some.to], [second(8), second(12)]);
+      equal(bucketsOf(some), [
+        [second(8), 0],
+        [second(10), 2],
+      ]);
+    },
+  },
+  {
+    title: 'Statistics of a long time have buckets of whole minutes or hours',
+    run: async (store) => {
+      const hours = [0, 0.4, 1.1, 5, 9.9];
+      await store.apply(
+        SCOPE,
+        hours.map((hour) => post(Math.round(hour * 3_600) + 90, { ms: 10 })),
+      );
+      const all = await statisticsOf(store, { buckets: 12 });
+      const [first, ...others] = bucketsOf(all);
+      equal(first, [second(90), 2]);
+      equal(
+        others.map(([start]) => start),
+        Array.from({ length: 9 }, (_, at) => second((at + 1) * 3_600)),
+      );
+      equal(
+        others.map(([, runs]) => runs),
+        [1, 0, 0, 0, 1, 0, 0, 0, 1],
+      );
+      const range = { startedFrom: second(91), startedBefore: second(9.9 * 3_600 + 90) };
+      equal((await statisticsOf(store, { ...range, buckets: 12 })).total.runs, 3);
+    },
+  },
+  {
+    title: 'A patch after an hour replaces what the run added to statistics',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(3_700, { ms: 10 }), post(7_300, { ms: 10 })]);
+      const usage = { outputs: { usage_metadata: { total_tokens: 3, total_cost: 0.5 } } };
+      const ended = patch(1, { end_time: second(2), name: 'b', error: 'Error: x', ...usage });
+      for (let times = 0; times < 3; times += 1) await store.apply(SCOPE, [ended]);
+      const { total, groups } = await statisticsOf(store);
+      matches(total, { runs: 3, pending: 0, errors: 1, usage: { total_tokens: 3, total_cost: 0.5 } });
+      matches(
+        groups.find(({ group }) => group === 'b'),
+        { runs: 1, errors: 1 },
+      );
+      equal(
+        groups.some(({ group }) => group === 'run 1'),
+        false,
+      );
+    },
+  },
+];
+
+function bucketsOf({ buckets }: Awaited<ReturnType<typeof statisticsOf>>): (readonly [string, number])[] {
+  return buckets.map(({ start_time, runs }) => [start_time, runs] as const);
+}
+
+async function changedAfter(store: Store, cursor: string | undefined, limit = 10): Promise<number[] | undefined> {
+  return (await store.changes(SCOPE, cursor, limit)).traceIds?.map(numberOf).sort();
+}
+
+const changes: StoreCase[] = [
+  {
+    title: 'A listener receives the traces of each change, including traces that runs have left',
+    run: async (store) => {
+      const received: number[][] = [];
+      const stop = store.subscribe(SCOPE, ({ traceIds }) => void received.push(traceIds.map(numberOf).sort()));
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1 }), post(3)]);
+      await store.apply(SCOPE, []);
+      await store.apply(SCOPE, [patch(3, { tags: ['a'] })]);
+      await store.apply({ tenant: 'other' }, [post(5)]);
+      await applyEach(store, [simple(7, { parent: 6 }), simple(6)]);
+      stop();
+      stop();
+      await store.apply(SCOPE, [post(8)]);
+      equal(received, [[1, 3], [3], [7], [6, 7]]);
+    },
+  },
+  {
+    title: 'Changes are listed after a cursor, in parts that miss none',
+    run: async (store) => {
+      const cursors: StoreChange['cursor'][] = [];
+      const { cursor: before, traceIds } = await store.changes(SCOPE, undefined, 10);
+      equal(traceIds, []);
+      store.subscribe(SCOPE, ({ cursor }) => void cursors.push(cursor));
+      await applyEach(store, [post(1), post(2), post(3), post(4)]);
+      await store.addFeedback(SCOPE, feedback(1));
+      equal(await changedAfter(store, before), [1, 2, 3, 4]);
+      equal(await changedAfter(store, cursors[1]), [1, 3, 4]);
+      equal(await changedAfter(store, cursors.at(-1)), []);
+      const found: string[] = [];
+      for (let cursor = before, at = 0; at < 10; at += 1) {
+        const part = await store.changes(SCOPE, cursor, 2);
+        found.push(...(part.traceIds ?? []));
+        cursor = part.cursor;
+      }
+      equal(found.map(numberOf), [2, 3, 4, 1]);
+    },
+  },
+  {
+    title: 'After a cursor of another store, anything may have changed',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1)]);
+      equal(await changedAfter(store, '999999'), undefined);
+      equal(await changedAfter(store, 'x'), undefined);
+    },
+  },
+];
+
+const given: StoreCase[] = [
+  {
+    title: 'Feedback is stored with its run, and returned in the order of its creation',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1 })]);
+      const [first, later] = [feedback(2), feedback(1, { id: id(901), created_at: second(5), comment: 'good' })];
+      equal([await store.addFeedback(SCOPE, later), await store.addFeedback(SCOPE, first)], [true, true]);
+      equal(await store.feedback(SCOPE, id(1)), [first, later]);
+      equal((await store.details(SCOPE, id(2)))?.feedback, [first]);
+    },
+  },
+  {
+    title: 'Feedback with the same id replaces the earlier one, and keeps its time of creation',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1)]);
+      await store.addFeedback(SCOPE, feedback(1, { comment: 'good' }));
+      await store.addFeedback(SCOPE, feedback(1, { score: 0, created_at: second(9), modified_at: second(9) }));
+      equal(await store.feedback(SCOPE, id(1)), [feedback(1, { score: 0, modified_at: second(9) })]);
+    },
+  },
+  {
+    title: 'Feedback on an unknown run is not stored',
+    run: async (store) => {
+      equal(await store.addFeedback(SCOPE, feedback(1)), false);
+      await store.apply(SCOPE, [post(1)]);
+      equal(await store.feedback(SCOPE, id(1)), []);
+    },
+  },
+  {
+    title: 'Traces have the number and the average score of feedback by key, also after runs have moved',
+    run: async (store) => {
+      await store.apply(SCOPE, [simple(2, { parent: 1 })]);
+      await store.addFeedback(SCOPE, feedback(2, { id: id(901), score: 0 }));
+      const { score: _, ...comment } = feedback(2, { id: id(902), key: 'comment', comment: 'so so' });
+      await store.addFeedback(SCOPE, comment);
+      await store.apply(SCOPE, [simple(1)]);
+      await store.addFeedback(SCOPE, feedback(1));
+      const liked = { key: 'liked', count: 2, average_score: 0.5 };
+      const { items } = await store.traces(SCOPE, ranged({}));
+      equal(
+        items.map(({ trace }) => trace.feedback),
+        [[{ key: 'comment', count: 1 }, liked]],
+      );
+      equal((await store.feedback(SCOPE, id(1))).length, 3);
+    },
+  },
+  {
+    title: 'Tokens can be stored before their run, and belong to a tenant',
+    run: async (store) => {
+      const token = (number: number, run: number) => ({
+        id: id(number),
+        run_id: id(run),
+        feedback_key: 'liked',
+        feedback_id: id(number + 100),
+        expires_at: second(59),
+      });
+      await store.addTokens(SCOPE, [token(500, 1), token(501, 2)]);
+      await store.addTokens(SCOPE, [token(502, 1)]);
+      equal(await store.token(SCOPE, id(501)), token(501, 2));
+      equal(await store.token({ tenant: 'other' }, id(501)), undefined);
+      equal(await store.token(SCOPE, id(1)), undefined);
+      equal(await store.tokens(SCOPE, id(1)), [token(500, 1), token(502, 1)]);
+    },
+  },
+];
+
+export const sumCases: readonly StoreCase[] = [...statistics, ...changes, ...given];

@@ -1,0 +1,138 @@
+import { deepStrictEqual } from 'node:assert/strict';
+import type { Feedback } from '../../feedback/feedback.ts';
+import type { ListQuery, RunQuery, StatisticsQuery } from '../../query/query.ts';
+import { ranged } from '../run-filter.ts';
+import type { StoredRun } from '../run-view.ts';
+import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '../store.ts';
+
+/** A rule that every store follows. */
+export interface StoreCase {
+  readonly title: string;
+  /** Checks the rule with an empty store. Rejects with an AssertionError if the store breaks it. */
+  readonly run: (store: Store) => Promise<void>;
+}
+
+export const SCOPE: Scope = DEFAULT_SCOPE;
+
+/** The id of a run by its number. Ids sort like their numbers. */
+export function id(number: number): string {
+  return `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
+}
+
+export function numberOf(runId: string): number {
+  return Number.parseInt(runId.slice(-12), 16);
+}
+
+const FIRST_MS = Date.UTC(2026, 10, 20, 7);
+
+/** The time so many seconds after the first. */
+export function second(number: number): string {
+  return new Date(FIRST_MS + number * 1_000).toISOString().replace('Z', '000Z');
+}
+
+export function stamp(number: number): string {
+  return second(number).replaceAll(/[-:.]/g, '') + id(number);
+}
+
+export interface RunOptions extends RunFields {
+  /** The number of the parent, in the trace that it begins. */
+  readonly parent?: number;
+  /** The latency. A run without it has not ended. */
+  readonly ms?: number;
+}
+
+/** A run of an exporter. It starts at the second of its number. */
+export function post(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
+  const line = parent === undefined ? [number] : [parent, number];
+  const operation = simple(number, ms === undefined ? fields : { ms, ...fields });
+  return {
+    ...operation,
+    fields: {
+      trace_id: id(parent ?? number),
+      dotted_order: line.map(stamp).join('.'),
+      ...(parent === undefined ? {} : { parent_run_id: id(parent) }),
+      ...operation.fields,
+    },
+  };
+}
+
+/** A run of simple ingestion, without an order and a trace. `parent` is the number of its parent. */
+export function simple(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
+  const end = ms === undefined ? {} : { end_time: second(number + ms / 1_000) };
+  const above = parent === undefined ? {} : { parent_run_id: id(parent) };
+  const whole = { name: `run ${number}`, run_type: 'chain', start_time: second(number), session_name: 'shop' };
+  return { kind: 'post', id: id(number), fields: { ...whole, ...end, ...above, ...fields }, attachments: [] };
+}
+
+export function patch(number: number, fields: RunFields): RunOperation {
+  return { kind: 'patch', id: id(number), fields, attachments: [] };
+}
+
+export function feedback(number: number, fields: Partial<Feedback> = {}): Feedback {
+  const at = second(0);
+  return { id: id(900), run_id: id(number), key: 'liked', score: 1, created_at: at, modified_at: at, ...fields };
+}
+
+/** Applies each operation in a call of its own. */
+export async function applyEach(store: Store, operations: readonly RunOperation[]): Promise<void> {
+  for (const operation of operations) await store.apply(SCOPE, [operation]);
+}
+
+export async function runsOf(store: Store, query: RunQuery = {}, scope: Scope = SCOPE): Promise<StoredRun[]> {
+  const runs: StoredRun[] = [];
+  for await (const text of store.runs(scope, ranged(query))) runs.push(JSON.parse(text));
+  return runs;
+}
+
+export async function numbersOf(store: Store, query: RunQuery = {}): Promise<number[]> {
+  return (await runsOf(store, query)).map((run) => numberOf(run.id));
+}
+
+export async function listed(store: Store, query: ListQuery = {}): Promise<number[]> {
+  return (await store.list(SCOPE, ranged(query))).items.map((run) => numberOf(run.id));
+}
+
+export async function traced(store: Store, query: ListQuery = {}): Promise<number[]> {
+  return (await store.traces(SCOPE, ranged(query))).items.map((run) => numberOf(run.id));
+}
+
+export function statisticsOf(store: Store, query: StatisticsQuery = {}): ReturnType<Store['statistics']> {
+  return store.statistics(SCOPE, ranged(query));
+}
+
+/** Asserts that two values have the same JSON. */
+export function equal(actual: unknown, expected: unknown, message?: string): void {
+  deepStrictEqual(normalized(actual), normalized(expected), message);
+}
+
+function normalized(value: unknown): unknown {
+  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+}
+
+/** Asserts that a value has at least the given fields. */
+export function matches(actual: unknown, expected: unknown): void {
+  equal(restricted(normalized(actual), normalized(expected)), expected);
+}
+
+function restricted(actual: unknown, expected: unknown): unknown {
+  if (Array.isArray(actual) && Array.isArray(expected)) return actual.map((item, at) => restricted(item, expected[at]));
+  if (!isPlain(actual) || !isPlain(expected)) return actual;
+  return Object.fromEntries(
+    Object.keys(expected).flatMap((key) =>
+      Object.hasOwn(actual, key) ? [[key, restricted(actual[key], expected[key])]] : [],
+    ),
+  );
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Makes a case for each row of a table. */
+export function table<Row extends readonly [string, ...unknown[]]>(
+  title: string,
+  rows: readonly Row[],
+  run: (store: Store, row: Row) => Promise<void>,
+): StoreCase[] {
+  return rows.map((row) => ({ title: `${title}: ${row[0]}`, run: (store) => run(store, row) }));
+}

@@ -1,0 +1,93 @@
+import { isObject } from '../../base/options.ts';
+import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
+import type { RunFields } from './store.ts';
+
+/** Runs that are nested deeper are sorted beside their ancestor at this level, which limits the length of orders. */
+const LEVELS_MAX = 64;
+
+/** The keys of the OpenTelemetry span that a run was made of, and of its parent span. */
+export interface SpanKeys {
+  readonly span: string | undefined;
+  /** Undefined if the run names its parent itself. */
+  readonly parentSpan: string | undefined;
+}
+
+const NO_SPAN: SpanKeys = { span: undefined, parentSpan: undefined };
+const TRACE_ID = /^[0-9a-f]{32}$/i;
+const SPAN_ID = /^[0-9a-f]{16}$/i;
+
+/** Reads the ids in `extra.metadata.otel`. A key has 16 hex digits of the trace id and 16 of the span id. */
+export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
+  const otel = extra?.metadata?.otel;
+  if (!isObject(otel)) return NO_SPAN;
+  const { trace_id: traceId, span_id: spanId, parent_span_id: parentId } = otel;
+  if (!matches(TRACE_ID, traceId) || !matches(SPAN_ID, spanId)) return NO_SPAN;
+  const prefix = traceId.slice(16).toLowerCase();
+  const isPlaced = parent_run_id !== undefined || dotted_order !== undefined;
+  const hasParent = !isPlaced && matches(SPAN_ID, parentId) && parentId !== spanId;
+  return {
+    span: prefix + spanId.toLowerCase(),
+    parentSpan: hasParent ? prefix + parentId.toLowerCase() : undefined,
+  };
+}
+
+function matches(pattern: RegExp, value: unknown): value is string {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+/** A run as a node of its trace. */
+export interface TreeNode {
+  readonly id: string;
+  readonly parentId: string | undefined;
+  readonly startUs: number;
+  /** The `dotted_order` that came with the run. */
+  readonly order: string | undefined;
+}
+
+/**
+ * Returns the dotted order of each run of a trace. A run without an order of its own is placed below its parent, or at
+ * the root if the parent is not among the runs.
+ */
+export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
+  const nodes = new Map(runs.map((run) => [run.id, run]));
+  const orders = new Map<string, string>();
+  for (const run of runs) {
+    const path = new Set<TreeNode>();
+    let above: TreeNode | undefined = run;
+    // A run on the path again closes a ring of parents. It is then a root.
+    while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
+      path.add(above);
+      above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;
+    }
+    for (const node of [...path].reverse()) {
+      const parentOrder = node.order === undefined ? orders.get(node.parentId ?? '') : undefined;
+      orders.set(node.id, node.order ?? derivedOrder(parentOrder, node));
+    }
+  }
+  return orders;
+}
+
+/** Returns the order of a run below its parent. */
+export function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
+  if (parentOrder === undefined || levelsOf(parentOrder) < LEVELS_MAX) return dottedOrder(parentOrder, startUs, id);
+  return dottedOrder(parentOrder.slice(0, parentOrder.lastIndexOf('.')), startUs, id);
+}
+
+function levelsOf(order: string): number {
+  let levels = 1;
+  for (let at = order.indexOf('.'); at !== -1; at = order.indexOf('.', at + 1)) levels += 1;
+  return levels;
+}
+
+/** Sorts runs by their orders, parents before children. */
+export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run; order: string }[] {
+  const orders = ordersOf(runs);
+  return runs
+    .map((run) => ({ run, order: orders.get(run.id) ?? '' }))
+    .sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
+}
+
+/** Parses a start time of a visible run. */
+export function startUsOf(startTime: string | undefined): number {
+  return parseIsoTimestamp(startTime ?? '') ?? 0;
+}

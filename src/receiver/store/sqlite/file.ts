@@ -1,0 +1,289 @@
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { RunspanError } from '../../../base/errors.ts';
+import { messageOf } from '../../../base/text.ts';
+import { type Engine, SqliteConnection } from './database.ts';
+import { isBusy, isNoDatabase, isOfTheFile, toStoreError } from './errors.ts';
+import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
+import { upgrade } from './upgrade.ts';
+
+/** The process that has a store open to write. */
+export interface StoreOwner {
+  readonly pid: number;
+  /** ISO 8601. */
+  readonly started_at: string;
+  /** The address of its receiver, if known. */
+  readonly address?: string;
+}
+
+/** A store that is open to write, and its lock. */
+export interface OpenFile {
+  readonly connection: SqliteConnection;
+  readonly lock: SqliteLock;
+}
+
+/** The time for which a statement waits for another connection. */
+const BUSY_MS = 5_000;
+/** The size to which the WAL is truncated after a checkpoint. */
+const WAL_BYTES = 64 * 1024 * 1024;
+const CACHE_KIB = 64 * 1024;
+
+/**
+ * Opens a store to write. Creates the file, or upgrades it from an earlier format. Throws a RunspanError, and leaves the
+ * file as it is, if it is not a runspan store or is open in another process.
+ */
+export function openToWrite(engine: Engine, path: string): OpenFile {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const version = checkedHeader(engine, path);
+    const lock = SqliteLock.take(engine, path);
+    if (lock === undefined) throw inUse(path, ownerOf(engine, path));
+    try {
+      if (sizeOf(path) === 0) create(engine, path, () => {});
+      else if (version !== undefined && version < FORMAT_VERSION) upgradeFile(engine, path);
+      return { connection: openOwn(engine, path), lock };
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
+/** Opens a store to read, also while another process writes to it. */
+export function openToRead(engine: Engine, path: string): SqliteConnection {
+  try {
+    if (sizeOf(path) === 0) throw new RunspanError('RUNSPAN_STORE_FAILED', `There is no store at ${path}`);
+    checkedHeader(engine, path);
+    const connection = new SqliteConnection(engine, path, { readOnly: true });
+    try {
+      connection.exec(
+        `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${CACHE_KIB}; PRAGMA temp_store = MEMORY`,
+      );
+      const version = checkedVersion(connection, path);
+      if (version === FORMAT_VERSION) return connection;
+      const message = `The store ${path} is of version ${version}, and this runspan reads ${FORMAT_VERSION}: open it to write once, for example with \`runspan dev\``;
+      throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
+/** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
+export function copyTo(connection: SqliteConnection, path: string): void {
+  if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} exists; name another file`);
+  try {
+    const aside = `${path}-${process.pid}`;
+    makeEmpty(aside);
+    try {
+      connection.run('VACUUM INTO ?', aside);
+      renameSync(aside, path);
+    } catch (error) {
+      rmSync(aside, { force: true });
+      throw error;
+    }
+  } catch (cause) {
+    throw new RunspanError('RUNSPAN_STORE_FAILED', `Cannot write ${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Returns the process that has the store open to write. */
+export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
+  const lock = SqliteLock.take(engine, path);
+  if (lock === undefined) return ownerOf(engine, path);
+  lock.release();
+  return undefined;
+}
+
+/** Records in the file which process has it open. */
+export function setOwner(connection: SqliteConnection, owner: StoreOwner): void {
+  connection.run("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", JSON.stringify(owner));
+}
+
+export function clearOwner(connection: SqliteConnection): void {
+  connection.run("DELETE FROM meta WHERE key = 'owner'");
+}
+
+function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
+  try {
+    const connection = new SqliteConnection(engine, path, { readOnly: true });
+    try {
+      const row = connection.one<{ value: string }>("SELECT value FROM meta WHERE key = 'owner'");
+      return row && JSON.parse(row.value);
+    } finally {
+      connection.close();
+    }
+  } catch {
+    // The file is being created, or cannot be read.
+    return undefined;
+  }
+}
+
+function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
+  const who = owner === undefined ? 'another process' : `process ${owner.pid}, started ${owner.started_at}`;
+  const where = owner?.address === undefined ? '' : `, whose receiver listens on ${owner.address}`;
+  const message = `The store ${path} is open in ${who}${where}: send runs there, end that process, or take another file`;
+  return new RunspanError('RUNSPAN_STORE_IN_USE', message);
+}
+
+/** Creates a store in a temporary file, fills it, and renames it, so that the path never has an incomplete store. */
+function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
+  const aside = `${path}-new`;
+  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
+  makeEmpty(aside);
+  const connection = new SqliteConnection(engine, aside);
+  try {
+    connection.exec(
+      `PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = ${APPLICATION_ID}`,
+    );
+    checkAbilities(connection);
+    connection.exec(`BEGIN; ${SCHEMA}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
+    fill(connection);
+  } finally {
+    connection.close();
+  }
+  renameSync(aside, path);
+}
+
+/** Replaces a store of an earlier format by a copy in the current one. */
+function upgradeFile(engine: Engine, path: string): void {
+  const earlier = new SqliteConnection(engine, path);
+  try {
+    // Moves the content of the WAL into the file. A WAL that remains would be applied to the new file.
+    earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
+    create(engine, path, (connection) => upgrade(earlier, connection));
+  } finally {
+    earlier.close();
+  }
+}
+
+/** Creates an empty file that only its owner can read. Throws if the file exists. */
+function makeEmpty(path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
+}
+
+function openOwn(engine: Engine, path: string): SqliteConnection {
+  const connection = new SqliteConnection(engine, path);
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    checkedVersion(connection, path);
+    checkAbilities(connection);
+    connection.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = NORMAL;
+      PRAGMA journal_size_limit = ${WAL_BYTES};
+      PRAGMA cache_size = -${CACHE_KIB};
+      PRAGMA temp_store = MEMORY;
+    `);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** Throws if SQLite lacks FTS5, or is too old for its `contentless_delete`. */
+function checkAbilities(connection: SqliteConnection): void {
+  const hasFts5 = connection.one("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'") !== undefined;
+  const version = connection.one<{ version: string }>('SELECT sqlite_version() AS version')?.version ?? '';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (hasFts5 && (major > 3 || (major === 3 && minor >= 43))) return;
+  const message = `SQLite ${version} ${hasFts5 ? 'is older than 3.43' : 'has no FTS5'}: install the package @photostructure/sqlite, or use a Node as nodejs.org builds it`;
+  throw new RunspanError('RUNSPAN_SQLITE_MISSING', message);
+}
+
+/** Returns the version of a store. Throws if this version of runspan does not support it. */
+function checkedVersion(connection: SqliteConnection, path: string): number {
+  if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
+  const version = connection.number('PRAGMA user_version');
+  if (version <= FORMAT_VERSION) return version;
+  const message = `The store ${path} is of version ${version}, and this runspan knows ${FORMAT_VERSION}: use the newer runspan that made it, or take another file`;
+  throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+}
+
+/**
+ * Returns the version in the header of a file. Refuses files of another application or a later version. The check uses an immutable connection, which takes no lock
+ * and creates no files next to the database. The file must be opened through SQLite only. When a process closes any
+ * descriptor of a file, POSIX releases all its locks on that file, and SQLite can only account for its own descriptors.
+ */
+function checkedHeader(engine: Engine, path: string): number | undefined {
+  if (sizeOf(path) === 0) return undefined;
+  try {
+    const uri = `${pathToFileURL(path).href}?immutable=1`;
+    const connection = new SqliteConnection(engine, uri, { readOnly: true });
+    try {
+      return checkedVersion(connection, path);
+    } finally {
+      connection.close();
+    }
+  } catch (error) {
+    if (isNoDatabase(error)) throw notOurs(path);
+    // Without locks, a file may appear damaged while another connection is writing to it. A later connection with locks
+    // decides.
+    if (!isOfTheFile(error)) throw error;
+    return undefined;
+  }
+}
+
+function notOurs(path: string): RunspanError {
+  const message = `${path} is not a runspan store: use another file, or move this one away`;
+  return new RunspanError('RUNSPAN_STORE_INVALID', message);
+}
+
+/** Returns the size of a file, or 0 if it does not exist. */
+function sizeOf(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return 0;
+  if (found.isDirectory()) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is a folder: name a file in it`);
+  return found.size;
+}
+
+/**
+ * Reserves a store for one process by a lock of the operating system on a small file beside it. The lock ends with the
+ * process, also if the process is killed.
+ */
+export class SqliteLock {
+  readonly #connection: SqliteConnection;
+
+  /** Returns undefined if another process has the lock. */
+  static take(engine: Engine, path: string): SqliteLock | undefined {
+    // The file is never deleted. Otherwise two processes could lock two files with the same name.
+    const file = `${path}-lock`;
+    makeLockFile(file);
+    const connection = new SqliteConnection(engine, file);
+    try {
+      connection.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+      return new SqliteLock(connection);
+    } catch (error) {
+      connection.close();
+      if (isBusy(error)) return undefined;
+      throw error;
+    }
+  }
+
+  private constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+  }
+
+  release(): void {
+    this.#connection.close();
+  }
+}
+
+/**
+ * Creates a file that only its owner can read. SQLite itself would create it readable by other users. An existing file
+ * is not opened, since closing it would release a lock held by another thread of this process.
+ */
+function makeLockFile(file: string): void {
+  try {
+    closeSync(openSync(file, 'ax', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}

@@ -1,0 +1,148 @@
+/** The application id in the header of a store file: `RSPN`. */
+export const APPLICATION_ID = 0x5253504e;
+
+/** The version of the format, in `user_version`. Version 1 is upgraded by `upgrade.ts`. */
+export const FORMAT_VERSION = 2;
+
+/**
+ * Rows of `runs` are narrow, because lists scan them. `details` has the other fields, and `payloads` what may be large.
+ * A key `n` of `runs` is also the key in `details`, `unindexed` and `words`.
+ */
+export const SCHEMA = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+  INSERT INTO meta VALUES ('seq', 0);
+
+  CREATE TABLE tenants (n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+
+  CREATE TABLE traces (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    changed_ms INTEGER NOT NULL,
+    root INTEGER,
+    runs INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    end_us INTEGER,
+    input_tokens REAL,
+    output_tokens REAL,
+    total_tokens REAL,
+    total_cost REAL,
+    -- 1 while the runs of a deleted trace are being deleted. Its id is then random.
+    evicted INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (tenant, id)
+  );
+  CREATE INDEX traces_by_seq ON traces (seq);
+
+  -- The columns from start_us on are empty until the run is visible.
+  CREATE TABLE runs (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    trace INTEGER NOT NULL,
+    -- Whether a message names the trace. Otherwise the run follows its parent.
+    is_named INTEGER NOT NULL,
+    is_root INTEGER NOT NULL DEFAULT 0,
+    parent BLOB,
+    -- The id or span of a parent that has not arrived.
+    waits_for BLOB,
+    span BLOB,
+    -- Whether a run below this one has usage.
+    below INTEGER NOT NULL DEFAULT 0,
+    start_us INTEGER,
+    end_us INTEGER,
+    project TEXT,
+    session_id TEXT,
+    name TEXT,
+    run_type TEXT,
+    status TEXT,
+    model TEXT,
+    thread TEXT,
+    user TEXT,
+    first_token_us INTEGER,
+    input_tokens REAL,
+    output_tokens REAL,
+    total_tokens REAL,
+    total_cost REAL,
+    UNIQUE (tenant, id)
+  );
+  CREATE INDEX runs_by_trace ON runs (trace, start_us);
+  CREATE INDEX runs_by_wait ON runs (tenant, waits_for) WHERE waits_for IS NOT NULL;
+  CREATE INDEX runs_by_span ON runs (tenant, span) WHERE span IS NOT NULL;
+  CREATE INDEX runs_by_start ON runs (tenant, start_us);
+  CREATE INDEX runs_by_project ON runs (tenant, project, start_us);
+  CREATE INDEX runs_by_session ON runs (tenant, session_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX runs_by_name ON runs (tenant, name, start_us);
+  CREATE INDEX runs_by_model ON runs (tenant, model, start_us) WHERE model IS NOT NULL;
+  CREATE INDEX runs_by_thread ON runs (tenant, thread, start_us) WHERE thread IS NOT NULL;
+  CREATE INDEX runs_by_user ON runs (tenant, user, start_us) WHERE user IS NOT NULL;
+  CREATE INDEX runs_by_failure ON runs (tenant, start_us) WHERE status <> 'success';
+  CREATE INDEX roots_by_start ON runs (tenant, start_us) WHERE is_root = 1;
+  CREATE INDEX roots_by_project ON runs (tenant, project, start_us) WHERE is_root = 1;
+  CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;
+
+  CREATE TABLE tags (
+    tenant INTEGER NOT NULL, tag TEXT NOT NULL, start_us INTEGER NOT NULL, n INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tag, start_us, n)
+  ) WITHOUT ROWID;
+
+  -- JSON: fields without a column, previews of compressed payloads, and the names of fields that came in patches.
+  CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, previews TEXT, patched TEXT);
+
+  -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.
+  CREATE TABLE payloads (n INTEGER PRIMARY KEY, codec INTEGER NOT NULL, size INTEGER NOT NULL, data NOT NULL);
+
+  -- Sums over the runs that start in a period of so many minutes. The start is in minutes since 1970.
+  CREATE TABLE counters (
+    tenant INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    project TEXT NOT NULL,
+    name TEXT NOT NULL,
+    run_type TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    runs INTEGER NOT NULL,
+    -- JSON: a sum, and the number of runs that it is the sum of, for each kind of usage.
+    usage TEXT,
+    -- JSON: pairs of a latency bucket and a number of runs.
+    latencies TEXT,
+    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE attachments (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    mime_type TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    UNIQUE (run, name)
+  );
+
+  CREATE TABLE feedback (
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    trace INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    key TEXT NOT NULL,
+    score REAL,
+    json TEXT NOT NULL,
+    UNIQUE (run, id)
+  );
+  CREATE INDEX feedback_by_trace ON feedback (trace);
+
+  CREATE TABLE tokens (
+    n INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, id TEXT NOT NULL, run_id BLOB NOT NULL, json TEXT NOT NULL,
+    UNIQUE (tenant, id)
+  );
+  CREATE INDEX tokens_by_run ON tokens (tenant, run_id);
+
+  -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
+  CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
+  );
+  CREATE TABLE unindexed (n INTEGER PRIMARY KEY);
+`;

@@ -1,0 +1,99 @@
+import { indexText, isFound, runWords, type Search } from '../search-words.ts';
+import type { RunFields } from '../store.ts';
+import type { Condition } from './conditions.ts';
+import type { Row, SqliteConnection } from './database.ts';
+import { readPayload } from './payloads.ts';
+import { FIELD_COLUMNS, fieldsOf } from './run-row.ts';
+
+/** If the index names more runs, the index is queried for each run that matches the other conditions. */
+const RARE_MAX = 20_000;
+/** The length up to which words are indexed. */
+const WORD_LENGTH_MAX = 64;
+/** Maximum number of runs that one transaction indexes. */
+const STEP_RUNS = 5_000;
+
+/** Finds runs by their words. Runs that are not indexed yet are read one by one, so that results are complete. */
+export class SqliteSearch {
+  readonly #connection: SqliteConnection;
+  readonly #rareMax: number;
+  /** The current search, for the SQL function. */
+  #search: Search = { prefixes: [], phrases: [] };
+
+  constructor(connection: SqliteConnection, rareMax: number = RARE_MAX) {
+    this.#connection = connection;
+    this.#rareMax = rareMax;
+    connection.define('has_phrases', (n) => +this.#isFound(n as number));
+  }
+
+  /** Returns a condition on `n`, the key of a run. It is valid until the next call. */
+  condition(search: Search): Condition {
+    this.#search = search;
+    const query = indexQuery(search);
+    const fresh = this.#unindexed().filter((n) => this.#isFound(n));
+    const indexed = this.#connection.all<{ n: number }>(INDEXED, query, this.#rareMax + 1).map(({ n }) => n);
+    if (indexed.length > this.#rareMax) {
+      const checked = search.phrases.length === 0 ? '' : ' AND has_phrases(runs.n)';
+      const sql = `(runs.n IN (SELECT rowid FROM words WHERE words MATCH ?) AND runs.n NOT IN unindexed${checked})
+        OR runs.n IN (SELECT value FROM json_each(?))`;
+      return { sql, values: [query, JSON.stringify(fresh)] };
+    }
+    const found = search.phrases.length === 0 ? indexed : indexed.filter((n) => this.#isFound(n));
+    return { sql: 'runs.n IN (SELECT value FROM json_each(?))', values: [JSON.stringify([...fresh, ...found])] };
+  }
+
+  #unindexed(): number[] {
+    return this.#connection.all<{ n: number }>('SELECT n FROM unindexed').map(({ n }) => n);
+  }
+
+  #isFound(n: number): boolean {
+    return isFound(this.#search, runWords(searchedFields(this.#connection, n)));
+  }
+}
+
+/** Indexes the words of runs that have changed. */
+export class SqliteIndex {
+  readonly #connection: SqliteConnection;
+  /** The number of runs to index. A run that has changed twice may be counted twice. */
+  waiting: number;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.waiting = connection.number('SELECT count(*) FROM unindexed');
+  }
+
+  /** Indexes runs for up to `limitMs` milliseconds in a transaction of the caller. */
+  step(limitMs: number): void {
+    const begunMs = performance.now();
+    const rows = this.#connection.all<{ n: number }>('SELECT n FROM unindexed ORDER BY n LIMIT ?', STEP_RUNS);
+    let done = 0;
+    for (const { n } of rows) {
+      if (done > 0 && performance.now() - begunMs > limitMs) break;
+      this.#connection.run('DELETE FROM words WHERE rowid = ?', n);
+      const text = indexText(searchedFields(this.#connection, n));
+      this.#connection.run('INSERT INTO words (rowid, text) VALUES (?, ?)', n, text);
+      this.#connection.run('DELETE FROM unindexed WHERE n = ?', n);
+      done += 1;
+    }
+    this.waiting = rows.length < STEP_RUNS && done === rows.length ? 0 : this.waiting - done;
+  }
+}
+
+/** Returns the fields of a run that contain its words, and others. */
+export function searchedFields(connection: SqliteConnection, n: number): RunFields {
+  const row = connection.one<Row>(SEARCHED, n);
+  const fields: RunFields = row === undefined ? {} : fieldsOf(row, row.fields as string);
+  for (const field of ['inputs', 'outputs'] as const) {
+    const text = readPayload(connection, n, field);
+    if (text !== undefined) fields[field] = JSON.parse(text);
+  }
+  return fields;
+}
+
+const SEARCHED = `SELECT ${FIELD_COLUMNS.join(', ')}, fields FROM runs JOIN details USING (n) WHERE n = ?`;
+const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
+
+/** The index knows only which words a run has. For a phrase, it is queried for the words. */
+function indexQuery({ prefixes, phrases }: Search): string {
+  const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
+  return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');
+}

@@ -1,0 +1,302 @@
+import { resolve } from 'node:path';
+import { diagnostics } from '../../../base/diagnostics.ts';
+import { RunspanError } from '../../../base/errors.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../../base/options.ts';
+import { shown } from '../../../base/text.ts';
+import type { Attachment } from '../../../run/record.ts';
+import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import { PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
+import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import { checkedPrices, type Prices } from '../prices.ts';
+import { ALL_TIMES, filterOf } from '../run-filter.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from '../run-view.ts';
+import { type Changes, type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
+import { Subscribers } from '../subscribers.ts';
+import { encodedOperation, encodedSizeBytes } from './encoded-operation.ts';
+import type { StoreOwner } from './file.ts';
+import type { PageQuery } from './reader.ts';
+import { type Thread, WorkerThread } from './thread.ts';
+import type { ReaderCalls, WriterCalls } from './worker-calls.ts';
+import type { TenantChange } from './writer.ts';
+
+/** The limits of a store on disk. Beyond a limit the traces that were changed least recently are deleted as a whole. */
+export interface SqliteStoreOptions {
+  /** Milliseconds since a trace was last changed. @default 2592000000 (30 days) */
+  maxAgeMs?: number;
+  /** Bytes of the file, without the WAL beside it. @default 4294967296 (4 GiB) */
+  maxBytes?: number;
+  /** Prices of tokens, for runs without a cost. The cost of a run is computed when the run is written. @default none */
+  prices?: Prices;
+  /** Opens an existing file to read only, also while another process writes to it. @default false */
+  readOnly?: boolean;
+}
+
+const DEFAULTS: Required<SqliteStoreOptions> = {
+  maxAgeMs: 30 * 24 * 3_600_000,
+  maxBytes: 4 * 1024 ** 3,
+  prices: {},
+  readOnly: false,
+};
+const CHECKS: Checks<SqliteStoreOptions> = {
+  maxAgeMs: WHOLE_FROM_1,
+  maxBytes: WHOLE_FROM_1,
+  prices: ['an object', isObject],
+  readOnly: ['true or false', (value) => typeof value === 'boolean'],
+};
+
+/** Maximum size of operations that wait to be written. Beyond it `apply` rejects with a `StoreError`, reason `busy`. */
+const PENDING_BYTES_MAX = 64 * 1024 * 1024;
+/** Minimum time between two log lines about failed writes. */
+const LOG_INTERVAL_MS = 60_000;
+/** The number of runs that are read at a time. */
+const RUNS_AT_ONCE = 100;
+
+/** The threads of a store. */
+interface Threads {
+  /** Undefined if the file is open to read only. */
+  readonly writer?: Thread<WriterCalls>;
+  readonly reader: Thread<ReaderCalls>;
+  /** Opens another reader, for queries that may scan many runs, so that others do not wait for them. */
+  readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
+}
+
+/**
+ * Keeps runs in a SQLite file. When `apply` resolves, the runs survive the end of the process, also if it is killed.
+ * After a power failure the file is intact, but the last seconds may be missing. One process at a time can open a file to
+ * write, others can read it. Writing and reading run in threads.
+ */
+export class SqliteStore implements Store {
+  readonly #path: string;
+  readonly #threads: Threads;
+  readonly #subscribers: Subscribers;
+  #slowReader: Promise<Thread<ReaderCalls>> | undefined;
+  #closing: Promise<void> | undefined;
+  #pendingBytes = 0;
+  #loggedAtMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * Opens a file, and creates it and its folders if it does not exist. Rejects with a RunspanError:
+   * `RUNSPAN_SQLITE_MISSING` if neither Node nor a package has SQLite, `RUNSPAN_STORE_IN_USE`, `RUNSPAN_STORE_INVALID`
+   * for a file that is not a store or is damaged, `RUNSPAN_STORE_FAILED` if the system refuses.
+   */
+  static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
+    const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
+    checkedPrices(limits.prices);
+    if (typeof path !== 'string')
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
+    const file = resolve(path);
+    const subscribers = newSubscribers();
+    const onChange = (change: TenantChange): void => subscribers.report(change.tenant, changeOf(change));
+    const onEnd = (problem: string): void =>
+      diagnostics.error(`a thread of the store ${file} has failed, restart the program: ${problem}`);
+    const openReader = (): Promise<Thread<ReaderCalls>> => WorkerThread.open({ path: file }, onChange, onEnd);
+
+    if (readOnly) return new SqliteStore(file, { reader: await openReader(), openSlowReader: openReader }, subscribers);
+    const owner = ownOwner();
+    const writer = await WorkerThread.open<WriterCalls>({ path: file, write: { ...limits, owner } }, onChange, onEnd);
+    const threads = { writer, reader: await openReader(), openSlowReader: openReader };
+    return new SqliteStore(file, threads, subscribers);
+  }
+
+  /** @internal */
+  constructor(path: string, threads: Threads, subscribers: Subscribers) {
+    this.#path = path;
+    this.#threads = threads;
+    this.#subscribers = subscribers;
+  }
+
+  async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
+    const { writer } = this.#threads;
+    if (writer === undefined) throw readOnlyError(this.#path);
+    if (this.#pendingBytes >= PENDING_BYTES_MAX) {
+      throw new StoreError('busy', 'More runs arrive than can be written; send them again later', 1);
+    }
+    const encoded = operations.map(encodedOperation);
+    const sizeBytes = encoded.reduce((sum, operation) => sum + encodedSizeBytes(operation), 0);
+    this.#pendingBytes += sizeBytes;
+    try {
+      await writer.call('apply', tenant, encoded);
+    } catch (error) {
+      throw this.#unavailable(error);
+    } finally {
+      this.#pendingBytes -= sizeBytes;
+    }
+  }
+
+  async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
+    const reader = await this.#readerOf(query);
+    const keys = await reader.call('runKeys', scope.tenant, filterOf(scope, query), query.limit);
+    for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
+      yield* await reader.call('runTexts', keys.slice(at, at + RUNS_AT_ONCE));
+    }
+  }
+
+  attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
+    return this.#threads.reader.call('attachment', scope.tenant, projectsOf(scope), runId, name);
+  }
+
+  subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#subscribers.add(tenant, listener);
+  }
+
+  projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+    return this.#threads.reader.call('projects', scope.tenant, filterOf(scope, { range }));
+  }
+
+  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+    const page = pageQueryOf(scope, query);
+    return (await this.#readerOf(query)).call('traces', scope.tenant, page);
+  }
+
+  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+    const page = pageQueryOf(scope, query);
+    return (await this.#readerOf(query)).call('list', scope.tenant, page);
+  }
+
+  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
+    const filter = filterOf(scope, { traceId, range: ALL_TIMES });
+    return parsed(await this.#threads.reader.call('outline', scope.tenant, filter));
+  }
+
+  details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
+    return this.#threads.reader.call('details', scope.tenant, projectsOf(scope), runId);
+  }
+
+  payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
+    return this.#threads.reader.call('payload', scope.tenant, projectsOf(scope), runId, field);
+  }
+
+  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+    const reader = await this.#openSlowReader();
+    return reader.call('statistics', scope.tenant, filterOf(scope, query), query);
+  }
+
+  async changes({ tenant }: Scope, after: string | undefined, limit: number): Promise<Changes> {
+    const afterSeq =
+      after === undefined ? undefined : /^\d{1,15}$/.test(after) ? Number(after) : Number.MAX_SAFE_INTEGER;
+    const { seq, traceIds } = await this.#threads.reader.call('changes', tenant, afterSeq, limit);
+    return { cursor: `${seq}`, traceIds };
+  }
+
+  addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
+    return this.#write((writer) => writer.call('addFeedback', tenant, feedback));
+  }
+
+  feedback({ tenant }: Scope, traceId: string): Promise<Feedback[]> {
+    return this.#threads.reader.call('feedback', tenant, traceId);
+  }
+
+  addTokens({ tenant }: Scope, tokens: readonly FeedbackToken[]): Promise<void> {
+    return this.#write((writer) => writer.call('addTokens', tenant, tokens));
+  }
+
+  token({ tenant }: Scope, id: string): Promise<FeedbackToken | undefined> {
+    return this.#threads.reader.call('token', tenant, id);
+  }
+
+  tokens({ tenant }: Scope, runId: string): Promise<FeedbackToken[]> {
+    return this.#threads.reader.call('tokens', tenant, runId);
+  }
+
+  /** Records the address of the receiver of this store, for processes that find the file in use or only read it. */
+  setAddress(address: string): Promise<void> {
+    return this.#write((writer) => writer.call('setOwner', { ...ownOwner(), address }));
+  }
+
+  /** Returns the process that has the file open to write. */
+  owner(): Promise<StoreOwner | undefined> {
+    return this.#threads.reader.call('owner');
+  }
+
+  /**
+   * Writes a copy of the store to a new file, even while this or another process writes to the store. If the file exists or
+   * cannot be written, rejects with a RunspanError (`RUNSPAN_STORE_FAILED`) and leaves no partial copy.
+   */
+  async backup(path: string): Promise<void> {
+    return (await this.#openSlowReader()).call('backup', resolve(path));
+  }
+
+  /** Resolves when all pending writes are done. Later calls return the same promise. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    // The writer is closed last, because the last connection moves the WAL into the file, which readers cannot do.
+    await Promise.all([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
+    await this.#threads.writer?.close();
+  }
+
+  async #write<Result>(call: (writer: Thread<WriterCalls>) => Promise<Result>): Promise<Result> {
+    if (this.#threads.writer === undefined) throw readOnlyError(this.#path);
+    try {
+      return await call(this.#threads.writer);
+    } catch (error) {
+      throw this.#unavailable(error);
+    }
+  }
+
+  async #readerOf(query: Ranged<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
+    const isQuick = Object.entries(query).every(([key, value]) => value === undefined || QUICK.includes(key));
+    const isOrdered = query.sort === undefined || query.sort === 'start_time';
+    return query.traceId !== undefined || (isQuick && isOrdered) ? this.#threads.reader : this.#openSlowReader();
+  }
+
+  #openSlowReader(): Promise<Thread<ReaderCalls>> {
+    this.#slowReader ??= this.#threads.openSlowReader();
+    return this.#slowReader;
+  }
+
+  /** Logs why nothing can be written, and returns the error for the client, which may try again. */
+  #unavailable(error: unknown): unknown {
+    if (!(error instanceof RunspanError)) return error;
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
+      this.#loggedAtMs = nowMs;
+      diagnostics.error(`runs cannot be kept: ${error.message}`);
+    }
+    return new StoreError('unavailable', 'Runs cannot be kept at present; the log of the receiver says why', 10);
+  }
+}
+
+/** @internal */
+export function newSubscribers(): Subscribers {
+  return new Subscribers('maxAgeMs and maxBytes');
+}
+
+/** @internal */
+export function changeOf({ seq, traceIds, forgotten }: TenantChange): StoreChange {
+  return { cursor: `${seq}`, traceIds, ...(forgotten && { forgotten }) };
+}
+
+function ownOwner(): StoreOwner {
+  return { pid: process.pid, started_at: new Date().toISOString() };
+}
+
+function readOnlyError(path: string): RunspanError {
+  return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} is open to read alone`);
+}
+
+/** The parts of a query that an index answers in order of time. Others may scan many runs. */
+const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];
+
+function projectsOf({ project }: Scope): string[] {
+  return project === undefined ? [] : [project];
+}
+
+function pageQueryOf(scope: Scope, query: Ranged<ListQuery>): PageQuery {
+  const { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS } = query;
+  const after = cursor === undefined ? undefined : positionOf(cursor);
+  return { filter: filterOf(scope, query), sort, order, after, limit };
+}
+
+/** Parses arrays in JSON as one. Other work runs after each array. */
+async function parsed<Item>(pieces: readonly string[]): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const [at, piece] of pieces.entries()) {
+    if (at > 0) await new Promise((next) => void setImmediate(next));
+    for (const item of JSON.parse(piece) as Item[]) items.push(item);
+  }
+  return items;
+}

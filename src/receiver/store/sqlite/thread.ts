@@ -1,0 +1,169 @@
+import { Worker } from 'node:worker_threads';
+import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
+import { messageOf } from '../../../base/text.ts';
+import { StoreError } from '../store.ts';
+import type { ConnectionOptions } from './worker-calls.ts';
+import type { TenantChange } from './writer.ts';
+
+/** Functions that run in a thread. */
+export interface Thread<Calls> {
+  call<Name extends keyof Calls & string>(
+    name: Name,
+    ...args: ArgumentsOf<Calls[Name]>
+  ): Promise<ResultOf<Calls[Name]>>;
+  /** Resolves when all earlier calls have returned and the thread has ended. */
+  close(): Promise<void>;
+}
+
+type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
+type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+
+/** A message to a thread. */
+export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
+
+/** A message from a thread. A change is sent before the response to the call that made it. */
+export type Response =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'result'; readonly id: number; readonly value?: unknown; readonly error?: SentError }
+  | { readonly kind: 'change'; readonly change: TenantChange }
+  | { readonly kind: 'failure'; readonly error: SentError };
+
+/** An error in a message, which loses its class. */
+export interface SentError {
+  readonly message: string;
+  readonly code?: ErrorCode;
+  readonly reason?: StoreError['reason'];
+}
+
+export function sentError(error: unknown): SentError {
+  const message = error instanceof Error ? error.message : messageOf(error);
+  if (error instanceof StoreError) return { message, reason: error.reason };
+  return error instanceof RunspanError ? { message, code: error.code } : { message };
+}
+
+function receivedError({ message, code, reason }: SentError): Error {
+  if (reason !== undefined) return new StoreError(reason, message);
+  switch (code) {
+    case undefined:
+      return new Error(message);
+    case 'RUNSPAN_SQLITE_MISSING':
+    case 'RUNSPAN_STORE_IN_USE':
+    case 'RUNSPAN_STORE_INVALID':
+      return new RunspanError(code, message);
+    default:
+      return new RunspanError('RUNSPAN_STORE_FAILED', message);
+  }
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+type StartWorker = (options: ConnectionOptions) => Worker;
+
+const startWorker: StartWorker = (options) =>
+  new Worker(new URL('./worker.js', import.meta.url), {
+    workerData: options,
+    // Node's own SQLite prints in each thread that it is experimental.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  });
+
+/** A thread with a connection to the file. It keeps the process alive only while a call is pending. */
+export class WorkerThread<Calls> implements Thread<Calls> {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, Pending>();
+  readonly #onChange: (change: TenantChange) => void;
+  readonly #onEnd: (problem: string) => void;
+  #lastId = 0;
+  #opening: Pending | undefined;
+  /** The reason why calls fail. */
+  #ended: Error | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** `onEnd` is called if the thread ends without `close`. */
+  static async open<Calls>(
+    options: ConnectionOptions,
+    onChange: (change: TenantChange) => void,
+    onEnd: (problem: string) => void,
+    start: StartWorker = startWorker,
+  ): Promise<WorkerThread<Calls>> {
+    const thread = new WorkerThread<Calls>(start(options), onChange, onEnd);
+    await new Promise((resolve, reject) => {
+      thread.#opening = { resolve, reject };
+    });
+    thread.#opening = undefined;
+    thread.#unrefIfIdle();
+    return thread;
+  }
+
+  private constructor(worker: Worker, onChange: (change: TenantChange) => void, onEnd: (problem: string) => void) {
+    this.#onChange = onChange;
+    this.#onEnd = onEnd;
+    this.#worker = worker;
+    this.#worker.on('message', (response: Response) => this.#receive(response));
+    this.#worker.on('error', (error) => this.#end(messageOf(error)));
+    this.#worker.on('exit', (code) => this.#end(`it ended with code ${code}`));
+  }
+
+  call<Name extends keyof Calls & string>(
+    name: Name,
+    ...args: ArgumentsOf<Calls[Name]>
+  ): Promise<ResultOf<Calls[Name]>> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== undefined) {
+        reject(this.#ended);
+        return;
+      }
+      this.#lastId += 1;
+      this.#pending.set(this.#lastId, { resolve: resolve as (value: unknown) => void, reject });
+      this.#worker.ref();
+      this.#post({ id: this.#lastId, name, args });
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#ended !== undefined) return;
+    const exit = new Promise<void>((resolve) => this.#worker.once('exit', () => resolve()));
+    this.#worker.ref();
+    this.#post('close');
+    await exit;
+  }
+
+  #post(request: Request): void {
+    this.#worker.postMessage(request);
+  }
+
+  #receive(response: Response): void {
+    if (response.kind === 'open') this.#opening?.resolve(undefined);
+    else if (response.kind === 'failure') this.#opening?.reject(receivedError(response.error));
+    else if (response.kind === 'change') this.#onChange(response.change);
+    else {
+      const pending = this.#pending.get(response.id);
+      this.#pending.delete(response.id);
+      if (response.error === undefined) pending?.resolve(response.value);
+      else pending?.reject(receivedError(response.error));
+      this.#unrefIfIdle();
+    }
+  }
+
+  #unrefIfIdle(): void {
+    if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
+  }
+
+  #end(problem: string): void {
+    if (this.#ended !== undefined) return;
+    const reason =
+      this.#closing === undefined ? `its thread has failed (${problem}); restart the program` : 'it is closed';
+    this.#ended = new RunspanError('RUNSPAN_STORE_FAILED', `The store cannot be used: ${reason}`);
+    this.#opening?.reject(this.#ended);
+    for (const { reject } of this.#pending.values()) reject(this.#ended);
+    this.#pending.clear();
+    if (this.#closing === undefined && this.#opening === undefined) this.#onEnd(problem);
+  }
+}

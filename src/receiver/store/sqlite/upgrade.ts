@@ -1,0 +1,93 @@
+import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { PayloadField } from '../run-view.ts';
+import { PAYLOAD_FIELDS } from '../run-view.ts';
+import type { RunFields, RunOperation } from '../store.ts';
+import { DEFAULT_SCOPE } from '../store.ts';
+import { idBytes, idText, type SqliteConnection } from './database.ts';
+import { encodedOperation } from './encoded-operation.ts';
+import { SqliteWriter } from './writer.ts';
+
+/** Runs that are copied in one transaction. */
+const BATCH = 500;
+
+interface RunRow {
+  n: number;
+  id: Uint8Array;
+  posted: string | null;
+  patched: string | null;
+}
+
+/**
+ * Copies a store of version 1 into an empty store. Each run is applied again: its posts, then its patches. Runs of the
+ * trace that changed least recently come first, so that traces are deleted in the same order as before.
+ */
+export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
+  const writer = new SqliteWriter(to, {}, Date.now);
+  const { tenant } = DEFAULT_SCOPE;
+  const inTransaction = (work: () => void): void => {
+    to.exec('BEGIN');
+    work();
+    writer.counters.endCall(true);
+    writer.counters.flush();
+    to.exec('COMMIT');
+  };
+  const runs = from.all<{ n: number }>(
+    'SELECT runs.n AS n FROM runs LEFT JOIN traces ON traces.id = runs.trace_id ORDER BY traces.seq, runs.n',
+  );
+  for (let at = 0; at < runs.length; at += BATCH) {
+    inTransaction(() => {
+      for (const { n } of runs.slice(at, at + BATCH)) {
+        writer.apply(tenant, operationsOf(from, n).map(encodedOperation));
+        writer.counters.endCall(true);
+      }
+    });
+  }
+  inTransaction(() => {
+    for (const { json } of from.each<{ json: string }>('SELECT json FROM feedback ORDER BY n')) {
+      writer.addFeedback(tenant, JSON.parse(json) as Feedback);
+    }
+    const tokens = from.all<{ json: string }>('SELECT json FROM tokens ORDER BY n');
+    writer.addTokens(
+      tenant,
+      tokens.map(({ json }) => JSON.parse(json) as FeedbackToken),
+    );
+    restoreChanges(from, to);
+  });
+}
+
+function operationsOf(from: SqliteConnection, n: number): RunOperation[] {
+  const row = from.one<RunRow>('SELECT n, id, posted, patched FROM runs JOIN details USING (n) WHERE n = ?', n);
+  if (row === undefined) return [];
+  const attachments = from
+    .all<{ name: string; mime_type: string; bytes: Uint8Array }>(
+      'SELECT * FROM attachments WHERE run = ? ORDER BY n',
+      n,
+    )
+    .map(({ name, mime_type, bytes }) => ({ name, mimeType: mime_type, bytes: Uint8Array.from(bytes) }));
+  const layer = (kind: RunOperation['kind'], json: string | null): RunOperation[] => {
+    const texts = payloadsOf(from, n, kind === 'patch');
+    if (json === null && Object.keys(texts).length === 0) return [];
+    const fields: RunFields = JSON.parse(json ?? '{}');
+    for (const [field, text] of Object.entries(texts)) Object.assign(fields, { [field]: JSON.parse(text) });
+    return [{ kind, id: idText(row.id), fields, texts, attachments: [] }];
+  };
+  const operations = [...layer('post', row.posted), ...layer('patch', row.patched)];
+  const attached =
+    attachments.length === 0 ? [] : [{ kind: 'post' as const, id: idText(row.id), fields: {}, attachments }];
+  return [...operations, ...attached];
+}
+
+function payloadsOf(from: SqliteConnection, n: number, isPatched: boolean): Partial<Record<PayloadField, string>> {
+  const sql = 'SELECT n, text FROM payloads WHERE n >= ? AND n < ? AND patched = ?';
+  const rows = from.all<{ n: number; text: string }>(sql, n * 4, n * 4 + 4, +isPatched);
+  return Object.fromEntries(rows.map(({ n: key, text }) => [PAYLOAD_FIELDS[key % 4], text]));
+}
+
+/** Restores when each trace changed. */
+function restoreChanges(from: SqliteConnection, to: SqliteConnection): void {
+  const rows = from.each<{ id: Uint8Array; seq: number; changed_ms: number }>('SELECT id, seq, changed_ms FROM traces');
+  for (const { id, seq, changed_ms } of rows) {
+    to.run('UPDATE traces SET seq = ?, changed_ms = ? WHERE id = ?', seq, changed_ms, idBytes(idText(id)));
+  }
+  to.run("UPDATE meta SET value = ? WHERE key = 'seq'", from.number("SELECT value FROM meta WHERE key = 'seq'"));
+}

@@ -1,0 +1,118 @@
+import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
+import type { Prices } from '../prices.ts';
+import { ATTACHMENTS_MAX, StoreError, TOKENS_MAX } from '../store.ts';
+import { Counters } from './counters.ts';
+import { idBytes, type SqliteConnection } from './database.ts';
+import type { EncodedOperation } from './encoded-operation.ts';
+import { Placement } from './placement.ts';
+import type { StoredRun } from './stored-run.ts';
+
+/** Traces of a tenant that have changed. */
+export interface TenantChange {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly traceIds: readonly string[];
+  readonly forgotten?: { readonly runs: number; readonly traces: number };
+}
+
+/** Writes to the store within a transaction of the caller. */
+export class SqliteWriter {
+  readonly counters: Counters;
+  readonly #connection: SqliteConnection;
+  readonly #prices: Prices;
+  readonly #nowMs: () => number;
+
+  constructor(connection: SqliteConnection, prices: Prices, nowMs: () => number) {
+    this.#connection = connection;
+    this.#prices = prices;
+    this.#nowMs = nowMs;
+    this.counters = new Counters(connection);
+  }
+
+  /** Applies the operations of a request. Returns undefined if there are none. */
+  apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
+    if (operations.length === 0) return undefined;
+    const placement = this.#placement(tenant);
+    const received = new Set<StoredRun>();
+    for (const operation of operations) {
+      const run = placement.findOrCreate(operation.id);
+      run.take(operation);
+      received.add(run);
+    }
+    placement.write(received);
+    for (const { n = null } of received) this.#connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
+    this.#attach(operations, placement);
+    return this.#finish(tenant, placement);
+  }
+
+  /** Returns undefined if the run is unknown. */
+  addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
+    const placement = this.#placement(tenant);
+    const run = placement.find(feedback.run_id);
+    if (run?.n === undefined) return undefined;
+    const earlier = this.#connection.one<{ n: number; created_at: string }>(
+      'SELECT n, created_at FROM feedback WHERE run = ? AND id = ?',
+      run.n,
+      feedback.id,
+    );
+    const { id, key, score, created_at } = { ...feedback, created_at: earlier?.created_at ?? feedback.created_at };
+    const values = [created_at, key, score === undefined ? null : Number(score)] as const;
+    this.#connection.run(
+      'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      earlier?.n ?? null,
+      id,
+      run.n,
+      run.trace ?? null,
+      ...values,
+      JSON.stringify({ ...feedback, created_at }),
+    );
+    placement.trace(run.traceId);
+    return this.#finish(tenant, placement);
+  }
+
+  addTokens(tenant: string, tokens: readonly FeedbackToken[]): void {
+    const tenantN = this.#tenant(tenant);
+    for (const token of tokens) {
+      const values = [tenantN, token.id, idBytes(token.run_id), JSON.stringify(token)] as const;
+      this.#connection.run('INSERT OR REPLACE INTO tokens (tenant, id, run_id, json) VALUES (?, ?, ?, ?)', ...values);
+    }
+    const isBeyond = 'n <= (SELECT n FROM tokens ORDER BY n DESC LIMIT 1 OFFSET ?)';
+    this.#connection.run(`DELETE FROM tokens WHERE ${isBeyond}`, TOKENS_MAX);
+  }
+
+  /** Returns the sequence number of the change that is being made. */
+  nextSeq(): number {
+    this.#connection.run("UPDATE meta SET value = value + 1 WHERE key = 'seq'");
+    return this.#connection.number("SELECT value FROM meta WHERE key = 'seq'");
+  }
+
+  #tenant(name: string): number {
+    const row = this.#connection.one<{ n: number }>('SELECT n FROM tenants WHERE name = ?', name);
+    return row?.n ?? this.#connection.insert('INSERT INTO tenants (name) VALUES (?)', name);
+  }
+
+  #placement(tenant: string): Placement {
+    return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
+  }
+
+  #attach(operations: readonly EncodedOperation[], placement: Placement): void {
+    for (const { id, attachments } of operations) {
+      if (attachments.length === 0) continue;
+      const n = placement.find(id)?.n ?? null;
+      for (const { name, mimeType, bytes } of attachments)
+        this.#connection.run(ATTACH, n, name, mimeType, bytes.length, bytes);
+      if (this.#connection.number('SELECT count(*) FROM attachments WHERE run = ?', n) > ATTACHMENTS_MAX) {
+        throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+      }
+    }
+  }
+
+  #finish(tenant: string, placement: Placement): TenantChange {
+    const seq = this.nextSeq();
+    return { tenant, seq, traceIds: placement.finish(seq, this.#nowMs()) };
+  }
+}
+
+/** Node 22 binds empty bytes as NULL. */
+const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
+  ON CONFLICT (run, name) DO UPDATE SET mime_type = excluded.mime_type, size = excluded.size, bytes = excluded.bytes`;

@@ -1,0 +1,69 @@
+import { Worker } from 'node:worker_threads';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { WorkerThread } from '../../src/receiver/store/sqlite/thread.ts';
+
+interface Calls {
+  echo(...words: string[]): string[];
+  refuse(): void;
+  wait(): void;
+  die(): void;
+}
+
+async function open(path = 'store') {
+  const told: unknown[] = [];
+  const link = await WorkerThread.open<Calls>(
+    { path },
+    (change) => told.push(change),
+    (problem) => told.push(problem),
+    (workerData) => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url), { workerData }),
+  );
+  onTestFinished(() => link.close());
+  return { link, told };
+}
+
+describe('a thread of a store', () => {
+  test('returns the result of each call, and reports changes first', async () => {
+    const { link, told } = await open();
+    expect(await Promise.all([link.call('echo', 'a'), link.call('echo', 'b', 'c')])).toEqual([['a'], ['b', 'c']]);
+    expect(told).toEqual([
+      { tenant: 'default', seq: 1, traceIds: ['a'] },
+      { tenant: 'default', seq: 1, traceIds: ['b', 'c'] },
+    ]);
+  });
+
+  test('rejects with the status and the message of a StoreError', async () => {
+    const { link } = await open();
+    await expect(link.call('refuse')).rejects.toMatchObject({ status: 413, detail: 'too many' });
+  });
+
+  test('that cannot open its file reports the reason', async () => {
+    await expect(open('refuse')).rejects.toMatchObject({ code: 'RUNSPAN_STORE_IN_USE', message: 'in use' });
+    await expect(open('throw')).rejects.toMatchObject({
+      code: 'RUNSPAN_STORE_FAILED',
+      message: expect.stringContaining('cannot begin'),
+    });
+  });
+
+  test('that fails rejects pending and later calls, and reports the problem once', async () => {
+    const { link, told } = await open();
+    const failed = {
+      code: 'RUNSPAN_STORE_FAILED',
+      message: 'The store cannot be used: its thread has failed (out of order); restart the program',
+    };
+    const waiting = link.call('wait');
+    await Promise.all([
+      expect(waiting).rejects.toMatchObject(failed),
+      expect(link.call('die')).rejects.toMatchObject(failed),
+    ]);
+    await expect(link.call('echo', 'a')).rejects.toMatchObject(failed);
+    expect(told).toEqual(['out of order']);
+    await link.close();
+  });
+
+  test('that is closed rejects calls', async () => {
+    const { link, told } = await open();
+    await link.close();
+    await expect(link.call('echo', 'a')).rejects.toThrow('The store cannot be used: it is closed');
+    expect(told).toEqual([]);
+  });
+});
