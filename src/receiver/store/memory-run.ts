@@ -19,10 +19,10 @@ export class MemoryRun {
   readonly id: string;
   /** The position in the order of arrival. */
   readonly n: number;
-  readonly attachments = new Map<string, Attachment>();
-  readonly feedback = new Map<string, Feedback>();
+  readonly attachments: Map<string, Attachment> = new Map();
+  readonly feedback: Map<string, Feedback> = new Map();
   fields: RunFields = {};
-  sizeBytes = RUN_BYTES;
+  sizeBytes: number = RUN_BYTES;
   // Kept apart, because a post that arrives late must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};

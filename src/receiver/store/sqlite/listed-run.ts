@@ -27,7 +27,7 @@ export interface ListedRow extends Row {
 export const LISTED_COLUMNS: string = `runs.n AS n, runs.tenant AS tenant, runs.id AS id, trace, traces.id AS trace_id,
   parent, ${SHOWN_COLUMNS.map((column) => `runs.${column} AS ${column}`).join(', ')}, fields, previews`;
 
-/** Returns a run of a list. Its previews are made from the payloads, or are stored if these are compressed. */
+/** Returns a run of a list. Previews of large payloads are stored, others are made from the payloads. */
 export function summaryIn(connection: SqliteConnection, row: ListedRow): RunSummary {
   const previews: StoredPreviews = row.previews === null ? {} : JSON.parse(row.previews);
   const facts = { ...previews };

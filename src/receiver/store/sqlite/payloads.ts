@@ -2,8 +2,10 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Larger payloads are compressed. */
-const COMPRESSED_BYTES_MIN = 1_024;
+/** Longer payloads are compressed. */
+const COMPRESSED_LENGTH_MIN = 1_024;
+const SMALL_WINDOW_BYTES = 8_192;
+const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
 const DEFLATED = 1;
 
@@ -17,18 +19,24 @@ export function payloadKey(n: number, field: PayloadField): number {
   return n * 4 + PAYLOAD_FIELDS.indexOf(field);
 }
 
-/** Whether a payload is stored compressed. Its preview is then stored, too. */
-export function isCompressed(text: string): boolean {
-  return text.length > COMPRESSED_BYTES_MIN;
+/** Whether the preview of a payload is stored. Other previews are made from the payload when a list is read. */
+export function hasStoredPreview(text: string): boolean {
+  return text.length > PREVIEW_LENGTH_MIN;
 }
 
 export function writePayload(connection: SqliteConnection, n: number, field: PayloadField, text: string): void {
   const key = payloadKey(n, field);
   const sql = 'INSERT OR REPLACE INTO payloads VALUES (?, ?, ?, ?)';
-  if (isCompressed(text)) {
+  if (text.length > COMPRESSED_LENGTH_MIN) {
     const bytes = Buffer.from(text);
-    connection.run(sql, key, DEFLATED, bytes.length, deflateRawSync(bytes, { level: 1 }));
+    connection.run(sql, key, DEFLATED, bytes.length, deflated(bytes));
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
+}
+
+function deflated(bytes: Buffer): Buffer {
+  // A window of the size of most payloads takes a third less time.
+  const isSmall = bytes.length <= SMALL_WINDOW_BYTES;
+  return deflateRawSync(bytes, isSmall ? { level: 1, windowBits: 13, memLevel: 6 } : { level: 1 });
 }
 
 /** Returns the JSON text of a payload. */

@@ -87,7 +87,7 @@ export const SCHEMA = `
     PRIMARY KEY (tenant, tag, start_us, n)
   ) WITHOUT ROWID;
 
-  -- JSON: fields without a column, previews of compressed payloads, and the names of fields that came in patches.
+  -- JSON: fields without a column, previews of large payloads, and the names of fields that came in patches.
   CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, previews TEXT, patched TEXT);
 
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.

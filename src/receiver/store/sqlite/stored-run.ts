@@ -6,7 +6,7 @@ import { latencyBucketOf } from '../statistics.ts';
 import type { Contribution } from './counters.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import type { EncodedOperation, EncodedPayload } from './encoded-operation.ts';
-import { isCompressed, readPayload, writePayload } from './payloads.ts';
+import { hasStoredPreview, readPayload, writePayload } from './payloads.ts';
 import {
   fieldsOf,
   NOTHING_PATCHED,
@@ -20,7 +20,7 @@ import {
   withPatch,
 } from './run-row.ts';
 
-/** Previews of payloads that are stored compressed. Other previews are made when a list is read. */
+/** Previews of large payloads. */
 export type StoredPreviews = Pick<PayloadFacts, 'inputs_preview' | 'outputs_preview'>;
 
 /** A run that a call reads or changes. */
@@ -125,7 +125,7 @@ export class StoredRun {
     if (field === 'events') return;
     const { [`${field}_preview` as const]: preview } = facts;
     const { [`${field}_preview` as const]: _earlier, ...others } = this.#previews;
-    const isStored = isCompressed(text) && preview !== undefined;
+    const isStored = hasStoredPreview(text) && preview !== undefined;
     this.#previews = isStored ? { ...others, [`${field}_preview`]: preview } : others;
   }
 

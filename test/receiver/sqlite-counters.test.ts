@@ -1,0 +1,124 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
+import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
+import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
+import { DEFAULT_SCOPE, filterOf, type RunOperation, ranged, type StatisticsQuery } from '../../src/receiver.ts';
+import { isoTimestamp } from '../../src/run/time.ts';
+import { LIMITS, storePath } from './local-store.ts';
+
+const { tenant } = DEFAULT_SCOPE;
+const id = (index: number) => `0193b3a0-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
+const FIRST_MS = Date.UTC(2026, 10, 20);
+const DAY_MS = 86_400_000;
+
+async function open(nowMs: () => number) {
+  const { connection, lock } = openToWrite(await loadEngine(), storePath());
+  const commits = new SqliteCommits(connection, { ...LIMITS, maxAgeMs: DAY_MS }, nowMs, () => {});
+  onTestFinished(() => {
+    commits.close();
+    connection.close();
+    lock.release();
+  });
+  const reader = new SqliteReader(connection, () => undefined);
+  const statistics = (query: StatisticsQuery) =>
+    reader.statistics(tenant, filterOf(DEFAULT_SCOPE, ranged(query)), ranged(query));
+  return { commits, connection, statistics };
+}
+
+/** A message of one of 30 runs within three days. All runs have `scanned` in their metadata. */
+const anOperation: fc.Arbitrary<RunOperation> = fc
+  .record({
+    kind: fc.constantFrom('post' as const, 'patch' as const),
+    index: fc.nat(29),
+    parent: fc.nat(29),
+    startMs: fc.oneof(fc.nat(3 * DAY_MS), fc.nat(100_000)),
+    latencyMs: fc.option(fc.nat(100_000), { nil: undefined }),
+    name: fc.constantFrom('a', 'b'),
+    run_type: fc.constantFrom('llm', 'chain'),
+    tokens: fc.option(fc.nat(100), { nil: undefined }),
+    isError: fc.boolean(),
+  })
+  .map(({ kind, index, parent, startMs, latencyMs, name, run_type, tokens, isError }) => {
+    const time = (ms: number) => isoTimestamp((FIRST_MS + ms) * 1_000);
+    const fields = {
+      name,
+      run_type,
+      start_time: time(startMs),
+      ...(parent < index ? { parent_run_id: id(parent) } : {}),
+      ...(latencyMs === undefined ? {} : { end_time: time(startMs + latencyMs) }),
+      ...(tokens === undefined
+        ? {}
+        : { outputs: { usage_metadata: { total_tokens: tokens, total_cost: tokens / 8 } } }),
+      ...(isError ? { error: 'Error: no' } : {}),
+      extra: { metadata: { scanned: 'yes', ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
+    };
+    return { kind, id: id(index), fields, attachments: [] };
+  });
+
+const QUERIES: readonly StatisticsQuery[] = [
+  {},
+  { buckets: 7, groupBy: 'model' },
+  { name: 'a', groupBy: 'status' },
+  { runType: 'llm', startedFrom: isoTimestamp((FIRST_MS + 50_123) * 1_000) },
+  {
+    status: ['error', 'pending'],
+    startedFrom: isoTimestamp((FIRST_MS + 3_600_001) * 1_000),
+    startedBefore: isoTimestamp((FIRST_MS + 2 * DAY_MS + 61_001) * 1_000),
+    buckets: 48,
+  },
+];
+
+test('statistics from counters equal a scan of the runs, after late patches, duplicates and deletions', async () => {
+  const aCall = fc.array(anOperation, { minLength: 1, maxLength: 10 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(aCall, { minLength: 1, maxLength: 6 }), fc.nat(5), async (calls, oldCalls) => {
+      let nowMs = FIRST_MS;
+      const { commits, connection, statistics } = await open(() => nowMs);
+      const compare = () => {
+        for (const query of QUERIES) {
+          expect(statistics(query)).toEqual(statistics({ ...query, metadata: { scanned: 'yes' } }));
+        }
+      };
+      const apply = (call: readonly RunOperation[]) => commits.apply(tenant, call.map(encodedOperation));
+      for (const call of calls.slice(0, oldCalls)) await apply(call);
+      await Promise.all(calls.map(apply));
+      compare();
+      // Deletes the traces that have not changed since.
+      nowMs += DAY_MS;
+      await apply(calls[0] ?? []);
+      nowMs += 1;
+      await apply([]);
+      compare();
+      nowMs += 2 * DAY_MS;
+      await apply([]);
+      await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(0));
+      expect(connection.number('SELECT count(*) FROM counters')).toBe(0);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a large trace is deleted in several transactions, and its runs arrive again as new ones', async () => {
+  let nowMs = FIRST_MS;
+  const { commits, connection, statistics } = await open(() => nowMs);
+  const post = (index: number): RunOperation => ({
+    kind: 'post',
+    id: id(index),
+    fields: { name: 'a', run_type: 'chain', start_time: isoTimestamp(FIRST_MS * 1_000), trace_id: id(0), tags: ['a'] },
+    attachments: [],
+  });
+  const posts = Array.from({ length: 1_000 }, (_, index) => encodedOperation(post(index)));
+  await commits.apply(tenant, posts);
+  nowMs += 2 * DAY_MS;
+  const exec = vi.spyOn(connection, 'exec');
+  await commits.apply(tenant, []);
+  await commits.apply(tenant, [encodedOperation(post(999))]);
+  await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(1));
+  expect(exec.mock.calls.flat().filter((sql) => sql === 'COMMIT').length).toBeGreaterThanOrEqual(5);
+  expect(statistics({}).total.runs).toBe(1);
+  expect(connection.all('SELECT count(*) AS n FROM traces')).toEqual([{ n: 1 }]);
+  expect(connection.number('SELECT count(*) FROM tags')).toBe(1);
+});

@@ -1,0 +1,76 @@
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import fc from 'fast-check';
+import { request } from 'undici';
+import { expect, test } from 'vitest';
+import { ExportReader } from '../../src/receiver/query/export-reader.ts';
+import { makeRun, start } from './wire.ts';
+
+test('an export is divided into the same entries however it is cut into chunks', () => {
+  const json = fc.record({
+    format: fc.string(),
+    version: fc.nat(),
+    other: fc.jsonValue().filter((value) => !Array.isArray(value)),
+    feedback: fc.array(fc.jsonValue()),
+    runs: fc.array(fc.jsonValue()),
+  });
+  fc.assert(
+    fc.property(json, fc.array(fc.nat(200), { maxLength: 20 }), fc.constantFrom(0, 1), (value, cuts, indent) => {
+      const bytes = Buffer.from(JSON.stringify(value, undefined, indent));
+      const reader = new ExportReader();
+      const read: Record<string, unknown> = {};
+      for (const list of ['feedback', 'runs']) read[list] = [];
+      const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
+      for (const [at, place] of places.slice(1).entries()) {
+        for (const { key, bytes: part, index } of reader.write(bytes.subarray(places[at], place))) {
+          const parsed: unknown = JSON.parse(part.toString());
+          if (index === undefined) read[key] = parsed;
+          else (read[key] as unknown[])[index] = parsed;
+        }
+      }
+      reader.end();
+      expect(read).toEqual(JSON.parse(bytes.toString()));
+    }),
+  );
+});
+
+/** An export of runs with 1 MB of payload each. */
+function* exportOf(runs: number): Generator<string> {
+  yield '{"format":"runspan-trace","version":1,"feedback":[],"runs":[';
+  for (let index = 0; index < runs; index += 1) {
+    const id = `0193b3a0-0000-7000-8000-${String(index).padStart(12, '0')}`;
+    const own = { id, trace_id: id, dotted_order: `20261120T072240123456Z${id}` };
+    yield (index === 0 ? '' : ',') + JSON.stringify(makeRun({ ...own, inputs: { text: 'x'.repeat(1_000_000) } }));
+  }
+  yield ']}';
+}
+
+test.each([false, true])(
+  'an export larger than the limit of a body is imported, compressed: %s',
+  async (isCompressed) => {
+    const receiver = await start();
+    const body = Readable.from(exportOf(80));
+    const headers = { 'content-type': 'application/json', ...(isCompressed ? { 'content-encoding': 'gzip' } : {}) };
+    const answer = await request(`${receiver.url}/query/import`, {
+      method: 'POST',
+      headers,
+      body: isCompressed ? body.pipe(createGzip({ level: 1 })) : body,
+    });
+    expect([answer.statusCode, await answer.body.json()]).toEqual([200, { traces: 80, runs: 80 }]);
+    expect(await receiver.runs()).toHaveLength(80);
+  },
+);
+
+test('an export that is not complete, or not compressed as announced, is rejected', async () => {
+  const receiver = await start();
+  const send = async (body: string, headers: Record<string, string> = {}) => {
+    const options = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body } as const;
+    const answer = await request(`${receiver.url}/query/import`, options);
+    return [answer.statusCode, ((await answer.body.json()) as { detail: string }).detail];
+  };
+  const whole = [...exportOf(1)].join('');
+  expect(await send(whole.slice(0, -2))).toEqual([400, 'The body is no trace that runspan has exported']);
+  expect(await send(whole, { 'content-encoding': 'gzip' })).toEqual([400, expect.stringContaining('not valid gzip')]);
+  expect((await send(whole, { 'content-type': 'text/plain' }))[0]).toBe(415);
+  expect(await receiver.runs()).toEqual([]);
+});
