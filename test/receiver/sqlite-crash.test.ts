@@ -49,13 +49,13 @@ function locksOf(pid: number | undefined, path: string): string[] {
 }
 
 const PROGRAM = `
-  import { SqliteStore } from 'runspan/receiver';
+  import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
   const store = await SqliteStore.open(process.argv[1]);
-  store.subscribe(({ traceIds }) => console.log('changed', traceIds.length));
+  store.subscribe(DEFAULT_SCOPE, ({ traceIds }) => console.log('changed', traceIds.length));
   const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', inputs: { a: 'zebra' } };
   const id = '00000000-0000-7000-8000-000000000001';
-  await store.apply([{ kind: 'post', id, fields, attachments: [] }]);
-  console.log((await store.list({ text: 'zebra' })).items.length, (await store.statistics({})).total.runs);
+  await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
+  console.log((await store.list(DEFAULT_SCOPE, ranged({ text: 'zebra' }))).items.length, (await store.statistics(DEFAULT_SCOPE, ranged({}))).total.runs);
 `;
 
 test('a program that has a store open ends by itself, with or without closing it, and says nothing of its own', async () => {
@@ -69,12 +69,12 @@ test('a program that has a store open ends by itself, with or without closing it
 test('a program whose file is open in another is told who has it', async () => {
   const path = storePath();
   const program = `
-    import { SqliteStore } from 'runspan/receiver';
+    import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
     const store = await SqliteStore.open(process.argv[1]);
     await store.setAddress('http://127.0.0.1:4777');
     const reading = await SqliteStore.open(process.argv[1], { readOnly: true });
-    console.log((await reading.owner()).pid === process.pid, (await store.list({})).items.length);
-    const isRefused = await reading.apply([]).catch(({ message }) => message.includes('open to read alone'));
+    console.log((await reading.owner()).pid === process.pid, (await store.list(DEFAULT_SCOPE, ranged({}))).items.length);
+    const isRefused = await reading.apply(DEFAULT_SCOPE, []).catch(({ message }) => message.includes('open to read alone'));
     await SqliteStore.open(process.argv[1]).catch(({ code, message }) => console.log(isRefused, code, message.includes(':4777')));
     await reading.close();
     await store.close();
