@@ -42,7 +42,7 @@ export async function sendRequest(url: string | undefined, number: number): Prom
 }
 
 /**
- * Sends runs to a receiver in a process of its own, kills that after a while, and holds that all that was acknowledged is
+ * Sends runs to a receiver in a process of its own, kills it some time after the first response, and holds that all that was acknowledged is
  * there, nothing in part, and the file intact. Goes on with the number of requests so far, and gives back the next.
  */
 export async function killedUnderLoad(path: string, from: number, afterMs: number): Promise<number> {
@@ -55,13 +55,12 @@ export async function killedUnderLoad(path: string, from: number, afterMs: numbe
     while (!isDead) {
       const number = next;
       next += 1;
-      if ((await sendRequest(url, number)) === 202) acknowledged.push(number);
+      if ((await sendRequest(url, number)) !== 202) continue;
+      acknowledged.push(number);
+      if (acknowledged.length === 1) setTimeout(() => child.kill('SIGKILL'), afterMs);
     }
   };
   const senders = Array.from({ length: REQUESTS_AT_ONCE }, () => send().catch(() => {}));
-  setTimeout(() => {
-    child.kill('SIGKILL');
-  }, afterMs);
   await ended;
   isDead = true;
   await Promise.all(senders);

@@ -47,9 +47,11 @@ function receivedError({ message, code, reason }: SentError): Error {
     case undefined:
       return new Error(message);
     case 'RUNSPAN_SQLITE_MISSING':
+      return new RunspanError('RUNSPAN_SQLITE_MISSING', message);
     case 'RUNSPAN_STORE_IN_USE':
+      return new RunspanError('RUNSPAN_STORE_IN_USE', message);
     case 'RUNSPAN_STORE_INVALID':
-      return new RunspanError(code, message);
+      return new RunspanError('RUNSPAN_STORE_INVALID', message);
     default:
       return new RunspanError('RUNSPAN_STORE_FAILED', message);
   }
