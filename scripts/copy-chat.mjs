@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Makes a folder of the chat application that needs nothing of this checkout: with it goes runspan as it is here, packed. dist/ has to be
-// there.
+// Copies the chat application into a folder that does not need this checkout. The copy contains runspan as a tarball.
+// Needs dist/.
 //
 //   node scripts/copy-chat.mjs ../my-chat
 import { execFileSync } from 'node:child_process';
@@ -14,17 +14,17 @@ const [name, ...more] = process.argv.slice(2);
 
 if (!name || more.length > 0) fail(2, 'usage: npm run chat:copy -- FOLDER');
 const folder = resolve(name);
-if (!isFree(folder)) fail(1, `chat:copy: ${folder} is there, and no empty folder; name another one`);
+if (!isFree(folder)) fail(1, `chat:copy: ${folder} already exists and is not empty. Choose another folder.`);
 
-const ofThisMachine = ['node_modules', 'build'].map((inner) => join(chat, inner));
-cpSync(chat, folder, { recursive: true, filter: (path) => !ofThisMachine.includes(path) });
+const excluded = ['node_modules', 'build'].map((inner) => join(chat, inner));
+cpSync(chat, folder, { recursive: true, filter: (path) => !excluded.includes(path) });
 const tarball = packInto(folder);
 change('package.json', (text) => text.replace('"file:../.."', `"file:${tarball}"`));
 change('package-lock.json', withoutCheckout);
-// The pages of the documentation come with the package.
+// The package contains the pages of the documentation.
 change('README.md', (text) => text.replaceAll('](../../', '](node_modules/runspan/'));
 console.log(`
-The chat is in ${folder}, and ${tarball} beside it is the runspan that it uses. Go on with
+The chat is in ${folder}. It uses runspan from ${tarball}. Continue with
 
   cd ${JSON.stringify(folder)}
   npm install
@@ -35,18 +35,18 @@ function isFree(path) {
   return !existsSync(path) || (statSync(path).isDirectory() && readdirSync(path).length === 0);
 }
 
-/** Packs dist/ as it is; gives the name of the file. */
+/** Packs dist/, and returns the name of the file. */
 function packInto(destination) {
   const options = ['--ignore-scripts', '--json', '--loglevel=error', '--pack-destination'];
-  // Under `npm run` npm tells where its own file is; on Windows `npm` alone is no program.
+  // `npm run` sets the path of npm. On Windows, `npm` alone cannot be executed.
   const npm = process.env.npm_execpath;
   const [program, ...first] = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
-  const told = execFileSync(program, [...first, 'pack', ...options, destination], { cwd: root, encoding: 'utf8' });
-  const [{ filename }] = Object.values(JSON.parse(told));
+  const output = execFileSync(program, [...first, 'pack', ...options, destination], { cwd: root, encoding: 'utf8' });
+  const [{ filename }] = Object.values(JSON.parse(output));
   return filename;
 }
 
-/** All that is locked stays so; of runspan, which is the checkout here, `npm install` finds out the rest. */
+/** Keeps all locked packages except runspan, which is the checkout here. `npm install` completes the entry. */
 function withoutCheckout(text) {
   const lock = JSON.parse(text);
   lock.packages[''].dependencies.runspan = `file:${tarball}`;

@@ -1,11 +1,12 @@
 import { defineConfig } from 'vite';
 
-// The page, built beside the server, which serves it.
+// The page. The server serves the built files. In development, Vite serves the sources, and the server the end points.
 export default defineConfig({
   root: 'page',
   base: './',
   logLevel: 'warn',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
+  server: { host: '127.0.0.1', proxy: { '/api': 'http://127.0.0.1:4888' } },
   build: {
     outDir: '../build/page',
     emptyOutDir: true,

@@ -34,7 +34,7 @@ test.each([
     const check = async (view: string): Promise<void> => {
       expect({ view, found: await findings(page), fits: await fits(page) }).toEqual({ view, found: [], fits: true });
     };
-    await page.getByText('No model is configured').waitFor();
+    await page.getByText('No model configured').waitFor();
     await check('nothing yet');
     await chat.model({ hold: 'writer' });
     await chat.say('Compare heron and otter');
@@ -48,21 +48,21 @@ test.each([
     await page.getByRole('textbox', { name: 'Comment on the answer' }).waitFor();
     await check('an answer that is rated');
     await chat.say('Save a note: x');
-    await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+    await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
     await check('an approval');
-    await page.getByRole('button', { name: 'Decline' }).click();
+    await page.getByRole('button', { name: 'Reject' }).click();
     await answers.getByText('The user declined').last().waitFor();
     await chat.model({ fail: 1 });
     await chat.say('heron');
     await page.getByRole('group', { name: 'Outcome' }).waitFor();
-    await page.getByRole('button', { name: 'Edit the message' }).first().click();
+    await page.getByRole('button', { name: 'Edit message' }).first().click();
     await check('a failure, and a message that is changed');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'History', exact: true }).click();
     await page.getByText('checkpoints').first().click();
     await check('the history');
     await page.getByRole('button', { name: 'Branch from here' }).last().click();
-    await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+    await page.getByRole('group', { name: 'Earlier point' }).waitFor();
     await check('an earlier point');
     // On a narrow screen it has made way for what is looked at.
     const close = page.getByRole('button', { name: 'Close the history' });
@@ -96,16 +96,16 @@ test('everything is done by the keyboard alone', async () => {
   await chat.settled();
   await keyboard.type('Save a note: x');
   await keyboard.press('Enter');
-  await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+  await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await reach('Approve', 'Shift+Tab');
   await keyboard.press('Enter');
-  await answers.getByText('Saved: x').last().waitFor();
+  await answers.getByText('Saved until the chat ends: x').last().waitFor();
   await chat.settled();
 
-  await reach('Edit the message', 'Shift+Tab');
+  await reach('Edit message', 'Shift+Tab');
   await keyboard.press('Enter');
   await keyboard.press('Escape');
-  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Edit the message');
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Edit message');
   await reach('History', 'Shift+Tab');
   await keyboard.press('Enter');
   await page.getByRole('complementary').getByText('hello you').waitFor();
@@ -167,7 +167,7 @@ test('an answer is announced when it is whole, and none of its words before', as
   await chat.release();
   await chat.settled();
   expect(await page.evaluate('announced')).toEqual([
-    'The agent is at work.',
+    'The agent is working.',
     'Answer: Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
   ]);
   // No region that is read as it changes is around the words.
@@ -180,11 +180,11 @@ test('the colours follow the system, or the reader, who is asked once', async ()
   const { page } = await openChat({ colorScheme: 'dark' });
   const background = (): Promise<unknown> => page.evaluate('getComputedStyle(document.body).backgroundColor');
   const dark = await background();
-  await page.getByRole('button', { name: 'Colours: system' }).click();
+  await page.getByRole('button', { name: 'Theme: system' }).click();
   expect(await background()).toBe(dark);
-  await page.getByRole('button', { name: 'Colours: dark' }).click();
+  await page.getByRole('button', { name: 'Theme: dark' }).click();
   expect(await background()).not.toBe(dark);
   await page.reload();
-  await page.getByRole('button', { name: 'Colours: light' }).waitFor();
+  await page.getByRole('button', { name: 'Theme: light' }).waitFor();
   expect(await background()).not.toBe(dark);
 });

@@ -33,11 +33,11 @@ test('a conversation that is deleted on another page while its answer is made is
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
   expect((await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`)).status()).toBe(204);
-  await page.getByRole('alert').getByText('The server does not know this conversation any more.').waitFor();
+  await page.getByRole('alert').getByText('This conversation no longer exists on the server.').waitFor();
   await page.getByText('Your conversations will be here.').waitFor();
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('heron');
   expect(await page.getByRole('group', { name: 'Outcome' }).count()).toBe(0);
-  await page.getByRole('link', { name: 'Begin a new one' }).click();
+  await page.getByRole('link', { name: 'Start a new one' }).click();
   await expect.poll(() => page.getByRole('heading', { level: 1 }).textContent()).toBe('New conversation');
 });
 
@@ -53,7 +53,7 @@ test('while the server is away, what is written is held for it to be back', asyn
   await chat.say('And then?');
   await page
     .locator('form')
-    .getByText('The server does not answer at the moment. Send this when it is back.')
+    .getByText('The server does not respond at the moment. Send this when it is back.')
     .waitFor();
   expect(await composer.inputValue()).toBe('And then?');
   await chat.release();
@@ -68,14 +68,14 @@ test('at an earlier point it is told that the agent waits for a decision', async
   await chat.say('hello');
   await chat.settled();
   await chat.say('Save a note: buy milk');
-  await page.getByRole('article', { name: 'Save this note?' }).waitFor();
+  await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await page.getByRole('button', { name: 'History', exact: true }).click();
   const first = page.getByRole('complementary').getByRole('listitem').filter({ hasText: 'Hello.' });
   await first.getByRole('button', { name: 'Branch from here' }).click();
-  const note = page.getByRole('group', { name: 'An earlier point' });
-  await note.getByText('The agent waits for your decision in the newest state').waitFor();
-  await page.getByRole('button', { name: 'Back to the newest' }).click();
-  await page.getByRole('button', { name: 'Decline' }).click();
+  const note = page.getByRole('group', { name: 'Earlier point' });
+  await note.getByText('The agent waits for your decision in the latest state').waitFor();
+  await page.getByRole('button', { name: 'Back to latest' }).click();
+  await page.getByRole('button', { name: 'Reject' }).click();
   await chat.settled();
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await note.waitFor();

@@ -57,7 +57,7 @@ test('a rating keeps its comment when it is changed, outlives a reload, and can 
   expect(await said()).toEqual([[1, 'Tall, indeed']]);
 
   await page.getByRole('button', { name: 'Good answer', pressed: true }).click();
-  await page.getByText('Taken back.').waitFor();
+  await page.getByText('Rating removed.').waitFor();
   expect(await said()).toEqual([[undefined, undefined]]);
   await page.reload();
   await page.getByRole('button', { name: 'Bad answer', pressed: false }).waitFor();

@@ -34,10 +34,10 @@ test('hostile text, wherever it stands, runs nothing, asks nobody, and shows wha
   // As what is asked for, as what a tool is called with, and as what it answers.
   await chat.model({ say: '' });
   await chat.say(`Save a note: ${HOSTILE}`);
-  const card = page.getByRole('article', { name: 'Save this note?' });
-  expect(await card.getByRole('textbox').inputValue()).toContain(HIT);
+  const card = page.getByRole('article', { name: 'Request of the agent' });
+  expect(await card.getByRole('textbox').first().inputValue()).toContain(HIT);
   await card.getByRole('button', { name: 'Approve' }).click();
-  await answers.last().getByText('Saved:').last().waitFor();
+  await answers.last().getByText('Saved until').last().waitFor();
   await chat.settled();
   await answers.last().getByText('save_note').click();
 

@@ -23,8 +23,8 @@ test('what is written from right to left is laid out so, beside what is not', as
   expect(fromRight).toEqual([true, true, false, true, false, true, false]);
   const question = page.getByRole('article', { name: 'You' });
   expect(await isFromRight(question.locator('p'))).toBe(true);
-  await question.getByRole('button', { name: 'Edit the message' }).click();
-  const editor = page.getByRole('textbox', { name: 'Message in the place of this one' });
+  await question.getByRole('button', { name: 'Edit message' }).click();
+  const editor = page.getByRole('textbox', { name: 'Edit message' });
   expect(await isFromRight(editor)).toBe(true);
 });
 

@@ -50,7 +50,7 @@ test('subagents are shown while they work, each with its task, its tools and its
   expect(await cards.nth(0).getByText('heron').count()).toBeGreaterThan(0);
   expect(await cards.nth(0).getByText('done').count()).toBe(0);
   await cards.nth(0).getByText('search_docs').click();
-  expect(await cards.nth(0).getByRole('group', { name: 'Input of the tool' }).textContent()).toContain('"heron"');
+  expect(await cards.nth(0).getByRole('group', { name: 'Tool input' }).textContent()).toContain('"heron"');
   await chat.release();
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('done').waitFor();
   await chat.settled();
@@ -58,9 +58,7 @@ test('subagents are shown while they work, each with its task, its tools and its
   expect(await cards.nth(0).getByText(HERON).isVisible()).toBe(false);
   await cards.nth(0).locator('summary').first().click();
   await cards.nth(0).getByText(HERON).waitFor();
-  expect(await cards.nth(0).getByRole('group', { name: 'Output of the tool' }).textContent()).toMatch(
-    /^\[1\] river.md/,
-  );
+  expect(await cards.nth(0).getByRole('group', { name: 'Tool output' }).textContent()).toMatch(/^\[1\] river.md/);
 });
 
 test('a subagent that was stopped stays stopped, with its name, while a later question is answered', async () => {
@@ -71,7 +69,7 @@ test('a subagent that was stopped stays stopped, with its name, while a later qu
   const card = page.getByRole('article', { name: 'Subagent researcher' }).first();
   await card.getByText('working').first().waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
-  await page.getByText('This was stopped.').waitFor();
+  await page.getByText('Stopped.', { exact: true }).waitFor();
   await chat.release();
   await chat.model({ hold: 'supervisor' });
   await chat.say('hello');
@@ -109,14 +107,14 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
   await page.evaluate(() => fetch('/api/info').then(({ ok }) => ok));
   expect(cancels).toBe(0);
   await page.keyboard.press('Escape');
-  await page.getByText('This was stopped.').waitFor();
-  expect(await answers.textContent()).toBe('Let meStopped here.');
+  await page.getByText('Stopped.', { exact: true }).waitFor();
+  expect(await answers.textContent()).toBe('Let me');
   await chat.release();
   await page.getByRole('button', { name: 'Try again' }).click();
   await answers.getByText(HERON).last().waitFor();
   await chat.settled();
   expect(await answers.count()).toBe(1);
-  expect(await page.getByText('Stopped here.').count()).toBe(0);
+  expect(await page.getByText('Stopped.', { exact: true }).count()).toBe(0);
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
@@ -135,7 +133,7 @@ test('a run is stopped that the page has no name of yet', async () => {
   await chat.say('heron');
   await page.getByRole('button', { name: 'Stop' }).click();
   answer();
-  await page.getByText('This was stopped.').waitFor();
+  await page.getByText('Stopped.', { exact: true }).waitFor();
   expect(await answers.count()).toBeLessThanOrEqual(1);
 });
 
@@ -237,20 +235,20 @@ test('what the agent asks is approved with another text, or declined', async () 
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('Save a note: buy milk');
-  const card = page.getByRole('article', { name: 'Save this note?' });
+  const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
-  expect(await page.getByRole('status').allTextContents()).toContain('The agent asks for your approval.');
+  expect(await page.getByRole('status').allTextContents()).toContain('The agent asks for your decision.');
   // It is still asked after the page has been away.
   await page.reload();
-  expect(await card.getByRole('textbox').inputValue()).toBe('buy milk');
-  await card.getByRole('textbox').fill('buy bread');
-  await card.getByRole('button', { name: 'Approve' }).click();
-  await answers.getByText('Saved: buy bread').last().waitFor();
+  expect(await card.getByRole('textbox').first().inputValue()).toBe('buy milk');
+  await card.getByRole('textbox').first().fill('buy bread');
+  await card.getByRole('button', { name: 'Approve with changes' }).click();
+  await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
   await chat.settled();
   expect(await card.count()).toBe(0);
   await chat.say('Save a note: buy eggs');
-  await card.getByRole('button', { name: 'Decline' }).click();
-  await answers.getByText('The user declined; nothing was saved.').last().waitFor();
+  await card.getByRole('button', { name: 'Reject' }).click();
+  await answers.getByText('The user declined.').last().waitFor();
   await chat.settled();
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
   expect(await calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
@@ -262,7 +260,7 @@ test('what the agent asks is approved with another text, or declined', async () 
 test('an approval that comes up has the focus, unless somebody writes, and Enter says what it waits for', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
-  const card = page.getByRole('article', { name: 'Save this note?' });
+  const card = page.getByRole('article', { name: 'Request of the agent' });
   const hasFocus = (place: Locator) => place.evaluate((element) => element.matches(':focus'));
   await chat.say('Save a note: buy milk');
   await card.waitFor();
@@ -270,12 +268,12 @@ test('an approval that comes up has the focus, unless somebody writes, and Enter
   // Keys that are pressed by habit decide nothing.
   await page.keyboard.type('x');
   await page.keyboard.press('Enter');
-  expect(await card.getByRole('textbox').inputValue()).toBe('buy milk');
+  expect(await card.getByRole('textbox').first().inputValue()).toBe('buy milk');
   await composer.press('Enter');
-  const hint = 'The agent waits for your decision above: approve, or decline.';
+  const hint = 'The agent is waiting for your decision above.';
   await page.locator('form').getByText(hint).waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain(hint);
-  await card.getByRole('button', { name: 'Decline' }).click();
+  await card.getByRole('button', { name: 'Reject' }).click();
   await chat.answers.getByText('The user declined').last().waitFor();
   await chat.settled();
   expect(await page.locator('form').getByText(hint).count()).toBe(0);
@@ -285,7 +283,7 @@ test('an approval that comes up has the focus, unless somebody writes, and Enter
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
   await chat.say('And then?');
-  const working = 'The answer is still being made. Send this when it is there, or stop it.';
+  const working = "Still answering. Send this when it's done, or press Stop.";
   await page.locator('form').getByText(working).waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain(working);
   expect(await composer.inputValue()).toBe('And then?');
@@ -305,7 +303,7 @@ test('what was decided on another page is told as decided, and shown as it is', 
   const chat = await openChat();
   const { page, context, answers } = chat;
   await chat.say('Save a note: buy milk');
-  const card = page.getByRole('article', { name: 'Save this note?' });
+  const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
   const other = await context.newPage();
   await other.goto(page.url());
@@ -314,9 +312,9 @@ test('what was decided on another page is told as decided, and shown as it is', 
     await other.getByRole('button', { name: 'Retry' }).waitFor();
     await route.continue();
   });
-  await card.getByRole('button', { name: 'Decline' }).click();
-  await page.getByRole('alert').getByText('This has been decided elsewhere already.', { exact: true }).waitFor();
-  await answers.getByText('Saved: buy milk').last().waitFor();
+  await card.getByRole('button', { name: 'Reject' }).click();
+  await page.getByRole('alert').getByText('This has been decided elsewhere.', { exact: true }).waitFor();
+  await answers.getByText('Saved until the chat ends: buy milk').last().waitFor();
   expect(await card.count()).toBe(0);
 });
 
@@ -335,8 +333,8 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   expect(await page.getByText(HERON).count()).toBe(0);
 
   await chat.model({ say: 'An answer to what was changed.' });
-  await page.getByRole('button', { name: 'Edit the message' }).last().click();
-  await page.getByRole('textbox', { name: 'Message in the place of this one' }).fill('otter');
+  await page.getByRole('button', { name: 'Edit message' }).last().click();
+  await page.getByRole('textbox', { name: 'Edit message' }).fill('otter');
   await page.keyboard.press('Enter');
   await answers.getByText('An answer to what was changed.').waitFor();
   await chat.settled();
@@ -354,10 +352,10 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   expect(await current.locator('.past-question').allTextContents()).toEqual(['otter']);
   await current.getByText('version 3 of 3').waitFor();
   await first.getByRole('button', { name: 'Branch from here' }).click();
-  await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+  await page.getByRole('group', { name: 'Earlier point' }).waitFor();
   expect(await questions.allTextContents()).toEqual(['hello', 'heron']);
   await answers.getByText(HERON).last().waitFor();
-  await page.getByRole('button', { name: 'Back to the newest' }).click();
+  await page.getByRole('button', { name: 'Back to latest' }).click();
   expect(await questions.allTextContents()).toEqual(['hello', 'otter']);
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await chat.model({ say: 'From there.' });
@@ -383,8 +381,8 @@ test('what is asked for twice at once is done once', async () => {
   await chat.settled();
   await page.getByRole('button', { name: 'Retry' }).waitFor();
   expect(commands).toBe(1);
-  await page.getByRole('button', { name: 'Edit the message' }).click();
-  const area = page.getByRole('textbox', { name: 'Message in the place of this one' });
+  await page.getByRole('button', { name: 'Edit message' }).click();
+  const area = page.getByRole('textbox', { name: 'Edit message' });
   await area.fill('heron');
   await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
   await answers.getByText(HERON).last().waitFor();
@@ -431,7 +429,7 @@ test('an answer that is as long as the model may answer says so', async () => {
   await page.request.post(`${url}/api/threads/cut/state`, { data: { values: { messages } } });
   await page.goto(`${url}/#/t/cut`);
   await answers.getByText('The heron is a', { exact: true }).waitFor();
-  await answers.getByText('The answer was cut: it is as long as the model may answer.').waitFor();
+  await answers.getByText('The answer reached the maximum length of the model.').waitFor();
 });
 
 test('a connection that breaks is made again, and the answer goes on where it was', async () => {
@@ -456,10 +454,10 @@ test('a message that the server does not take is not lost', async () => {
   const { page, composer, context } = chat;
   await context.setOffline(true);
   await chat.say('heron');
-  await page.getByText('The server does not answer.').waitFor();
+  await page.getByText('The server does not respond.').waitFor();
   expect(await composer.inputValue()).toBe('heron');
   await context.setOffline(false);
-  await page.getByText('The server does not answer.').waitFor({ state: 'detached' });
+  await page.getByText('The server does not respond.').waitFor({ state: 'detached' });
   await composer.press('Enter');
   await page.getByText(HERON).last().waitFor();
 });
@@ -489,7 +487,7 @@ test('an address that can be of no conversation says so, and leads on', async ()
     await page.getByRole('alert').getByText('There is no such conversation.').waitFor();
     expect(await page.getByText('Reconnecting').count()).toBe(0);
     expect(await page.getByRole('alert').count()).toBe(1);
-    await page.getByRole('link', { name: 'Begin a new one' }).click();
+    await page.getByRole('link', { name: 'Start a new one' }).click();
     await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
   }
   await chat.say('hello');
@@ -506,7 +504,7 @@ test('an earlier point is gone on from by trying its last message again', async 
   await chat.settled();
   await page.getByRole('button', { name: 'History', exact: true }).click();
   await page.getByRole('button', { name: 'Branch from here' }).last().click();
-  await page.getByRole('group', { name: 'An earlier point' }).waitFor();
+  await page.getByRole('group', { name: 'Earlier point' }).waitFor();
   await chat.model({ say: 'Hello again.' });
   await page.getByRole('button', { name: 'Retry' }).click();
   await answers.getByText('Hello again.').waitFor();
@@ -521,13 +519,13 @@ test('a conversation that was deleted on another page is told as gone, and not b
   await chat.settled();
   const address = page.url();
   const remove = () => page.request.delete(`${chat.url}/api/threads/${address.split('/').at(-1)}`);
-  const gone = page.getByRole('alert').getByText('The server does not know this conversation any more.');
+  const gone = page.getByRole('alert').getByText('This conversation no longer exists on the server.');
   await remove();
   await chat.say('And then?');
   await gone.waitFor();
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
   expect(await (await page.request.get(`${chat.url}/api/threads`)).json()).toEqual([]);
-  await page.getByRole('link', { name: 'Begin a new one' }).click();
+  await page.getByRole('link', { name: 'Start a new one' }).click();
   await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
   expect(await composer.inputValue()).toBe('And then?');
   await chat.model({ say: 'It begins anew.' });
@@ -554,6 +552,6 @@ test('a conversation that is gone is told as gone when the server is back', asyn
   await chat.cut();
   await page.getByText('Reconnecting').waitFor();
   await chat.context.setOffline(false);
-  await page.getByText('The server does not know this conversation any more.').waitFor();
+  await page.getByText('This conversation no longer exists on the server.').waitFor();
   await chat.settled();
 });

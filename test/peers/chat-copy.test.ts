@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { extract } from 'tar';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -20,7 +20,7 @@ describe('a copy of the chat', () => {
     return folder.remove;
   });
 
-  it('has runspan as a tarball, and says what comes next', () => {
+  it('contains runspan as a tarball, and prints the next steps', () => {
     const next = `cd ${JSON.stringify(copy)}\n  npm install\n  npm start\n`;
     expect(told).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(next) });
     const [own, lock, readme] = ['package.json', 'package-lock.json', 'README.md'].map((name) =>
@@ -35,22 +35,23 @@ describe('a copy of the chat', () => {
     expect(names.filter((name) => ['build', 'node_modules'].includes(name))).toEqual([]);
   });
 
-  it('builds, has types that hold, and answers a question, with packages that its package file names', async () => {
+  it('builds once, type-checks, and answers a question with the packages of its package file', async () => {
     await install(copy);
     const run = async (program: string, ...args: string[]): Promise<void> =>
       expect(await runNode([join('node_modules', program), ...args], {}, copy)).toMatchObject({ code: 0, stderr: '' });
     const { scripts } = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8'));
-    expect(scripts.build).toBe('tsc -p tsconfig.json && vite build');
-    await Promise.all([
-      run('typescript/bin/tsc', '-p', 'tsconfig.json'),
-      run('typescript/bin/tsc', '-p', 'test'),
-      run('vite/bin/vite.js', 'build'),
-    ]);
-    // The one of its own tests that starts it and asks.
-    await run('vitest/vitest.mjs', 'run', 'main', '-t', 'answers');
+    expect(scripts.build).toBe('node build.mjs');
+    await run('../build.mjs');
+    await Promise.all([run('typescript/bin/tsc', '-p', 'test'), run('typescript/bin/tsc', '-p', 'page')]);
+    // A build without a change keeps the files of the build before.
+    const built = statSync(join(copy, 'build/server/main.js')).mtimeMs;
+    await run('../build.mjs');
+    expect(statSync(join(copy, 'build/server/main.js')).mtimeMs).toBe(built);
+    // The test that starts the program and asks a question.
+    await run('vitest/vitest.mjs', 'run', 'main', '-t', 'answers from the documentation');
   });
 
-  it('is not made where something is, which stays as it was', async () => {
+  it('does not change a folder that is not empty', async () => {
     const folder = emptyFolder();
     const file = join(folder, 'mine.txt');
     writeFileSync(file, 'mine');
@@ -58,13 +59,13 @@ describe('a copy of the chat', () => {
       expect(await copyTo(there)).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: `chat:copy: ${there} is there, and no empty folder; name another one\n`,
+        stderr: `chat:copy: ${there} already exists and is not empty. Choose another folder.\n`,
       });
     expect(readdirSync(folder)).toEqual(['mine.txt']);
     expect(readFileSync(file, 'utf8')).toBe('mine');
   });
 
-  it('needs one name', async () => {
+  it('needs one folder', async () => {
     const folder = emptyFolder();
     for (const names of [[], [''], [folder, folder]])
       expect(await copyTo(...names)).toMatchObject({ code: 2, stderr: 'usage: npm run chat:copy -- FOLDER\n' });
@@ -78,7 +79,7 @@ function emptyFolder(): string {
   return path;
 }
 
-/** What `npm install` would do, without a registry: the packages are those of the application here, but for runspan, which is unpacked. */
+/** Replaces `npm install` without a registry: links the packages of the application, and unpacks runspan. */
 async function install(copy: string): Promise<void> {
   const packages = join(copy, 'node_modules');
   const runspan = join(packages, 'runspan');

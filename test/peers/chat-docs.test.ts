@@ -16,7 +16,7 @@ const build = join(root, 'examples/chat/build');
 const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) => snippetsOf(page, read(page)));
 const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
 const programs = ofPeers.filter(({ file }) => file === undefined);
-/** Modules of the application, named by the file that they are to be written to. */
+/** Modules of the application, with the file that they belong to. */
 const modules = ofPeers.filter(({ file }) => file !== undefined);
 
 let chat: ChildProcess;
@@ -37,9 +37,9 @@ describe('the pages on the chat', () => {
   });
 
   test.each(programs.map((program) => [program.place, program] as const))(
-    '%s prints what it says',
+    '%s prints the output that the page shows',
     async (place, program) => {
-      // Where the packages of the application are found.
+      // The packages of the application are found from this folder.
       const file = join(build, `snippet-${place.replace(/\W/g, '-')}.mjs`);
       writeFileSync(file, program.code.replaceAll('http://127.0.0.1:4888', url));
       try {
@@ -52,7 +52,7 @@ describe('the pages on the chat', () => {
     },
   );
 
-  test('have a host of the reader’s own serve another graph, its page and its traces, until it is told to end', async () => {
+  test('show a host that serves another agent, its page and its traces, until it receives SIGTERM', async () => {
     expect(modules.map(({ file }) => file)).toEqual(['server/host.ts']);
     const file = join(build, 'server/host-of-docs.js');
     writeFileSync(
@@ -78,11 +78,11 @@ describe('the pages on the chat', () => {
       for await (const { method } of await threads.run(id, { input: { messages } }))
         expect(method).not.toBe('malformed');
       const { values } = await threads.state(id);
-      expect(values.messages).toMatchObject([{ content: 'Hello' }, { content: 'You said: Hello' }]);
+      expect(values.messages).toMatchObject([{ content: 'Hello' }, { content: [{ type: 'text', text: 'Hello' }] }]);
       await threads.close();
       expect(await (await fetch(address)).text()).toContain('<html');
       const { agent, tracing } = (await (await fetch(`${address}/api/info`)).json()) as Info;
-      expect(agent).toBe('echo');
+      expect(agent).toBe('mailer');
       await expect.poll(() => tracesAt(tracing.viewer_url)).toEqual(['chat turn']);
     } finally {
       host.kill('SIGTERM');
@@ -98,7 +98,7 @@ interface Info {
   readonly tracing: { readonly viewer_url: string };
 }
 
-/** What the compiler makes of a module that has no types. */
+/** The compiled form of a module without types. */
 function compiled(code: string): string {
   return code.replaceAll(/'(\.[^']*)\.ts'/g, "'$1.js'");
 }

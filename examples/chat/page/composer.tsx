@@ -1,53 +1,46 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { config } from '../config.ts';
 import { announce } from './announcer.tsx';
-import { focusComposer } from './composer-focus.ts';
 import { isBusy } from './conversation.ts';
-import { currentDraft, NEW_ADDRESS, say } from './current-thread.ts';
-import { draftOf, moveDraft, NEW } from './drafts.ts';
+import { focusComposer } from './focus.ts';
 import { Icon } from './icon.tsx';
+import { isBlank } from './text.tsx';
 import type { Thread } from './thread.ts';
-import { isBlank } from './visible-text.ts';
+import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from './threads.ts';
 
 const CHARS_MAX = 1_000_000;
 
-/** Why nothing is sent. */
-const WORKING = 'The answer is still being made. Send this when it is there, or stop it.';
-const ASKED = 'The agent waits for your decision above: approve, or decline.';
-const UNANSWERED = 'The server does not answer at the moment. Send this when it is back.';
-
 const ABSENT = {
-  gone: 'The server does not know this conversation any more. It was deleted elsewhere, or lost.',
-  impossible: 'There is no such conversation.',
+  deleted: 'This conversation no longer exists on the server.',
+  invalid: 'There is no such conversation.',
 } as const;
 
-/** Where the next message is written. Enter sends it, Shift and Enter begin a new line. */
+/** The form for the next message. Enter sends, Shift+Enter starts a new line. */
 export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   const text = currentDraft();
-  const conversation = thread.conversation.value;
-  const isWorking = isBusy(conversation);
-  const isAsked = thread.viewed.value === undefined && conversation.requests.length > 0 && !isWorking;
-  const isAway = thread.connection.value === 'reconnecting';
-  const obstacle = isWorking ? (isAway ? UNANSWERED : WORKING) : isAsked ? ASKED : undefined;
+  const isWorking = isBusy(thread.conversation.value);
+  const isAsked = thread.viewed.value === undefined && thread.conversation.value.requests.length > 0 && !isWorking;
+  const obstacle = obstacleOf(thread, isWorking, isAsked);
   const isHinted = useSignal(false);
   useLayoutEffect(focusComposer, [thread]);
   useEffect(() => {
     isHinted.value = false;
   }, [obstacle]);
   const send = async (): Promise<void> => {
-    const said = text.value.trim();
-    if (obstacle !== undefined && (!isBlank(said) || isAsked)) {
+    const message = text.value.trim();
+    if (obstacle !== undefined && (!isBlank(message) || isAsked)) {
       isHinted.value = true;
       announce(obstacle);
     }
-    if (obstacle !== undefined || isBlank(said)) return;
+    if (obstacle !== undefined || isBlank(message)) return;
     text.value = '';
-    // What the server does not take is not lost, wherever the reader is by then.
-    const isTaken = await say(said);
+    // A message that the server refuses returns to the form, in whichever thread the user is by then.
+    const isSent = await say(message);
     const draft = draftOf(thread.id);
-    if (!isTaken) draft.value = draft.value === '' ? said : `${said}\n${draft.value}`;
+    if (!isSent) draft.value = draft.value === '' ? message : `${message}\n${draft.value}`;
   };
   return (
     <form
@@ -62,7 +55,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
         <p class="problem" role="alert">
           {ABSENT[thread.absence.value]}{' '}
           <a href={NEW_ADDRESS} onClick={() => moveDraft(thread.id, NEW)}>
-            Begin a new one
+            Start a new one
           </a>
         </p>
       )}
@@ -81,12 +74,12 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
             rows={1}
             maxLength={CHARS_MAX}
             value={text.value}
-            placeholder={isAsked ? 'The agent waits for your decision above' : 'Ask about the documents'}
+            placeholder={isAsked ? 'The agent is waiting for your decision above' : config.placeholder}
             onInput={({ currentTarget }) => {
               text.value = currentTarget.value;
             }}
             onKeyDown={(event) => {
-              // Enter ends the composition of a character in some scripts.
+              // In some scripts, Enter completes a character.
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
               event.preventDefault();
               void send();
@@ -120,4 +113,12 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
       </div>
     </form>
   );
+}
+
+/** Why a message cannot be sent now. */
+function obstacleOf(thread: Thread, isWorking: boolean, isAsked: boolean): string | undefined {
+  if (isWorking && thread.connection.value === 'reconnecting')
+    return 'The server does not respond at the moment. Send this when it is back.';
+  if (isWorking) return "Still answering. Send this when it's done, or press Stop.";
+  return isAsked ? 'The agent is waiting for your decision above.' : undefined;
 }

@@ -1,24 +1,21 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { ApprovalCard } from './approval-card.tsx';
-import { focusComposer } from './composer-focus.ts';
-import { type Conversation, isBusy } from './conversation.ts';
-import { say } from './current-thread.ts';
+import { config } from '../config.ts';
+import { type Conversation, isBusy, isCutShort, turnsOf } from './conversation.ts';
+import { focusComposer } from './focus.ts';
 import { Icon } from './icon.tsx';
-import { RunEnd } from './run-end.tsx';
+import { RequestCard } from './request-card.tsx';
 import type { Thread } from './thread.ts';
-import { TurnView } from './turn-view.tsx';
-import { turnsOf } from './turns.ts';
+import { say } from './threads.ts';
+import { EndNote, TurnView } from './turn-view.tsx';
 
-/** Turns that are shown of a long conversation, from its end, and how many more at a time. */
+/** Turns of a long conversation that are shown, and how many more each time. */
 const SHOWN_TURNS = 30;
 const MORE_TURNS = 50;
-/** Closer to the end than this, the reader follows what comes. */
+/** Closer to the end, the view follows new text. */
 const END_PX = 60;
 
-const SUGGESTIONS = ['What is the spool?', 'Compare OpenAI and LangChain', 'Save a note: read about the spool'];
-
-/** The conversation, as far as it has come, and what it waits for. */
+/** The conversation, and the requests that wait for an answer. */
 export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.shown;
   const turns = turnsOf(conversation);
@@ -27,7 +24,7 @@ export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
   const isWorking = isBusy(conversation);
   const scroller = useFollowedEnd();
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: The keyboard must reach an element that scrolls.
     <div class="scroller" ref={scroller} tabIndex={0} role="region" aria-label="Conversation">
       <div class="content">
         {turns.length === 0 && <Welcome thread={thread} />}
@@ -50,11 +47,7 @@ export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
         </ol>
         {!isWorking &&
           conversation.requests.map((request) => (
-            <ApprovalCard
-              key={request.id}
-              request={request}
-              respond={(response) => thread.respond(request, response)}
-            />
+            <RequestCard key={request.id} request={request} respond={(answer) => thread.respond(request, answer)} />
           ))}
         <Outcome thread={thread} conversation={conversation} />
       </div>
@@ -68,10 +61,10 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
   if (connection === 'connecting' || connection === 'reconnecting') return <p class="note loading">Loading</p>;
   return (
     <div class="welcome">
-      <h2>What would you like to know?</h2>
-      <p class="note">A supervisor answers, with the help of a researcher who reads the documents, and a writer.</p>
+      <h2>{config.welcome}</h2>
+      <p class="note">{config.introduction}</p>
       <ul>
-        {SUGGESTIONS.map((suggestion) => (
+        {config.suggestions.map((suggestion) => (
           <li key={suggestion}>
             <button type="button" class="button" onClick={() => void say(suggestion).then(focusComposer)}>
               {suggestion}
@@ -83,20 +76,16 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
   );
 }
 
-/** What became of the last run, where that is not an answer, and what the reader can do. */
+/** The end of the last run, if it is not an answer. */
 function Outcome({ thread, conversation }: { thread: Thread; conversation: Conversation }): JSX.Element | null {
   const { run, requests, next } = conversation;
   if (thread.viewed.value !== undefined || isBusy(conversation) || requests.length > 0) return null;
-  // Nobody works on it, and nobody has told why: its server has gone, with all that it knew.
+  // The events of the run are no longer known.
   const isLeft = run.status === 'idle' && next.length > 0 && thread.connection.value === 'open';
-  const isEnded = run.status === 'failed' || run.status === 'interrupted';
-  if (!isEnded && !isLeft) return null;
+  if (!isCutShort(run) && !isLeft) return null;
   return (
     <div class={`outcome ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
-      <p class="plain">
-        {isEnded && <RunEnd run={run} />}
-        {isLeft && 'This was left before its end.'}
-      </p>
+      <p class="plain">{isLeft ? 'This answer was not finished.' : <EndNote end={run} />}</p>
       <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>
         <Icon name="retry" /> Try again
       </button>
@@ -104,7 +93,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
   );
 }
 
-/** Scrolls along with what comes, as long as the reader is at the end. */
+/** Keeps the end in view while the user is at the end. */
 function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
   const scroller = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -112,19 +101,19 @@ function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
     if (element === null) return;
     let isAtEnd = true;
     let lastTop = 0;
-    const note = (): void => {
+    const onScroll = (): void => {
       const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
-      // What has come since the last step down is no step of the reader's.
+      // Only a scroll upwards leaves the end: the content may have grown in the meantime.
       if (isNear || element.scrollTop < lastTop) isAtEnd = isNear;
       lastTop = element.scrollTop;
     };
     const follow = new ResizeObserver(() => {
       if (isAtEnd) element.scrollTop = element.scrollHeight;
     });
-    element.addEventListener('scroll', note, { passive: true });
+    element.addEventListener('scroll', onScroll, { passive: true });
     for (const grows of [element, ...element.children]) follow.observe(grows);
     return () => {
-      element.removeEventListener('scroll', note);
+      element.removeEventListener('scroll', onScroll);
       follow.disconnect();
     };
   }, []);

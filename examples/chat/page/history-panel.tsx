@@ -1,23 +1,20 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { problemOf } from './api.ts';
-import { beginningOf } from './beginning.ts';
+import { checkpointOf, problemOf, type ThreadState } from './client.ts';
 import { isBusy } from './conversation.ts';
-import { type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
+import { ancestorsOf, type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
 import { Icon } from './icon.tsx';
-import { closeHistory } from './layout.ts';
-import { lineageOf } from './lineage.ts';
-import { checkpointOf, type ThreadState } from './protocol.ts';
+import { beginningOf, visible } from './text.tsx';
 import type { Thread } from './thread.ts';
-import { visible } from './visible-text.ts';
 
+/** Characters of a question and an answer that are shown. */
 const CHARS = 140;
-/** As narrow as this it is before the conversation, as `panels.css` has it. */
+/** Where the panel covers the conversation. */
 const OVERLAY = '(max-width: 64rem)';
 
-/** The checkpoints of the conversation, turn by turn; each can be looked at, and gone on from. */
-export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
+/** The turns of the thread. Each can be shown, and a message then starts a branch there. */
+export function HistoryPanel({ thread, close }: { thread: Thread; close: () => void }): JSX.Element {
   const loaded = useSignal<HistoryPage | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const asked = useRef(0);
@@ -29,7 +26,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
     const mine = asked.current;
     try {
       const page = await historyPage(thread.id, before);
-      // It was asked for once more meanwhile, or anew from the beginning.
+      // A later request replaces this one.
       if (mine !== asked.current) return;
       const known = before === undefined ? [] : (loaded.value?.states ?? []);
       loaded.value = { ...page, states: [...known, ...page.states] };
@@ -44,15 +41,15 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
   useEffect(() => heading.current?.focus(), []);
   const states = loaded.value?.states ?? [];
   const oldest = states.at(-1);
-  // Empty for as long as the newest has not come.
-  const line = lineageOf(states, thread.conversation.value.checkpointId);
+  // Empty until the newest state is loaded.
+  const line = ancestorsOf(states, thread.conversation.value.checkpointId);
   return (
     <aside id="history" class="history" aria-label="History">
       <header>
         <h2 ref={heading} tabIndex={-1}>
           History
         </h2>
-        <button type="button" class="button quiet" aria-label="Close the history" onClick={closeHistory}>
+        <button type="button" class="button quiet" aria-label="Close the history" onClick={close}>
           <Icon name="close" />
         </button>
       </header>
@@ -69,6 +66,7 @@ export function HistoryPanel({ thread }: { thread: Thread }): JSX.Element {
             thread={thread}
             isOnBranch={line.size === 0 || line.has(idOf(turn.states[0]))}
             isDisabled={isWorking}
+            close={close}
           />
         ))}
       </ol>
@@ -86,18 +84,20 @@ function PastTurnView({
   thread,
   isOnBranch,
   isDisabled,
+  close,
 }: {
   turn: PastTurn;
   thread: Thread;
-  /** Whether the newest of the conversation goes on from it. */
+  /** Whether the newest state continues from the turn. */
   isOnBranch: boolean;
   isDisabled: boolean;
+  close: () => void;
 }): JSX.Element {
   const { question, answer, states, version, versions } = turn;
   const shown = thread.viewed.value === undefined ? thread.conversation.value.checkpointId : idOf(thread.viewed.value);
   const look = (state: ThreadState): void => {
     thread.view(state);
-    if (matchMedia(OVERLAY).matches) closeHistory();
+    if (matchMedia(OVERLAY).matches) close();
   };
   const isShown = states.some((state) => checkpointOf(state) === shown);
   return (

@@ -1,22 +1,20 @@
-import { api } from './api.ts';
-import { type Message, messageOf, textIn } from './message.ts';
-import { checkpointOf, type Fields, stringOf, type ThreadState } from './protocol.ts';
-import { wholeStates } from './whole-states.ts';
+import { checkpointOf, client, type ThreadState } from './client.ts';
+import { messageOf, textIn } from './message.ts';
 
-/** States that are asked for at once, and how many are looked through for one of them. The server reads all messages of each, and most looks end in the last turn. */
 const PAGE_STATES = 50;
+/** Most searches end in the last turn, and each state contains all messages. */
 const FIRST_STATES = 10;
 const SEARCHED_STATES_MAX = 2_000;
 
-/** A turn as the checkpoints tell it. */
+/** A turn of the history. */
 export interface PastTurn {
-  /** The checkpoint that it begins with. */
+  /** The first checkpoint of the turn. */
   readonly id: string;
   readonly question: string;
   readonly answer: string;
-  /** Its states, newest first; the first is its end, as far as it has come. */
+  /** Newest first. */
   readonly states: readonly [ThreadState, ...ThreadState[]];
-  /** Which of how many that were made at the same place. */
+  /** The number of this version among the versions of the turn. */
   readonly version: number;
   readonly versions: number;
 }
@@ -26,17 +24,16 @@ export interface HistoryPage {
   readonly hasMore: boolean;
 }
 
-/** States of a thread, newest first: the page that is before a checkpoint. */
 export async function historyPage(threadId: string, before?: string, limit = PAGE_STATES): Promise<HistoryPage> {
-  const states = wholeStates(await api.history(threadId, limit, before));
+  const states = await client.history(threadId, limit, before);
   return { states, hasMore: states.length === limit };
 }
 
-/** The newest state that fits, of those that led to a checkpoint. */
-export async function stateBehind(
+/** The newest state that matches, among a checkpoint and its ancestors. */
+export async function stateBefore(
   threadId: string,
   checkpointId: string,
-  fits: (state: ThreadState) => boolean,
+  matches: (state: ThreadState) => boolean,
 ): Promise<ThreadState | undefined> {
   let wanted: string | undefined = checkpointId;
   let before: string | undefined;
@@ -44,82 +41,80 @@ export async function stateBehind(
     const { states, hasMore } = await historyPage(threadId, before, limit);
     for (const state of states) {
       if (checkpointOf(state) !== wanted) continue;
-      if (fits(state)) return state;
-      wanted = state.parent_checkpoint?.checkpoint_id ?? undefined;
+      if (matches(state)) return state;
+      wanted = parentOf(state);
     }
-    before = checkpointOf(states.at(-1) ?? ({} as ThreadState));
+    before = checkpointOf(states.at(-1));
     if (!hasMore || wanted === undefined || before === undefined) return undefined;
   }
   return undefined;
 }
 
+/** A checkpoint and its ancestors, as far as they are among these states. Other states are on other branches. */
+export function ancestorsOf(states: readonly ThreadState[], checkpointId: string | undefined): ReadonlySet<string> {
+  const line = new Set<string>();
+  let wanted = checkpointId;
+  for (const state of states) {
+    const id = checkpointOf(state);
+    if (id === undefined || id !== wanted) continue;
+    line.add(id);
+    wanted = parentOf(state);
+  }
+  return line;
+}
+
 interface Group {
   readonly id: string;
-  readonly origin: string;
+  /** The checkpoint that the turn began with. Versions of one turn have the same. */
+  origin: string;
   readonly states: [ThreadState, ...ThreadState[]];
 }
 
-/** The turns that these states are of, newest first. Of the oldest one some states may be missing. */
+/** The turns of these states, newest first. States of the oldest turn may be missing. */
 export function pastTurns(states: readonly ThreadState[]): PastTurn[] {
-  const groups = groupsOf(states);
-  const versions = new Map<string, string[]>();
-  for (const { id, origin } of groups) versions.set(origin, [...(versions.get(origin) ?? []), id]);
-  return groups.reverse().map(({ id, origin, states: own }) => {
-    const messages = messagesOf(own[0]);
-    const asked = messages.findLastIndex(({ role }) => role === 'human');
-    const answer = messages.slice(asked + 1).findLast((message) => message.role === 'ai' && textIn(message) !== '');
-    const together = versions.get(origin) ?? [];
-    return {
-      id,
-      question: asked === -1 ? '' : textIn(messages[asked] as Message),
-      answer: answer === undefined ? '' : textIn(answer),
-      states: own,
-      version: together.indexOf(id) + 1,
-      versions: together.length,
-    };
-  });
-}
-
-/** Oldest first. A turn begins where a checkpoint was made from without. */
-function groupsOf(states: readonly ThreadState[]): Group[] {
   const groups: Group[] = [];
   const byState = new Map<string, Group>();
   for (const state of [...states].reverse()) {
-    const id = checkpointOf(state);
+    const [id, parentId = ''] = [checkpointOf(state), parentOf(state)];
     if (id === undefined) continue;
-    const parentId = state.parent_checkpoint?.checkpoint_id ?? '';
-    const parent = byState.get(parentId);
-    let group = parent;
-    if (group === undefined || isBeginning(state)) {
+    let group = byState.get(parentId);
+    if (group === undefined || ['input', 'fork', 'update'].includes(String(state.metadata?.source))) {
       group = { id, origin: parentId, states: [state] };
       groups.push(group);
     } else group.states.unshift(state);
     byState.set(id, group);
   }
-  return withOrigins(groups, byState).filter(({ states: [end] }) => messagesOf(end).length > 0);
-}
-
-/** The same question again is another version of the turn that it was asked in first. */
-function withOrigins(groups: readonly Group[], byState: ReadonlyMap<string, Group>): Group[] {
-  const origins = new Map<Group, string>();
-  return groups.map((group) => {
+  for (const group of groups) {
+    // A retry begins within the turn that it repeats.
     const first = byState.get(group.origin);
-    const isAgain = first !== undefined && questionId(first) === questionId(group);
-    const origin = isAgain ? (origins.get(first) ?? first.origin) : group.origin;
-    origins.set(group, origin);
-    return { ...group, origin };
-  });
+    if (first !== undefined && questionOf(first)?.id === questionOf(group)?.id) group.origin = first.origin;
+  }
+  const turns = groups.filter(({ states: [end] }) => (end.values.messages ?? []).length > 0);
+  return turns.map((group) => pastTurn(group, turns)).reverse();
 }
 
-function isBeginning({ metadata }: ThreadState): boolean {
-  return metadata.source === 'input' || metadata.source === 'fork' || metadata.source === 'update';
+function pastTurn(group: Group, turns: readonly Group[]): PastTurn {
+  const { id, origin, states } = group;
+  const messages = (states[0].values.messages ?? []).flatMap((message) => messageOf(message) ?? []);
+  const question = questionOf(group);
+  const asked = messages.findIndex((message) => message.id === question?.id);
+  const answer = messages.slice(asked + 1).findLast((message) => message.role === 'ai' && textIn(message) !== '');
+  const versions = turns.filter((turn) => turn.origin === origin);
+  return {
+    id,
+    question: question === undefined ? '' : textIn(question),
+    answer: answer === undefined ? '' : textIn(answer),
+    states,
+    version: versions.indexOf(group) + 1,
+    versions: versions.length,
+  };
 }
 
-function questionId({ states: [end] }: Group): string | undefined {
-  const { messages = [] } = end.values;
-  return stringOf(messages.findLast((message: Fields) => message.type === 'human')?.id);
+function questionOf({ states: [end] }: Group) {
+  const fields = (end.values.messages ?? []).findLast(({ type }) => type === 'human');
+  return fields === undefined ? undefined : messageOf(fields);
 }
 
-function messagesOf({ values }: ThreadState): Message[] {
-  return (values.messages ?? []).flatMap((message) => messageOf(message) ?? []);
+function parentOf(state: ThreadState): string | undefined {
+  return state.parent_checkpoint?.checkpoint_id ?? undefined;
 }

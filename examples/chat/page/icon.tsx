@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-/** Drawn on 16 × 16, in the colour of the text around. */
+/** Paths of 16 × 16, drawn in the color of the text. */
 const PATHS = {
   menu: 'M2.5 4h11M2.5 8h11M2.5 12h11',
   new: 'M8 3v10M3 8h10',
@@ -15,6 +15,7 @@ const PATHS = {
   like: 'M5 7v6.5H2.5V7zM5 7l2.8-5c1 0 1.7.7 1.5 1.8L8.8 6.2h3.7c.7 0 1.2.6 1.1 1.3l-.8 4.9c-.1.6-.6 1.1-1.2 1.1H5',
   dislike:
     'M5 9V2.5H2.5V9zM5 9l2.8 5c1 0 1.7-.7 1.5-1.8l-.5-2.4h3.7c.7 0 1.2-.6 1.1-1.3l-.8-4.9c-.1-.6-.6-1.1-1.2-1.1H5',
+  copy: 'M6 6h7.5v7.5H6zM10 6V2.5H2.5V10H6',
   trace: 'M2.5 3.5h7M4.5 8h9M6.5 12.5h5',
   running: 'M8 2a6 6 0 1 0 6 6',
   complete: 'M3.5 8.5l3 3 6-7',

@@ -1,16 +1,13 @@
 import { Lexer, type Token, type Tokens } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { Text } from './text.tsx';
-import { visible } from './visible-text.ts';
+import { CopyButton } from './copy-button.tsx';
+import { Text, visible } from './text.tsx';
 
-/** What is nested deeper is shown as it is written. */
+/** Deeper nesting is shown as source text. */
 const DEPTH_MAX = 24;
 
-/**
- * Markdown as elements, made one by one from what the lexer has read: HTML in it stays text, addresses other than those of
- * the web lead nowhere, and pictures are links to them.
- */
+/** Markdown as elements, built from the tokens of the lexer. HTML stays text, and pictures become links. */
 export function Markdown({ text }: { text: string }): JSX.Element {
   const elements = useMemo(() => blocks(tokensOf(text), 0), [text]);
   return <div class="markdown">{elements}</div>;
@@ -20,7 +17,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // Nested so deep that the lexer gives up.
+    // The lexer throws on very deep nesting.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -37,7 +34,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // Below the headings of the page.
+      // The headings of the page come before those of an answer.
       return (
         <p class={`heading heading-${token.depth}`} dir="auto">
           {inline(token.tokens, depth + 1)}
@@ -49,10 +46,13 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
     case 'code':
       return (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be reached by the keyboard.
-        <pre tabIndex={0}>
-          <Text value={token.text} />
-        </pre>
+        <div class="code">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: The keyboard must reach an element that scrolls. */}
+          <pre tabIndex={0}>
+            <Text value={token.text} />
+          </pre>
+          <CopyButton text={token.text} label="Copy code" />
+        </div>
       );
     case 'blockquote':
       return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
@@ -78,25 +78,25 @@ function list(token: Tokens.List, depth: number): JSX.Element {
 }
 
 function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
+  const cell = ({ tokens, align }: Tokens.TableCell, Tag: 'th' | 'td'): JSX.Element => (
+    <Tag dir="auto" class={align === null ? '' : `align-${align}`}>
+      {inline(tokens, depth + 1)}
+    </Tag>
+  );
   return (
-    <table>
-      <thead>
-        <tr>
-          {header.map((cell) => (
-            <th dir="auto">{inline(cell.tokens, depth + 1)}</th>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: The keyboard must reach an element that scrolls.
+    <div class="table" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead>
+          <tr>{header.map((one) => cell(one, 'th'))}</tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>{row.map((one) => cell(one, 'td'))}</tr>
           ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr>
-            {row.map((cell) => (
-              <td dir="auto">{inline(cell.tokens, depth + 1)}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -155,8 +155,8 @@ function SafeLink({
   );
 }
 
-/** A picture from elsewhere would tell its owner that somebody reads this. */
-function Picture({ source, text }: { source: string; text: string }): JSX.Element {
+/** A link instead of the picture, because loading a picture would inform its server. */
+export function Picture({ source, text }: { source: string; text: string }): JSX.Element {
   return (
     <SafeLink href={source} title={source}>
       [picture: <Text value={text === '' ? source : text} />]

@@ -1,121 +1,86 @@
-import { type Fields, fieldsOf, stringOf } from './protocol.ts';
+import { type Fields, fieldsOf, stringOf } from './client.ts';
 
-/** A part of what a message says, in the order in which it says it. */
+/** A part of a message, in the order of the message. */
 export type Block =
   | { readonly kind: 'text' | 'reasoning'; readonly text: string }
   | { readonly kind: 'call'; readonly id: string; readonly name: string; readonly input: unknown }
+  | { readonly kind: 'image'; readonly url: string }
   | { readonly kind: 'other' };
 
 export interface Message {
   readonly id: string;
-  readonly role: 'human' | 'ai' | 'tool' | 'system' | (string & {});
+  readonly role: string;
   readonly blocks: readonly Block[];
-  /** It streams: `open`; it was left before its end: `cut`. */
+  /** A message that streams is `open`. If its run ends before the message is complete, it is `cut`. */
   readonly state: 'open' | 'complete' | 'cut';
   readonly error?: string;
-  /** The model may say no more at once: it is complete, and yet has no end. */
+  /** Whether the answer reached the maximum length of the model. */
   readonly isAtLimit?: boolean;
 }
 
-/** Blocks that one message may have; the others are passed over. */
+/** Further blocks of a message are ignored. */
 const BLOCKS_MAX = 1_000;
 
 /** A message of a state. */
 export function messageOf(message: Fields): Message | undefined {
   const id = stringOf(message.id);
   if (id === undefined) return undefined;
-  const { content, tool_calls, response_metadata } = message;
+  const { content, type, role = type ?? 'ai', response_metadata } = message;
+  const calls = (Array.isArray(message.tool_calls) ? message.tool_calls : []).map((call) => {
+    return blockOf({ ...fieldsOf(call), type: 'tool_call' }) as Extract<Block, { kind: 'call' }>;
+  });
   const blocks: Block[] = Array.isArray(content) ? content.map(blockOf) : [{ kind: 'text', text: textOf(content) }];
-  const named = new Set(blocks.map((block) => (block.kind === 'call' ? block.id : undefined)));
-  for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
-    const made = blockOf({ ...fieldsOf(call), type: 'tool_call' });
-    if (made.kind === 'call' && !named.has(made.id)) blocks.push(made);
-  }
+  // A call that the user edited has its new arguments in `tool_calls` alone.
+  const shown = blocks.map((block) =>
+    block.kind === 'call' ? (calls.find(({ id }) => id === block.id) ?? block) : block,
+  );
   const isAtLimit = fieldsOf(response_metadata).finish_reason === 'length';
-  return { id, role: roleOf(message), blocks, state: 'complete', ...(isAtLimit ? { isAtLimit } : {}) };
+  return {
+    id,
+    role: role === 'user' ? 'human' : role === 'assistant' ? 'ai' : String(role),
+    blocks: [...shown, ...calls.filter((call) => !shown.includes(call))],
+    state: 'complete',
+    ...(isAtLimit ? { isAtLimit } : {}),
+  };
 }
 
-/** A block as it stands in a message, or as it begins while it streams. */
-export function blockOf(value: unknown): Block {
-  if (typeof value === 'string') return { kind: 'text', text: value };
-  const { type, text, reasoning, id, name, args } = fieldsOf(value);
-  switch (type) {
-    case 'text':
-      return { kind: 'text', text: textOf(text) };
-    case 'reasoning':
-      return { kind: 'reasoning', text: textOf(reasoning) };
-    case 'tool_call':
-    case 'tool_call_chunk':
-    case 'invalid_tool_call':
-      return { kind: 'call', id: textOf(id), name: textOf(name), input: args };
-    default:
-      return { kind: 'other' };
-  }
-}
-
-/** A block with what has come of it since. */
-export function grown(block: Block | undefined, delta: Fields): Block {
-  switch (delta.type) {
-    case 'text-delta':
-      return { kind: 'text', text: said(block) + textOf(delta.text) };
-    case 'reasoning-delta':
-      return { kind: 'reasoning', text: said(block) + textOf(delta.reasoning) };
-    case 'block-delta': {
-      const fields = blockOf(delta.fields);
-      if (fields.kind !== 'call' || block?.kind !== 'call') return fields.kind === 'other' ? (block ?? fields) : fields;
-      // A later piece of a call need not repeat what it is called.
-      return {
-        ...fields,
-        id: fields.id || block.id,
-        name: fields.name || block.name,
-        input: fields.input ?? block.input,
-      };
-    }
-    default:
-      return block ?? { kind: 'other' };
-  }
-}
-
-/** A message with what has come of it since. */
-export function withPiece(message: Message, { event, index, content, delta, reason, message: error }: Fields): Message {
+/** A message after one of its events. */
+export function withEvent(message: Message, { event, index, content, delta, reason, message: error }: Fields): Message {
   switch (event) {
     case 'content-block-start':
     case 'content-block-finish':
-      return { ...message, blocks: replaced(message.blocks, index, () => blockOf(content)) };
+      return withBlock(message, index, () => blockOf(content));
     case 'content-block-delta':
-      return { ...message, blocks: replaced(message.blocks, index, (block) => grown(block, fieldsOf(delta))) };
+      return withBlock(message, index, (block) => extended(block, fieldsOf(delta)));
     case 'message-finish':
       return { ...message, state: 'complete', ...(reason === 'length' ? { isAtLimit: true } : {}) };
     case 'error':
-      return { ...message, state: 'cut', error: stringOf(error) ?? 'The message was cut.' };
+      return { ...message, state: 'cut', error: stringOf(error) ?? 'The message was cut off.' };
     default:
       return message;
   }
 }
 
-/** All that a message says in words. */
+/** The text of a message. */
 export function textIn({ blocks }: Message): string {
-  return blocks
-    .flatMap((block) => (block.kind === 'text' ? [block.text] : []))
-    .join('\n\n')
-    .trim();
+  const texts = blocks.flatMap((block) => (block.kind === 'text' ? block.text : []));
+  return texts.join('\n\n').trim();
 }
 
-/** What a call is called with. While it streams, and where it was stopped, that is JSON as far as it has come: what is whole of it is read. */
+/** The arguments of a call. While the call streams, they are incomplete JSON, whose complete part is returned. */
 export function argumentsOf(input: unknown): Fields {
   if (typeof input !== 'string') return fieldsOf(input);
-  // An escaped quotation mark ends no text.
   for (const text of [input, `${input}}`, `${/^.*[^\\]"(?=,)/s.exec(input)?.[0] ?? ''}}`]) {
     try {
       return fieldsOf(JSON.parse(text));
     } catch {
-      // Less of it may be whole.
+      // A shorter part may be complete.
     }
   }
   return {};
 }
 
-/** What a tool answered, as text: words where it is words, JSON otherwise. */
+/** The output of a tool as text. */
 export function outputText(output: unknown): string {
   if (typeof output === 'string') return output;
   const { content } = fieldsOf(output);
@@ -127,27 +92,46 @@ export function outputText(output: unknown): string {
   return output === undefined || output === null ? '' : (JSON.stringify(output, null, 2) ?? '');
 }
 
-function roleOf({ type, role }: Fields): string {
-  const given = stringOf(type) ?? stringOf(role) ?? 'ai';
-  return given === 'user' ? 'human' : given === 'assistant' ? 'ai' : given;
+function blockOf(value: unknown): Block {
+  if (typeof value === 'string') return { kind: 'text', text: value };
+  const { type, text, reasoning, id, name, args, image_url, url } = fieldsOf(value);
+  switch (type) {
+    case 'text':
+      return { kind: 'text', text: textOf(text) };
+    case 'reasoning':
+      return { kind: 'reasoning', text: textOf(reasoning) };
+    case 'tool_call':
+    case 'tool_call_chunk':
+    case 'invalid_tool_call':
+      return { kind: 'call', id: textOf(id), name: textOf(name), input: args };
+    case 'image_url':
+      return { kind: 'image', url: stringOf(image_url) ?? textOf(fieldsOf(image_url).url) };
+    case 'image':
+      return { kind: 'image', url: textOf(url) };
+    default:
+      return { kind: 'other' };
+  }
 }
 
-function said(block: Block | undefined): string {
-  return block?.kind === 'text' || block?.kind === 'reasoning' ? block.text : '';
+function extended(block: Block | undefined, delta: Fields): Block {
+  const text = block?.kind === 'text' || block?.kind === 'reasoning' ? block.text : '';
+  if (delta.type === 'text-delta') return { kind: 'text', text: text + textOf(delta.text) };
+  if (delta.type === 'reasoning-delta') return { kind: 'reasoning', text: text + textOf(delta.reasoning) };
+  const fields = delta.type === 'block-delta' ? blockOf(delta.fields) : undefined;
+  if (fields?.kind !== 'call' || block?.kind !== 'call') return block ?? { kind: 'other' };
+  // A later part of a call need not repeat its id and name.
+  const { id, name, input } = block;
+  return { ...fields, id: fields.id || id, name: fields.name || name, input: fields.input ?? input };
+}
+
+function withBlock(message: Message, index: unknown, change: (block: Block | undefined) => Block): Message {
+  if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= BLOCKS_MAX) return message;
+  const blocks = [...message.blocks];
+  while (blocks.length < (index as number)) blocks.push({ kind: 'other' });
+  blocks[index as number] = change(blocks[index as number]);
+  return { ...message, blocks };
 }
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
-}
-
-function replaced(
-  blocks: readonly Block[],
-  index: unknown,
-  make: (block: Block | undefined) => Block,
-): readonly Block[] {
-  if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= BLOCKS_MAX) return blocks;
-  const made = [...blocks];
-  while (made.length < (index as number)) made.push({ kind: 'other' });
-  made[index as number] = make(made[index as number]);
-  return made;
 }

@@ -1,52 +1,58 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { addressOf, currentThread, NEW_ADDRESS } from './current-thread.ts';
+import type { ThreadSummary } from './client.ts';
 import { Icon } from './icon.tsx';
-import { isDrawerOpen } from './layout.ts';
-import type { ThreadSummary } from './protocol.ts';
-import { deleteThread, hasMoreThreads, loadMoreThreads, threads, threadsProblem } from './threads.ts';
-import { visible } from './visible-text.ts';
+import { visible } from './text.tsx';
+import {
+  addressOf,
+  currentThread,
+  deleteThread,
+  hasMoreThreads,
+  loadMoreThreads,
+  NEW_ADDRESS,
+  threads,
+  threadsProblem,
+} from './threads.ts';
 
-/** The threads that there are, and a way to a new one. On narrow screens a drawer. */
-export function Sidebar(): JSX.Element {
-  const doomed = useSignal<ThreadSummary | undefined>(undefined);
+/** The list of threads. On narrow screens a drawer. */
+export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void }): JSX.Element {
+  const chosen = useSignal<ThreadSummary | undefined>(undefined);
   const start = useRef<HTMLAnchorElement>(null);
-  const close = (): void => {
-    isDrawerOpen.value = false;
-  };
-  // What is asked for comes before the button that asked for it.
   useEffect(() => {
-    if (isDrawerOpen.value) start.current?.focus();
-  }, [isDrawerOpen.value]);
+    if (isOpen) start.current?.focus();
+  }, [isOpen]);
   return (
-    <nav id="threads" class={`sidebar ${isDrawerOpen.value ? 'opened' : ''}`} aria-label="Conversations">
+    <nav id="threads" class={`sidebar ${isOpen ? 'opened' : ''}`} aria-label="Conversations">
       <a ref={start} class="button new" href={NEW_ADDRESS} onClick={close}>
         <Icon name="new" /> New conversation
       </a>
       <ul class="threads">
-        {threads.value?.map((thread) => (
-          <li key={thread.id} class={thread.id === currentThread.value.id ? 'current' : ''}>
-            <a
-              href={addressOf(thread.id)}
-              title={visible(thread.title)}
-              aria-current={thread.id === currentThread.value.id ? 'page' : undefined}
-              onClick={close}
-            >
-              <bdi>{visible(thread.title)}</bdi>
-            </a>
-            <button
-              type="button"
-              class="button quiet"
-              aria-label={`Delete ${visible(thread.title)}`}
-              onClick={() => {
-                doomed.value = thread;
-              }}
-            >
-              <Icon name="delete" />
-            </button>
-          </li>
-        ))}
+        {threads.value?.map((thread) => {
+          const isCurrent = thread.id === currentThread.value.id;
+          return (
+            <li key={thread.id} class={isCurrent ? 'current' : ''}>
+              <a
+                href={addressOf(thread.id)}
+                title={visible(thread.title)}
+                aria-current={isCurrent ? 'page' : undefined}
+                onClick={close}
+              >
+                <bdi>{visible(thread.title)}</bdi>
+              </a>
+              <button
+                type="button"
+                class="button quiet"
+                aria-label={`Delete ${visible(thread.title)}`}
+                onClick={() => {
+                  chosen.value = thread;
+                }}
+              >
+                <Icon name="delete" />
+              </button>
+            </li>
+          );
+        })}
       </ul>
       {hasMoreThreads.value && (
         <button type="button" class="link" onClick={() => void loadMoreThreads()}>
@@ -59,12 +65,12 @@ export function Sidebar(): JSX.Element {
           {threadsProblem.value}
         </p>
       )}
-      {doomed.value !== undefined && (
+      {chosen.value !== undefined && (
         <DeleteDialog
-          thread={doomed.value}
+          thread={chosen.value}
           close={(isDeleted) => {
-            if (isDeleted && doomed.value?.id === currentThread.value.id) location.hash = NEW_ADDRESS;
-            doomed.value = undefined;
+            if (isDeleted && chosen.value?.id === currentThread.value.id) location.hash = NEW_ADDRESS;
+            chosen.value = undefined;
             if (isDeleted) start.current?.focus();
           }}
         />
@@ -78,14 +84,14 @@ function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDele
   const cancel = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
-    // Whoever presses Enter unawares loses nothing.
+    // Enter by habit must not delete anything.
     cancel.current?.focus();
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="delete-title" onClose={() => close(false)}>
       <h2 id="delete-title">Delete this conversation?</h2>
       <p>
-        <bdi>{visible(thread.title)}</bdi> and its history will be gone.
+        <bdi>{visible(thread.title)}</bdi> and its history will be deleted.
       </p>
       <p class="actions">
         <button
@@ -93,7 +99,7 @@ function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDele
           class="button danger"
           onClick={() =>
             void deleteThread(thread.id).then((isDeleted) => {
-              // Focus goes back to where it was only when the dialog is closed, not when it is taken away.
+              // The focus only returns if the dialog is closed before it is removed.
               dialog.current?.close();
               if (isDeleted) close(true);
             })

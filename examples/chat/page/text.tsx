@@ -1,18 +1,21 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { piecesOf } from './visible-text.ts';
 
-/** Characters that are shown of a long text, and how many more each time that more is asked for. */
-const SHOWN = 16_384;
-const MORE = 65_536;
+/** Invisible characters, and characters that change how others look. Joiners are not included, because scripts and emoji need them. */
+const HIDDEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: The expression looks for them.
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
 
-/** Text of others: as it is, with what is hidden in it made visible. */
+const SHOWN_CHARS = 16_384;
+const MORE_CHARS = 65_536;
+
+/** Text from outside, with its hidden characters made visible. */
 export function Text({ value }: { value: string }): JSX.Element {
   return (
     <>
       {piecesOf(value).map(({ text, isHidden }, index) =>
         isHidden ? (
-          <span key={index} class="hidden-character" title="A character that is not seen otherwise">
+          <span key={index} class="hidden-character" title="Hidden character">
             {text}
           </span>
         ) : (
@@ -23,28 +26,65 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The beginning of a text, and more of it when that is wanted. */
+/** The beginning of a long text, and a button that shows more. */
 export function LongText({
   value,
-  children,
+  children = (shown) => <Text value={shown} />,
 }: {
   value: string;
   children?: (shown: string) => JSX.Element;
 }): JSX.Element {
-  const [length, setLength] = useState(SHOWN);
-  const shown = value.length <= length ? value : value.slice(0, length);
-  const left = value.length - shown.length;
+  const [length, setLength] = useState(SHOWN_CHARS);
+  const left = value.length - length;
   return (
     <>
-      {children === undefined ? <Text value={shown} /> : children(shown)}
+      {children(left > 0 ? value.slice(0, length) : value)}
       {left > 0 && (
         <>
           {' '}
-          <button type="button" class="link" onClick={() => setLength(length + MORE)}>
+          <button type="button" class="link" onClick={() => setLength(length + MORE_CHARS)}>
             Show more ({left.toLocaleString('en')} characters left)
           </button>
         </>
       )}
     </>
   );
+}
+
+/** Splits a text, so that each hidden character is a piece of its own, written as an escape. */
+export function piecesOf(text: string): { readonly text: string; readonly isHidden: boolean }[] {
+  const pieces: { text: string; isHidden: boolean }[] = [];
+  let end = 0;
+  for (const { 0: found, index } of text.matchAll(HIDDEN)) {
+    if (found === '\r' && text[index + 1] === '\n') continue;
+    if (index > end) pieces.push({ text: text.slice(end, index), isHidden: false });
+    pieces.push({ text: escaped(found), isHidden: true });
+    end = index + found.length;
+  }
+  if (end < text.length) pieces.push({ text: text.slice(end), isHidden: false });
+  return pieces;
+}
+
+/** A text on one line, with its hidden characters written as escapes, for names and attributes. */
+export function visible(text: string): string {
+  return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
+}
+
+export function isBlank(text: string): boolean {
+  return /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]*$/u.test(text);
+}
+
+/** The beginning of a text, with an ellipsis if the text is longer. Never ends with half of a surrogate pair. */
+export function beginningOf(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  return `${text
+    .slice(0, charsMax - 1)
+    .replace(/[\ud800-\udbff]$/, '')
+    .trimEnd()}…`;
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const hex = (digits: number): string => code.toString(16).padStart(digits, '0');
+  return code < 0x100 ? `\\x${hex(2)}` : code < 0x10000 ? `\\u${hex(4)}` : `\\u{${hex(5)}}`;
 }

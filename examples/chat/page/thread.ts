@@ -1,165 +1,160 @@
 import { type Signal, signal } from '@preact/signals';
-import { announcementOf } from './announcement.ts';
 import { announce } from './announcer.tsx';
-import { ApiError, api, NO_ANSWER, problemOf } from './api.ts';
 import {
+  ApiError,
+  checkpointOf,
+  client,
+  fieldsOf,
+  NO_RESPONSE,
+  newId,
+  problemOf,
+  type ThreadEvent,
+  type ThreadState,
+} from './client.ts';
+import {
+  announcementOf,
   atState,
   type Conversation,
   EMPTY,
   type InputRequest,
   isBusy,
-  withoutQuestion,
+  turnsOf,
+  withEvents,
   withQuestion,
-  withRun,
   withState,
 } from './conversation.ts';
-import { withEvents } from './conversation-events.ts';
-import { stateBehind } from './history.ts';
+import { stateBefore } from './history.ts';
 import { textIn } from './message.ts';
-import { checkpointOf, fieldsOf, type ProtocolEvent, type ThreadState } from './protocol.ts';
-import { type Connection, ThreadStream } from './thread-stream.ts';
-import { keepTrace } from './trace-link.ts';
-import { turnsOf } from './turns.ts';
-import { uuidv7 } from './uuid.ts';
 
-/** Events are shown so many milliseconds after they have come, those of one while together. */
+export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
+
+/** Events that arrive within this time are shown together. */
 const SHOW_MS = 16;
-/** A thread that is deleted while its run is under way is there for a moment after the end of that. */
-const DELETED_MS = 1_000;
+/** A thread that is deleted while its run is in progress exists for a moment after the end of the run. */
+const DELETION_MS = 1_000;
+const BACK_OFF_MS_MIN = 250;
+const BACK_OFF_MS_MAX = 10_000;
 
-/** What is answered to requests of a form that the server does not take: of those that connect, only the id is a reader's. */
-const MALFORMED = 422;
-
-/** Where in the thread a run begins: at its end, unless a checkpoint is given. */
+/** Where a run begins. */
 interface Place {
+  /** The checkpoint. @default the newest */
   readonly from?: string | undefined;
-  /** Whether what is said is in that state already. */
+  /** Whether the question is in that state already. */
   readonly isThere?: boolean;
 }
 
-/** One conversation with the agent, kept at what the server knows of it, and what a reader does to it. */
+/** One thread: follows the server, and sends what the user does. */
 export class Thread {
   readonly id: string;
-  /** What is the newest. */
   readonly conversation: Signal<Conversation> = signal(EMPTY);
   readonly connection: Signal<Connection> = signal('closed');
-  /** The earlier state that is looked at, and that the next message goes on from. */
+  /** The earlier state that the user looks at. The next message begins a branch there. */
   readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
-  /** What the reader has asked for and did not get. */
+  /** Why the last action failed. */
   readonly problem: Signal<string | undefined> = signal(undefined);
-  /**
-   * Why the server has no such thread: it has known it and does not any more, as it was deleted elsewhere, or was in the memory of a server that
-   * is gone; or its id can be of none.
-   */
-  readonly absence: Signal<'gone' | 'impossible' | undefined> = signal(undefined);
-  readonly #stream: ThreadStream;
+  /** Why there is no such thread: it was deleted, or its id is not valid. */
+  readonly absence: Signal<'deleted' | 'invalid' | undefined> = signal(undefined);
   readonly #onChange: () => void;
-  #pending: ProtocolEvent[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #checkTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The last command, until it is answered and after. */
-  #asked: Promise<boolean> | undefined;
-  #isOpen = false;
-  /** As long as it is, there is nothing to ask the server about. */
   #isNew: boolean;
+  #connecting: AbortController | undefined;
+  #lastSeq: number | undefined;
+  #isLive = false;
+  #pending: ThreadEvent[] = [];
+  #showTimer: ReturnType<typeof setTimeout> | undefined;
+  #loading: Promise<void> | undefined;
+  #isStale = false;
+  /** The last command. */
+  #command: Promise<boolean> | undefined;
 
-  /**
-   * @param isNew whether the server does not know it before its first message
-   * @param onChange called when the list of threads may have changed
-   */
+  /** `onChange` is called when the list of threads may have changed. */
   constructor(id: string, isNew: boolean, onChange: () => void) {
     this.id = id;
     this.#isNew = isNew;
     this.#onChange = onChange;
-    this.#stream = new ThreadStream({
-      threadId: id,
-      beforeConnect: (signal) => this.#load(signal),
-      onEvents: (events) => this.#take(events),
-      onConnection: (connection) => this.#note(connection),
-      onRefusal: (error) => {
-        if (error.status === MALFORMED) this.absence.value = 'impossible';
-        else this.problem.value = problemOf(error);
-      },
-    });
   }
 
-  open(): void {
-    if (this.#isOpen) return;
-    this.#isOpen = true;
-    void this.#stream.run();
-  }
-
-  close(): void {
-    this.#stream.close();
-    clearTimeout(this.#timer);
-    clearTimeout(this.#checkTimer);
-  }
-
+  /** Whether the server does not know the thread yet. */
   get isNew(): boolean {
     return this.#isNew;
   }
 
-  /** Looks whether the server still knows it. */
-  async check(): Promise<void> {
-    if (this.#isOpen) await this.#load().catch(() => undefined);
-  }
-
-  /** What is looked at: the newest, or the earlier state. */
+  /** The newest conversation, or the one at the earlier state that the user looks at. */
   get shown(): Conversation {
     const viewed = this.viewed.value;
     return viewed === undefined ? this.conversation.value : atState(this.conversation.value, viewed);
   }
 
-  /** Says something; false where the server did not take it. */
+  /** Follows the thread. A hidden page does not, because a browser allows six connections to a server. */
+  open(): void {
+    if (!this.#isNew) this.#connect();
+  }
+
+  close(): void {
+    this.#connecting?.abort();
+    this.#connecting = undefined;
+    clearTimeout(this.#showTimer);
+    this.#showTimer = undefined;
+    this.connection.value = 'closed';
+  }
+
+  /** Loads the newest state, for example because the thread may have been deleted elsewhere. */
+  async refresh(): Promise<void> {
+    if (!this.#isNew) await this.#load().catch(() => {});
+  }
+
+  /** Sends a message. Resolves with false if the server did not accept it. */
   send(text: string): Promise<boolean> {
     const viewed = this.viewed.value;
-    return this.#ask(uuidv7(), text, () => ({ from: viewed === undefined ? undefined : checkpointOf(viewed) }));
+    return this.#ask(newId(), text, () => ({ from: viewed === undefined ? undefined : checkpointOf(viewed) }));
   }
 
-  /** Says something else in the place of what was said; what came of that stays in the history. */
+  /** Replaces a message. The earlier version stays in the history. */
   edit(messageId: string, text: string): Promise<boolean> {
-    return this.#again(messageId, text, true);
+    return this.#askAgain(messageId, text, true);
   }
 
-  /** Has the last message answered once more. */
+  /** Requests another answer to the last message. */
   async retry(): Promise<boolean> {
     const question = turnsOf(this.shown).at(-1)?.question;
-    return question === undefined ? false : this.#again(question.id, textIn(question), false);
+    return question === undefined ? false : this.#askAgain(question.id, textIn(question), false);
   }
 
-  /** Answers what the run waits for. */
-  respond({ id, namespace }: InputRequest, response: object): Promise<boolean> {
-    const params = { interrupt_id: id, namespace, response };
-    return this.#start('input.respond', () => params);
+  /** Answers a request of the agent. */
+  respond({ id }: InputRequest, response: unknown): Promise<boolean> {
+    return this.#send('input.respond', () => ({ interrupt_id: id, response }));
   }
 
   async stop(): Promise<void> {
-    // Its run has a name only when the server has answered.
-    await this.#asked;
+    // The run has an id when the server has accepted the command.
+    await this.#command;
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
     try {
-      await api.cancel(this.id, run.id);
+      await client.cancel(this.id, run.id);
     } catch (error) {
       this.problem.value = problemOf(error);
     }
   }
 
-  /** Looks at an earlier state, or at the newest again. */
+  /** Shows an earlier state, or the newest one. */
   view(state: ThreadState | undefined): void {
     this.viewed.value = state;
     this.problem.value = undefined;
   }
 
-  #again(messageId: string, text: string, isChanged: boolean): Promise<boolean> {
+  #connect(): void {
+    if (this.#connecting !== undefined || document.hidden) return;
+    this.#connecting = new AbortController();
+    void this.#follow(this.#connecting.signal);
+  }
+
+  #askAgain(messageId: string, text: string, isChanged: boolean): Promise<boolean> {
     const viewed = this.viewed.value;
     const head = viewed === undefined ? this.conversation.value.checkpointId : checkpointOf(viewed);
     return this.#ask(messageId, text, async () => {
-      const state =
-        head === undefined
-          ? undefined
-          : await stateBehind(this.id, head, ({ values }) => values.messages?.at(-1)?.id === messageId);
-      // A message that the agent never got is sent as it was.
+      const isAsked = ({ values }: ThreadState): boolean => values.messages?.at(-1)?.id === messageId;
+      const state = head === undefined ? undefined : await stateBefore(this.id, head, isAsked);
+      // A message that the agent never received is sent again.
       return state === undefined ? {} : { from: checkpointOf(state), isThere: !isChanged };
     });
   }
@@ -167,116 +162,160 @@ export class Thread {
   async #ask(id: string, text: string, place: () => Place | Promise<Place>): Promise<boolean> {
     const [before, viewed] = [this.conversation.value, this.viewed.value];
     if (isBusy(before)) return false;
-    // From here on it is busy, so that what is asked for twice is done once.
-    const asked = withRun(withQuestion(this.shown, id, text), { status: 'starting' });
-    this.conversation.value = asked;
+    this.conversation.value = withQuestion(this.shown, id, text);
     this.viewed.value = undefined;
-    const isTaken = await this.#start('run.start', async () => {
+    const isSent = await this.#send('run.start', async () => {
       const { from, isThere = false } = await place();
       return {
-        assistant_id: 'agent',
-        // One that was deleted elsewhere is not begun anew without a word.
+        // A thread that was deleted elsewhere must not begin anew unnoticed.
         ifNotExists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
         config: { configurable: { thread_id: this.id, ...(from === undefined ? {} : { checkpoint_id: from }) } },
       };
     });
-    if (!isTaken) {
-      this.conversation.value = withoutQuestion(this.conversation.value, asked, before, id);
+    if (!isSent) {
+      this.conversation.value = { ...before, messages: this.conversation.value.messages };
       this.viewed.value = viewed;
+      await this.refresh();
     }
-    return isTaken;
+    return isSent;
   }
 
-  #start(method: string, params: () => object | Promise<object>): Promise<boolean> {
-    this.#asked = this.#command(method, params);
-    return this.#asked;
+  #send(method: string, params: () => object | Promise<object>): Promise<boolean> {
+    this.#command = this.#sendNow(method, params);
+    return this.#command;
   }
 
-  async #command(method: string, params: () => object | Promise<object>): Promise<boolean> {
+  async #sendNow(method: string, params: () => object | Promise<object>): Promise<boolean> {
     this.problem.value = undefined;
-    this.open();
     try {
-      const { run_id, trace_id } = await api.command(this.id, method, await params());
+      const id = await client.command(this.id, method, await params());
+      const { run } = this.conversation.value;
+      // Its events may have arrived before the response.
+      if (run.id !== id && !(run.status === 'running' && run.id !== undefined))
+        this.conversation.value = { ...this.conversation.value, run: { ...run, status: 'starting', id } };
       this.#isNew = false;
-      if (run_id !== undefined) {
-        if (trace_id !== undefined) keepTrace(run_id, trace_id);
-        // Its events may have come before the answer.
-        if (this.conversation.value.run.id !== run_id)
-          this.conversation.value = withRun(this.conversation.value, { status: 'starting', id: run_id });
-      }
+      this.open();
       this.#onChange();
       return true;
     } catch (error) {
-      this.problem.value = isDecided(error) ? 'This has been decided elsewhere already.' : problemOf(error);
-      // The thread is not as the page knows it, or is not at all.
-      if (error instanceof ApiError) await this.check();
+      const isAnswered = error instanceof ApiError && error.code === 'no_such_interrupt';
+      this.problem.value = isAnswered ? 'This has been decided elsewhere.' : problemOf(error);
+      if (error instanceof ApiError) await this.refresh();
+      // The problem disappears when the server responds again.
+      else this.#connect();
       return false;
     }
   }
 
-  async #load(signal?: AbortSignal): Promise<void> {
-    if (this.#isNew) return;
-    const wasKnown = this.conversation.value.checkpointId !== undefined;
-    const state = await api.state(this.id, signal);
-    const { run_id, trace_id } = state?.metadata ?? {};
-    if (typeof run_id === 'string' && typeof trace_id === 'string') keepTrace(run_id, trace_id);
-    const known = this.conversation.value;
-    if (state !== undefined) {
-      // Events may have told of a later one meanwhile; ids of checkpoints are in the order of time.
-      if ((checkpointOf(state) ?? '') >= (known.checkpointId ?? '')) this.conversation.value = withState(known, state);
-      this.absence.value = undefined;
-    } else if (wasKnown) {
-      // With it went the run that was under way, and what it asked.
-      this.conversation.value = { ...withRun(known, { status: 'idle' }), requests: [], next: [] };
-      this.problem.value = undefined;
-      if (this.absence.value === undefined) this.#onChange();
-      this.absence.value = 'gone';
+  /** Reads the events until the signal aborts, over as many connections as necessary. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    this.connection.value = 'connecting';
+    while (!signal.aborted) {
+      try {
+        this.#isLive = false;
+        await client.events(this.id, this.#lastSeq, signal, {
+          onEvent: (event) => this.#add(event),
+          onLive: () => {
+            failures = 0;
+            void this.#goLive(signal);
+          },
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
+          if (error.status === 422) this.absence.value = 'invalid';
+          else this.problem.value = problemOf(error);
+          return this.close();
+        }
+      }
+      if (signal.aborted) return;
+      this.connection.value = 'reconnecting';
+      await pause(Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_MIN * 2 ** failures) * (1 + Math.random()), signal);
+      failures += 1;
     }
   }
 
-  #note(connection: Connection): void {
-    const before = this.connection.value;
-    this.connection.value = connection;
-    if (connection !== 'open' || before === 'open') return;
-    if (this.problem.value === NO_ANSWER) this.problem.value = undefined;
-    // What the list has missed, or could not be told.
-    if (before === 'reconnecting') this.#onChange();
+  /** Shows the past events together with the newest state. */
+  async #goLive(signal: AbortSignal): Promise<void> {
+    await this.#load().catch(() => {});
+    if (signal.aborted) return;
+    const wasLost = this.connection.value === 'reconnecting';
+    this.connection.value = 'open';
+    if (this.problem.value === NO_RESPONSE) this.problem.value = undefined;
+    this.#isLive = true;
+    this.#show();
+    if (wasLost) this.#onChange();
   }
 
-  #take(events: readonly ProtocolEvent[]): void {
-    this.#isNew = false;
-    this.absence.value = undefined;
-    this.#pending.push(...events);
-    this.#timer ??= setTimeout(() => this.#show(), SHOW_MS);
-    if (events.some(isGap)) void this.#load().catch(() => undefined);
+  #add(event: ThreadEvent): void {
+    if (event.seq !== undefined) {
+      if (this.#lastSeq !== undefined && event.seq <= this.#lastSeq) return;
+      this.#lastSeq = event.seq;
+    }
+    this.#pending.push(event);
+    if (this.#isLive) this.#showTimer ??= setTimeout(() => this.#show(), SHOW_MS);
   }
 
   #show(): void {
-    this.#timer = undefined;
-    const before = this.conversation.value;
-    const after = withEvents(before, this.#pending);
+    this.#showTimer = undefined;
+    const events = this.#pending;
     this.#pending = [];
+    const before = this.conversation.value;
+    const after = withEvents(before, events);
     this.conversation.value = after;
+    if (events.some(isNewState)) void this.#load().catch(() => {});
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
-    // What had ended before the page came is no news.
+    // A run that ended before the page was opened is no news.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
-    if (isBusy(before) && after.run.error === 'cancelled') this.#checkSoon();
+    if (isBusy(before) && after.run.error === 'cancelled') setTimeout(() => void this.refresh(), DELETION_MS);
   }
 
-  #checkSoon(): void {
-    void this.check();
-    clearTimeout(this.#checkTimer);
-    this.#checkTimer = setTimeout(() => void this.check(), DELETED_MS);
+  /** Loads the newest state. A call during a load starts one more load. */
+  #load(): Promise<void> {
+    this.#isStale = true;
+    this.#loading ??= this.#loadAll().finally(() => {
+      this.#loading = undefined;
+    });
+    return this.#loading;
+  }
+
+  async #loadAll(): Promise<void> {
+    while (this.#isStale) {
+      this.#isStale = false;
+      const state = await client.state(this.id);
+      const known = this.conversation.value;
+      if (state !== undefined) {
+        this.conversation.value = withState(known, state);
+        this.absence.value = undefined;
+      } else if (known.checkpointId !== undefined) {
+        this.conversation.value = { ...known, run: { status: 'idle' }, requests: [], next: [] };
+        if (this.absence.value === undefined) this.#onChange();
+        this.absence.value = 'deleted';
+      }
+    }
   }
 }
 
-/** There is nothing to answer any more. */
-function isDecided(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 'no_such_interrupt';
+/** Whether the state of the thread changed with an event, or events were missed. */
+function isNewState({ method, params }: ThreadEvent): boolean {
+  if ((params.namespace ?? []).length > 0) return false;
+  const { event, name } = fieldsOf(params.data);
+  return method === 'checkpoints' || (method === 'lifecycle' && event !== 'running') || name === 'missed_events';
 }
 
-function isGap({ method, params }: ProtocolEvent): boolean {
-  return method === 'custom' && fieldsOf(params.data).name === 'missed_events';
+/** Waits, or until the network is back. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      removeEventListener('online', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    addEventListener('online', done);
+    signal.addEventListener('abort', done);
+  });
 }

@@ -1,39 +1,77 @@
-import { type Signal, signal } from '@preact/signals';
-import { api, problemOf } from './api.ts';
-import { draftOf } from './drafts.ts';
-import type { ThreadSummary } from './protocol.ts';
+import { effect, type Signal, signal } from '@preact/signals';
+import { announce } from './announcer.tsx';
+import { client, type Info, newId, problemOf, type ThreadSummary } from './client.ts';
+import { forget, recall, remember } from './memory.ts';
+import { Thread } from './thread.ts';
 
-/** Threads that are asked for at once. */
 const PAGE_THREADS = 100;
+export const NEW_ADDRESS = '#/';
+/** The name of the draft of a thread that has not begun. */
+export const NEW = '';
 
-/** The threads that the server has, the last changed first, as many as were asked for; undefined before they are known. */
+/** The threads of the server, last changed first. Undefined until they are loaded. */
 export const threads: Signal<readonly ThreadSummary[] | undefined> = signal(undefined);
-/** Whether the server has further ones. */
 export const hasMoreThreads: Signal<boolean> = signal(false);
 export const threadsProblem: Signal<string | undefined> = signal(undefined);
+export const info: Signal<Info | undefined> = signal(undefined);
 
-let asked = 0;
 let pages = 1;
+let loads = 0;
+
+/** The thread of the address. Without one, a new thread, which begins with its first message. */
+export const currentThread: Signal<Thread> = signal(threadAt(location.hash));
+
+/** Follows the address, and stops following the thread while the page is hidden. */
+export function followAddress(): void {
+  currentThread.value.open();
+  addEventListener('hashchange', () => {
+    if (idOf(location.hash) === currentThread.value.id) return;
+    currentThread.value.close();
+    announce('');
+    currentThread.value = threadAt(location.hash);
+    currentThread.value.open();
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) currentThread.value.close();
+    else void refresh();
+  });
+  addEventListener('focus', () => void refresh());
+  void loadThreads();
+  // The page works without the information.
+  client.info().then(
+    (loaded) => {
+      info.value = loaded;
+    },
+    () => {},
+  );
+}
+
+/** Another page may have changed the threads, or deleted the current one. */
+async function refresh(): Promise<void> {
+  const thread = currentThread.value;
+  thread.open();
+  await loadThreads();
+  if (threads.value?.some(({ id }) => id === thread.id) !== true) await thread.refresh();
+}
 
 export async function loadThreads(): Promise<void> {
-  asked += 1;
-  const mine = asked;
+  loads += 1;
+  const load = loads;
   try {
-    // Between two pages one may have come to the front, and others a place further.
-    const known = new Map<string, ThreadSummary>();
-    let isMore = true;
-    for (let page = 0; isMore && page < pages; page++) {
-      const list = await api.threads(PAGE_THREADS, page * PAGE_THREADS);
-      for (const thread of list) known.set(thread.id, known.get(thread.id) ?? thread);
-      isMore = list.length === PAGE_THREADS;
+    // A thread may move between two pages.
+    const loaded = new Map<string, ThreadSummary>();
+    let isFull = true;
+    for (let page = 0; isFull && page < pages; page++) {
+      const list = await client.threads(PAGE_THREADS, page * PAGE_THREADS);
+      for (const thread of list) loaded.set(thread.id, loaded.get(thread.id) ?? thread);
+      isFull = list.length === PAGE_THREADS;
     }
+    if (load !== loads) return;
     threadsProblem.value = undefined;
-    // A later question may have been answered already.
-    if (mine !== asked) return;
-    threads.value = [...known.values()];
-    hasMoreThreads.value = isMore;
+    threads.value = [...loaded.values()];
+    hasMoreThreads.value = isFull;
   } catch (error) {
-    if (mine === asked) threadsProblem.value = problemOf(error);
+    if (load === loads) threadsProblem.value = problemOf(error);
   }
 }
 
@@ -44,12 +82,64 @@ export function loadMoreThreads(): Promise<void> {
 
 export async function deleteThread(id: string): Promise<boolean> {
   try {
-    await api.deleteThread(id);
+    await client.deleteThread(id);
     draftOf(id).value = '';
     threads.value = threads.value?.filter((thread) => thread.id !== id);
     return true;
   } catch (error) {
     threadsProblem.value = problemOf(error);
     return false;
+  }
+}
+
+export function addressOf(id: string): string {
+  return `#/t/${encodeURIComponent(id)}`;
+}
+
+/** Sends a message in the current thread. The first message gives the thread its address. */
+export function say(text: string): Promise<boolean> {
+  const thread = currentThread.value;
+  if (idOf(location.hash) === undefined) {
+    location.hash = addressOf(thread.id);
+    moveDraft(NEW, thread.id);
+  }
+  return thread.send(text);
+}
+
+const drafts = new Map<string, Signal<string>>();
+
+/** The unsent text of a thread. It survives a reload of the page. */
+export function draftOf(threadId: string): Signal<string> {
+  const known = drafts.get(threadId);
+  if (known !== undefined) return known;
+  const name = `draft:${threadId}`;
+  const draft = signal(recall(name, 'sessionStorage') ?? '');
+  drafts.set(threadId, draft);
+  effect(() => (draft.value === '' ? forget(name, 'sessionStorage') : remember(name, draft.value, 'sessionStorage')));
+  return draft;
+}
+
+export function currentDraft(): Signal<string> {
+  return draftOf(idOf(location.hash) === undefined ? NEW : currentThread.value.id);
+}
+
+export function moveDraft(fromId: string, toId: string): void {
+  const [from, to] = [draftOf(fromId), draftOf(toId)];
+  if (from.value === '') return;
+  to.value = from.value;
+  from.value = '';
+}
+
+function threadAt(hash: string): Thread {
+  const id = idOf(hash);
+  return new Thread(id ?? newId(), id === undefined, () => void loadThreads());
+}
+
+function idOf(hash: string): string | undefined {
+  const id = /^#\/t\/(.+)$/.exec(hash)?.[1];
+  try {
+    return id === undefined ? undefined : decodeURIComponent(id);
+  } catch {
+    return undefined;
   }
 }

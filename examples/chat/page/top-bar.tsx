@@ -1,24 +1,40 @@
+import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { focusComposer } from './composer-focus.ts';
+import { config } from '../config.ts';
+import type { ThreadSummary } from './client.ts';
 import { isBusy } from './conversation.ts';
+import { focusComposer } from './focus.ts';
 import { Icon } from './icon.tsx';
-import { info } from './info.ts';
-import { isDrawerOpen, isHistoryOpen } from './layout.ts';
-import type { ThreadSummary } from './protocol.ts';
-import { nextTheme, theme } from './theme.ts';
+import { recall, remember } from './memory.ts';
+import { visible } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { threads } from './threads.ts';
-import { visible } from './visible-text.ts';
 
-export function TopBar({ thread }: { thread: Thread }): JSX.Element {
+const THEME = 'chat.theme';
+const THEMES = ['system', 'dark', 'light'];
+const theme: Signal<string> = signal(recall(THEME) ?? 'system');
+
+theme.subscribe((value) => {
+  if (value === 'dark' || value === 'light') document.documentElement.dataset.theme = value;
+  else delete document.documentElement.dataset.theme;
+  remember(THEME, value);
+});
+
+export interface TopBarProps {
+  readonly thread: Thread;
+  readonly isDrawerOpen: Signal<boolean>;
+  readonly isHistoryOpen: Signal<boolean>;
+}
+
+export function TopBar({ thread, isDrawerOpen, isHistoryOpen }: TopBarProps): JSX.Element {
   const listed = threads.value?.find(({ id }) => id === thread.id);
-  // One that was deleted elsewhere is still read.
+  // A thread that was deleted elsewhere keeps its title while it is shown.
   const known = useRef<ThreadSummary | undefined>(undefined);
   if (listed !== undefined || known.current?.id !== thread.id) known.current = listed;
-  const title = known.current?.title ?? 'New conversation';
+  const title = known.current?.title;
   useEffect(() => {
-    document.title = visible(title);
+    document.title = visible(title ?? config.title);
   }, [title]);
   return (
     <header class="top">
@@ -35,7 +51,7 @@ export function TopBar({ thread }: { thread: Thread }): JSX.Element {
         <Icon name="menu" />
       </button>
       <h1>
-        <bdi>{visible(title)}</bdi>
+        <bdi>{visible(title ?? 'New conversation')}</bdi>
       </h1>
       <span class="connection" role="status">
         {thread.connection.value === 'reconnecting' ? 'Reconnecting' : ''}
@@ -56,9 +72,11 @@ export function TopBar({ thread }: { thread: Thread }): JSX.Element {
       <button
         type="button"
         class="button quiet"
-        aria-label={`Colours: ${theme.value}`}
-        title={`Colours: ${theme.value}`}
-        onClick={nextTheme}
+        aria-label={`Theme: ${theme.value}`}
+        title={`Theme: ${theme.value}`}
+        onClick={() => {
+          theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'system';
+        }}
       >
         <Icon name="theme" />
       </button>
@@ -66,13 +84,7 @@ export function TopBar({ thread }: { thread: Thread }): JSX.Element {
   );
 }
 
-/** Says of an agent without a model what it is. */
-export function ModelNote(): JSX.Element | null {
-  if (info.value?.model.is_local !== true) return null;
-  return <p class="model-note">No model is configured: the answers are made by a few rules, on this machine.</p>;
-}
-
-/** Says that this is the past, and leads back. */
+/** A note that an earlier state is shown, and a way back. */
 export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   const viewed = thread.viewed.value;
   if (viewed === undefined) return null;
@@ -80,12 +92,11 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   const newest = thread.conversation.value;
   const isAsked = newest.requests.length > 0 && !isBusy(newest);
   return (
-    <div class="viewed-note" role="group" aria-label="An earlier point">
+    <div class="viewed-note" role="group" aria-label="Earlier point">
       <p>
-        The conversation as it was{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. What you
-        send now begins a branch here.
-        {isAsked &&
-          ' The agent waits for your decision in the newest state; a branch goes on without it, and leaves that undone.'}
+        The conversation{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. Sending a message
+        starts a branch here.
+        {isAsked && ' The agent waits for your decision in the latest state. A branch leaves it undecided.'}
       </p>
       <button
         type="button"
@@ -95,7 +106,7 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
           focusComposer();
         }}
       >
-        Back to the newest
+        Back to latest
       </button>
     </div>
   );

@@ -1,20 +1,16 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { focusComposer } from './composer-focus.ts';
-import type { Conversation } from './conversation.ts';
+import { type Conversation, isCutShort, type RunState, type Turn } from './conversation.ts';
+import { CopyButton } from './copy-button.tsx';
+import { focusComposer } from './focus.ts';
 import { Icon } from './icon.tsx';
-import { info } from './info.ts';
 import { type Message, textIn } from './message.ts';
-import { MessageBlocks } from './message-blocks.tsx';
-import { RatingView } from './rating.tsx';
-import { RATING_KEY } from './ratings.ts';
-import { isCutShort, RunEnd } from './run-end.tsx';
-import { LongText } from './text.tsx';
+import { MessageView } from './message-view.tsx';
+import { RATING_KEY, RatingView } from './rating.tsx';
+import { isBlank, LongText } from './text.tsx';
 import type { Thread } from './thread.ts';
-import { traceUrl } from './trace-link.ts';
-import type { Turn } from './turns.ts';
-import { isBlank } from './visible-text.ts';
+import { info } from './threads.ts';
 
 export interface TurnViewProps {
   readonly turn: Turn;
@@ -24,32 +20,41 @@ export interface TurnViewProps {
   readonly isBusy: boolean;
 }
 
-/** What was said and what was answered, and what can be done about it. */
+/** A question, its answer, and the actions for both. */
 export function TurnView(props: TurnViewProps): JSX.Element {
   const { turn, conversation, isLast, isBusy } = props;
   const { question, answer, end, runId } = turn;
-  const isOver = !(isLast && isBusy);
+  const isWorking = isLast && isBusy;
+  const isWaiting = isLast && conversation.requests.length > 0;
   return (
     <li class="turn">
       {question !== undefined && <Question {...props} question={question} />}
-      {(answer.length > 0 || !isOver) && (
-        <article class="answer" aria-label="Answer" aria-busy={!isOver}>
+      {(answer.length > 0 || isWorking) && (
+        <article class="answer" aria-label="Answer" aria-busy={isWorking}>
           {answer.map((message) => (
-            <MessageBlocks key={message.id} message={message} conversation={conversation} isLive={isLast} />
+            <MessageView key={message.id} message={message} conversation={conversation} isLast={isLast} />
           ))}
-          {!isOver && <p class="working">Working</p>}
+          {isWorking && <p class="working">Working</p>}
         </article>
       )}
-      {/* That of the last one stands below the conversation, with what can be done. */}
+      {/* The end of the last turn is shown below the conversation. */}
       {!isLast && end !== undefined && isCutShort(end) && (
         <p class="note plain">
-          <RunEnd run={end} />
+          <EndNote end={end} />
         </p>
       )}
-      {isOver && (answer.length > 0 || runId !== undefined) && !(isLast && conversation.requests.length > 0) && (
-        <AnswerActions {...props} />
-      )}
+      {!isWorking && !isWaiting && (answer.length > 0 || runId !== undefined) && <AnswerActions {...props} />}
     </li>
+  );
+}
+
+/** How a run ended that did not complete. */
+export function EndNote({ end: { status, error = '' } }: { end: RunState }): JSX.Element {
+  if (status !== 'failed') return <>{error === 'cancelled' ? 'Stopped.' : `This answer was interrupted: ${error}.`}</>;
+  return (
+    <>
+      <strong>The answer failed.</strong> <LongText value={error} />
+    </>
   );
 }
 
@@ -76,13 +81,14 @@ function Question({ question, thread, isBusy }: TurnViewProps & { readonly quest
       <p class="plain" dir="auto">
         <LongText value={text} />
       </p>
+      {question.blocks.some(({ kind }) => kind === 'image' || kind === 'other') && <p class="note">With attachments</p>}
       {!isBusy && (
         <button
           ref={button}
           type="button"
           class="button quiet"
-          aria-label="Edit the message"
-          title="Edit: what you send in its place begins a branch"
+          aria-label="Edit message"
+          title="Edit message (starts a branch)"
           onClick={() => {
             isEdited.value = true;
           }}
@@ -94,15 +100,13 @@ function Question({ question, thread, isBusy }: TurnViewProps & { readonly quest
   );
 }
 
-function QuestionForm({
-  text,
-  send,
-  close,
-}: {
-  text: string;
-  send: (text: string) => Promise<boolean>;
-  close: () => void;
-}): JSX.Element {
+interface QuestionFormProps {
+  readonly text: string;
+  readonly send: (text: string) => Promise<boolean>;
+  readonly close: () => void;
+}
+
+function QuestionForm({ text, send, close }: QuestionFormProps): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => area.current?.focus(), []);
   const submit = async (event: Event): Promise<void> => {
@@ -113,7 +117,7 @@ function QuestionForm({
   return (
     <form class="question-form" onSubmit={(event) => void submit(event)}>
       <label>
-        <span class="unseen">Message in the place of this one</span>
+        <span class="unseen">Edit message</span>
         <textarea
           ref={area}
           dir="auto"
@@ -144,14 +148,15 @@ function QuestionForm({
 function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewProps): JSX.Element | null {
   const { runId, answer } = turn;
   const { run, next } = conversation;
-  // Where there is no answer, that is told apart, with the way to get one.
+  // Without an answer, `Try again` is shown below the conversation.
   const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
   const trace = runId === undefined ? undefined : traceUrl(info.value?.tracing.viewer_url, runId);
-  const isAnswer = answer.length > 0;
-  if (!isAnswer && trace === undefined) return null;
-  const isRated = isAnswer && info.value?.feedback_keys.includes(RATING_KEY) === true;
+  const text = answer.map(textIn).join('\n\n').trim();
+  if (answer.length === 0 && trace === undefined) return null;
+  const isRated = answer.length > 0 && info.value?.feedback_keys.includes(RATING_KEY) === true;
   return (
-    <div class="answer-actions" role="group" aria-label="About this answer">
+    <div class="answer-actions" role="group" aria-label="Actions for this answer">
+      {text !== '' && <CopyButton text={text} label="Copy answer" />}
       {isLast && !isBusy && isAnswered && (
         <button type="button" class="button quiet" onClick={() => void thread.retry().then(focusComposer)}>
           <Icon name="retry" /> Retry
@@ -165,4 +170,12 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
       {runId !== undefined && isRated && <RatingView threadId={thread.id} runId={runId} />}
     </div>
   );
+}
+
+/** The address of a run in the viewer. A run is the root of its trace. */
+function traceUrl(viewerUrl: string | null | undefined, runId: string): string | undefined {
+  if (viewerUrl === null || viewerUrl === undefined || !URL.canParse(viewerUrl)) return undefined;
+  const url = new URL(viewerUrl);
+  url.search = `${new URLSearchParams({ trace: runId, run: runId })}`;
+  return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : undefined;
 }

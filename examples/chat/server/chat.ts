@@ -1,112 +1,113 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
-import { allowedHosts } from './http/allowed-hosts.ts';
-import { limitedBodies } from './http/body-limit.ts';
-import { fault, faultAnswer } from './http/fault.ts';
-import { pageRoutes } from './http/page-routes.ts';
-import { protocolRoutes } from './http/protocol-routes.ts';
-import { type ModelFacts, traceRoutes } from './http/trace-routes.ts';
-import type { Agent, Handlers } from './protocol/agent.ts';
-import { Commands } from './protocol/commands.ts';
-import { withRuns } from './protocol/run-checkpoints.ts';
-import { Runs } from './protocol/runs.ts';
-import { ThreadStates } from './protocol/thread-state.ts';
+import { bodyLimit } from 'hono/body-limit';
+import { errorBody, errorResponse } from './http/errors.ts';
+import { allowHosts, pageRoutes } from './http/host.ts';
+import { routes } from './http/routes.ts';
+import type { Agent, Handlers } from './runs/agent.ts';
+import { Commands } from './runs/commands.ts';
+import { Runs } from './runs/runs.ts';
+import { ThreadStates } from './runs/thread-states.ts';
 import type { Storage } from './storage/storage.ts';
-import type { TraceService } from './tracing/trace-service.ts';
+import { FEEDBACK_KEYS, type TraceService } from './traces.ts';
+
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ChatOptions {
+  /** A compiled graph with `storage.checkpointer` as its checkpointer, and `messages` in its state. */
   readonly agent: Agent;
   readonly storage: Storage;
-  /** Told of everything that the agent does. */
+  /** Receive what the agent does. @default none */
   readonly callbacks?: Handlers;
-  /** Where the agent is traced; without it there is nothing to rate, and no link to a trace. */
+  /** The service that stores the traces. @default no trace links and no ratings */
   readonly traces?: TraceService | undefined;
-  /** What the page says of the model. @default nothing */
-  readonly model?: ModelFacts;
+  /** The model, for the page. @default nothing */
+  readonly model?: { readonly name: string; readonly is_local: boolean };
   /**
-   * Host names that requests may use in addition to the machine's own names (`localhost`, `127.0.0.1`, `[::1]`), for example the host name of the public
-   * address. Requests with any other host name get 403. @default none
+   * Host names that requests may use in addition to the machine's own (`localhost`, `127.0.0.1`, `[::1]`), for example
+   * the name of the public address. Requests for any other host name get 403. @default none
    */
   readonly allowedHosts?: readonly string[];
   /**
-   * Whether a run joins the trace named in the `runspan-trace` header of its request. Any caller can then have its runs recorded regardless of the sampling
-   * rate, so enable this only if all callers are your own services. @default false
+   * Whether a run joins the trace in the `runspan-trace` header of its request. Any caller can then have its runs
+   * recorded regardless of the sampling rate, so enable this only if all callers are your own services. @default false
    */
   readonly joinTraces?: boolean;
-  /** The folder that the page was built into. @default no page */
+  /** The folder of the built page. @default no page */
   readonly page?: string;
-  /** Called with errors that belong to no request. @default writes a line to stderr */
+  /** Texts that responses and events must not contain, such as keys. @default none */
+  readonly secrets?: readonly (string | undefined)[];
+  /** Receives errors that belong to no request. @default writes a line to stderr */
   readonly log?: (line: string) => void;
 }
 
-/** A chat as a handler of standard requests: `chat.app.fetch` is what a host calls. */
+/** A chat as a handler of standard requests: a host calls `chat.app.fetch`. */
 export interface Chat {
   readonly app: Hono;
-  /** Ends the runs that are under way here, which is told to their threads, then the streams that are open, and closes the storage. */
+  /** Ends the runs of this process, then the open streams, and closes the storage. */
   close(): Promise<void>;
 }
 
-/** Puts the parts of a chat together. Its end points are below `/api`. Rejects with an error that says which of the options cannot be used. */
+/** Puts the parts of a chat together. The end points are below `/api`. Rejects with an error that names the wrong option. */
 export async function createChat(options: ChatOptions): Promise<Chat> {
-  const {
-    agent,
-    storage,
-    callbacks = [],
-    traces,
-    model = { name: '', is_local: false },
-    allowedHosts: hosts = [],
-    joinTraces = false,
-    page,
-    log = defaultLog,
-  } = options;
+  const { agent, storage, callbacks = [], traces, model = { name: '', is_local: false }, joinTraces = false } = options;
+  const mask = maskOf(options.secrets ?? []);
+  const log = options.log ?? ((line) => void process.stderr.write(`chat: ${mask(line)}\n`));
   checkAgent(agent, storage);
   const app = new Hono();
-  app.onError(faultAnswer(log));
-  app.notFound((context) => {
-    return context.json(fault('not_found', `There is nothing at ${context.req.method} ${context.req.path}.`), 404);
-  });
-  app.use(allowedHosts(hosts));
-  app.use(limitedBodies);
-  const runs = new Runs({ agent, storage, callbacks, joinTraces, log });
-  withRuns(storage.checkpointer, (runId, error) => runs.breakOff(runId, error));
-  await runs.tellCutRuns();
+  app.onError(errorResponse(log));
+  app.notFound((context) =>
+    context.json(errorBody('not_found', `${context.req.method} ${context.req.path} does not exist.`), 404),
+  );
+  app.use(allowHosts(options.allowedHosts ?? []));
+  app.use(
+    bodyLimit({
+      maxSize: BODY_BYTES_MAX,
+      // The rest of the body is not read, so the connection cannot be used again.
+      onError: (context) =>
+        context.json(errorBody('too_large', `A body may have ${BODY_BYTES_MAX} bytes.`), 413, { connection: 'close' }),
+    }),
+  );
+  const runs = new Runs({ agent, store: storage.store, callbacks, joinTraces, mask, log });
+  await runs.beat();
   const streams = new AbortController();
-  // Each of them listens to it.
   setMaxListeners(0, streams.signal);
-  const states = new ThreadStates(agent);
-  const parts = {
-    commands: new Commands(agent, runs, log),
-    runs,
-    states,
-    storage,
-    end: streams.signal,
+  const info = {
+    agent: agent.name ?? 'agent',
+    model,
+    tracing: { is_on: traces !== undefined, viewer_url: traces?.viewerUrl ?? null },
+    feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
   };
-  // What it checks of the ids of threads holds for the others as well.
-  app.route('/api', protocolRoutes(parts));
-  app.route('/api', traceRoutes({ agent: agent.name ?? 'agent', model, states, traces }));
-  if (page !== undefined) app.route('/', pageRoutes(page, traces?.origin));
+  const commands = new Commands(agent, runs, log);
+  const states = new ThreadStates(agent);
+  app.route('/api', routes({ commands, runs, states, storage, mask, end: streams.signal, traces, info }));
+  if (options.page !== undefined) app.route('/', pageRoutes(options.page, traces?.origin));
   return {
     app,
     close: async () => {
       await runs.close();
       streams.abort();
-      await storage.close();
+      await storage.store.close();
     },
   };
 }
 
-/** Throws where an agent cannot be used, as far as it lets that be seen. */
-function checkAgent(agent: Agent, storage: Storage): void {
-  const remedy = 'compile its graph with { checkpointer: storage.checkpointer }';
-  if ('checkpointer' in agent && agent.checkpointer !== storage.checkpointer) {
-    // A graph that is to be part of another has a boolean there.
-    if (typeof agent.checkpointer !== 'object') throw new Error(`The agent has no checkpointer: ${remedy}.`);
-    throw new Error(`The agent keeps its states in another checkpointer than that of the storage: ${remedy}.`);
-  }
-  if (agent.channels !== undefined && !Object.hasOwn(agent.channels, 'messages'))
-    throw new Error('The state of the agent has no messages: give it those of MessagesAnnotation.');
+/** Shorter texts would be found within words. */
+const SECRET_CHARS_MIN = 6;
+
+/** Returns a function that replaces secrets in a text. Services and stores sometimes repeat them in their errors. */
+export function maskOf(secrets: readonly (string | undefined)[]): (text: string) => string {
+  const masked = secrets.filter((secret) => secret !== undefined && secret.length >= SECRET_CHARS_MIN) as string[];
+  // One secret may begin with another.
+  masked.sort((one, other) => other.length - one.length);
+  return (text) => masked.reduce((rest, secret) => rest.replaceAll(secret, '[Redacted]'), text);
 }
 
-function defaultLog(line: string): void {
-  process.stderr.write(`chat: ${line}\n`);
+function checkAgent(agent: Agent, storage: Storage): void {
+  if ('checkpointer' in agent && agent.checkpointer !== storage.checkpointer)
+    throw new Error(
+      'Expected the agent to use the checkpointer of the storage: { checkpointer: storage.checkpointer }.',
+    );
+  if (agent.channels !== undefined && !Object.hasOwn(agent.channels, 'messages'))
+    throw new Error('Expected the state of the agent to have `messages`, as in MessagesAnnotation.');
 }

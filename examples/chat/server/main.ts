@@ -1,17 +1,15 @@
 import { fileURLToPath } from 'node:url';
-import { createAgent } from './agent/agent.ts';
-import { givenDocuments } from './agent/given-documents.ts';
-import { chosenModel } from './agent/model.ts';
-import { noteKeeper } from './agent/notes.ts';
-import { createChat } from './chat.ts';
-import { isLoopback, nameOf } from './http/allowed-hosts.ts';
+import { createSupervisor } from './agent/agent.ts';
+import { loadDocuments } from './agent/documents.ts';
+import { chooseModel } from './agent/model.ts';
+import { createChat, maskOf } from './chat.ts';
+import { hostNames, isLoopback } from './http/host.ts';
 import { listen, urlOf } from './http/listen.ts';
-import { maskOf, passwordsOf } from './secrets.ts';
 import { readSettings, type Settings, SettingsError, USAGE } from './settings.ts';
-import { chooseStorage } from './storage/storage.ts';
-import { openTraces } from './tracing/traces.ts';
+import { openStorage } from './storage/storage.ts';
+import { openTraces } from './traces.ts';
 
-/** Parts that are open, in the order in which they are to be closed. */
+/** Open parts, in the order in which they are closed. */
 const open: { close(): Promise<void> }[] = [];
 
 try {
@@ -23,43 +21,44 @@ try {
   await close(error instanceof SettingsError ? 2 : 1);
 }
 
-/** Puts the application together; every part can be replaced here. */
+/** Puts the application together. Every part can be replaced here. */
 async function start(settings: Settings): Promise<void> {
-  const { host, port, data, wordDelayMs } = settings;
-  const { OPENAI_API_KEY, RUNSPAN_API_KEY } = process.env;
-  const passwords = [settings.postgres, settings.redis].flatMap(passwordsOf);
-  const mask = maskOf([OPENAI_API_KEY, RUNSPAN_API_KEY, ...passwords]);
+  const { host, port, data, wordDelayMs, docs } = settings;
+  const secrets = [process.env.OPENAI_API_KEY, process.env.RUNSPAN_API_KEY, passwordOf(settings.postgres)];
+  const mask = maskOf(secrets);
   const log = (line: string): void => void process.stderr.write(`chat: ${mask(line)}\n`);
-  const storage = await chooseStorage(settings);
-  open.push(storage);
+  // A graph stores checkpoints in the background. If that fails, the run fails, but the process must not end.
+  process.on('unhandledRejection', (error) => log(`${(error as Error)?.message ?? error}`));
+  const storage = await openStorage(settings);
+  open.push(storage.store);
   const traces = await openTraces({ ...settings, env: process.env });
   open.push(traces);
-  const { model, name, isLocal } = chosenModel(process.env, wordDelayMs);
-  const documents = givenDocuments(settings.docs);
-  const agent = createAgent({ model, documents, saveNote: noteKeeper(data), checkpointer: storage.checkpointer });
+  const { model, name, isLocal } = chooseModel(process.env, wordDelayMs);
+  const agent = createSupervisor({ model, documents: loadDocuments(docs), data, checkpointer: storage.checkpointer });
   const chat = await createChat({
     agent,
     storage,
     callbacks: traces.callbacks,
     traces: traces.service,
     model: { name, is_local: isLocal },
-    allowedHosts: [...nameOf(host), ...settings.allowedHosts],
+    allowedHosts: [...hostNames(host), ...settings.allowedHosts],
+    secrets,
     log,
     page: fileURLToPath(new URL('../page/', import.meta.url)),
   });
-  // It closes the storage.
+  // The chat closes the storage.
   open[0] = chat;
   const server = await listen(chat.app, host, port, log);
   console.log(`chat:   ${urlOf(server, host)}`);
   console.log(
-    `traces: ${traces.service === undefined ? 'none' : (traces.service.viewerUrl ?? 'where RUNSPAN_ENDPOINT says')}`,
+    `traces: ${traces.service === undefined ? 'off' : (traces.service.viewerUrl ?? 'sent to RUNSPAN_ENDPOINT')}`,
   );
-  if (!isLoopback(host)) console.log('There is no sign-in: put one before this address.');
+  if (!isLoopback(host)) console.log('There is no sign-in. Put one in front of this address.');
   if (!isLocal) console.log(`model:  ${name}`);
-  else console.log('No model is configured: answers are made by rules. Set OPENAI_API_KEY, or OPENAI_BASE_URL.');
+  else console.log('No model configured; answers come from built-in rules. Set OPENAI_API_KEY or OPENAI_BASE_URL.');
   let isClosing = false;
   const stop = (): void => {
-    // A second signal ends it at once.
+    // A second signal ends the process at once.
     if (isClosing) process.exit(130);
     isClosing = true;
     server.close();
@@ -70,8 +69,10 @@ async function start(settings: Settings): Promise<void> {
 }
 
 async function close(code: number): Promise<never> {
-  for (const part of open) {
-    await part.close().catch((error: Error) => process.stderr.write(`chat: ${error.message}\n`));
-  }
+  for (const part of open) await part.close().catch((error: Error) => process.stderr.write(`chat: ${error.message}\n`));
   process.exit(code);
+}
+
+function passwordOf(url: string | undefined): string | undefined {
+  return url !== undefined && URL.canParse(url) ? decodeURIComponent(new URL(url).password) : undefined;
 }

@@ -3,7 +3,6 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { AgentThreads, MessageAssembler, type ThreadEvent } from 'runspan/clients';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChatServer } from './support/chat-server.ts';
-import { FailingModel, Gate, HeldModel } from './support/held-model.ts';
 
 const ask = (content: string) => ({ input: { messages: [{ role: 'user', content }] } });
 
@@ -24,7 +23,7 @@ afterAll(async () => {
   await chat[Symbol.asyncDispose]();
 });
 
-test('the client bootstraps a thread, and reads a run to its end, with subagents by their place', async () => {
+test('the client creates a thread, and reads a run to its end with its subagents', async () => {
   const id = threads.newThreadId();
   await expect(threads.state(id, { bootstrap: false })).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
   expect(await threads.state(id)).toMatchObject({ values: { messages: [] } });
@@ -54,30 +53,25 @@ test('the client bootstraps a thread, and reads a run to its end, with subagents
   expect((await threads.state(id)).values).toMatchObject({ messages: { length: 7 } });
 });
 
-test('the client answers an interrupt, and reads what comes of it', async () => {
+test('the client answers an interrupt, and reads the run that continues', async () => {
   const id = threads.newThreadId();
   let request: { interrupt_id: string; payload: unknown } | undefined;
   for await (const event of await threads.run(id, ask('Save a note: buy milk'))) {
     if (event.method === 'input.requested') request = event.params.data as typeof request;
   }
-  expect(request?.payload).toEqual({
-    action: 'save_note',
-    question: 'Save this note?',
-    text: 'buy milk',
-    decisions: ['approve', 'decline'],
-  });
-  const answer = { interrupt_id: request?.interrupt_id ?? '', response: { decision: 'approve' } };
+  expect(request?.payload).toMatchObject({ actionRequests: [{ name: 'save_note', args: { text: 'buy milk' } }] });
+  const answer = { interrupt_id: request?.interrupt_id ?? '', response: { decisions: [{ type: 'approve' }] } };
   const events: ThreadEvent[] = [];
   for await (const event of await threads.resume(id, answer)) events.push(event);
   expect(events[0]).toMatchObject({ method: 'lifecycle', params: { namespace: [], data: { event: 'running' } } });
-  expect(chat.notes).toEqual(['buy milk']);
+  expect(JSON.stringify(await threads.state(id))).toContain('Saved until the chat ends: buy milk');
   await expect(threads.respond(id, answer)).rejects.toMatchObject({
     code: 'RUNSPAN_COMMAND_REFUSED',
     reason: 'no_such_interrupt',
   });
 });
 
-test('the events of a second run begin with that run', async () => {
+test('the events of a second run begin with its first event', async () => {
   const id = threads.newThreadId();
   for await (const _ of await threads.run(id, ask('What is a heron?')));
   const started = await threads.start(id, ask('What is an otter?'));
@@ -85,29 +79,30 @@ test('the events of a second run begin with that run', async () => {
   expect(first?.seq).toBe((started.applied_through_seq ?? 0) + 1);
 });
 
-test('a run that fails is thrown, and one that is cancelled ends', async () => {
-  await using failing = await ChatServer.start({ chatModel: new FailingModel() });
+test('a failed run rejects, and a cancelled run ends', async () => {
+  await using failing = await ChatServer.start();
+  failing.script.set({ fail: 1 });
   await using client = new AgentThreads({ url: `${failing.url}/api` });
   const read = async () => {
     for await (const _ of await client.run(client.newThreadId(), ask('Hello')));
   };
   await expect(read()).rejects.toMatchObject({ code: 'RUNSPAN_RUN_FAILED', detail: 'The model is on strike.' });
 
-  const gate = new Gate();
-  await using held = await ChatServer.start({ chatModel: new HeldModel(gate) });
+  await using held = await ChatServer.start();
+  held.script.set({ hold: 'supervisor', holdPieces: 1 });
   await using other = new AgentThreads({ url: `${held.url}/api` });
   const id = other.newThreadId();
   const run = await other.start(id, ask('Hello'));
-  await gate.reached;
+  await held.script.reached;
   await other.cancel(id, run.run_id);
   const events = await all(await other.events(id, { run, channels: ['lifecycle'] }));
   expect(events.at(-1)?.params.data).toMatchObject({ event: 'interrupted' });
   await expect(other.cancel(id, run.run_id)).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
 });
 
-test('a connection that is cut is made again, and each event is given once', async () => {
-  const gate = new Gate();
-  await using held = await ChatServer.start({ chatModel: new HeldModel(gate) });
+test('a connection that breaks is made again, and no event is repeated', async () => {
+  await using held = await ChatServer.start();
+  held.script.set({ hold: 'supervisor', holdPieces: 1 });
   const sockets = new Set<Socket>();
   const proxy = createServer((socket) => {
     sockets.add(socket);
@@ -121,21 +116,21 @@ test('a connection that is cut is made again, and each event is given once', asy
   const id = client.newThreadId();
   const events = await client.events(id);
   await client.start(id, ask('What is a heron?'));
-  await gate.reached;
+  await held.script.reached;
   const seen: ThreadEvent[] = [];
   for await (const event of events) {
     seen.push(event);
     if (seen.length === 5) for (const socket of sockets) socket.destroy();
-    if (seen.length === 6) gate.open();
+    if (seen.length === 6) held.script.release();
     const { data, namespace } = event.params as { data: { event?: string }; namespace: readonly string[] };
     if (event.method === 'lifecycle' && namespace.length === 0 && data.event === 'completed') break;
   }
-  const stored = await held.storage.sessions.read(id, 0, 10_000);
+  const stored = await held.storage.store.read(id, 0, 10_000);
   expect(seen.map(({ seq }) => seq)).toEqual(stored.events.map(({ seq }) => seq));
   proxy.close();
 });
 
-test('threads are listed, their history is paged through, and they are deleted', async () => {
+test('threads are listed, read in pages, and deleted', async () => {
   const id = threads.newThreadId();
   for await (const _ of await threads.run(id, ask('Compare heron and otter')));
   expect((await threads.list())[0]).toEqual({ id, title: 'Compare heron and otter', updatedAt: expect.any(String) });

@@ -1,47 +1,139 @@
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import type { BaseCheckpointSaver } from '@langchain/langgraph';
-import type { Retriever } from '../documents/retriever.ts';
-import { noteTool } from './note-tool.ts';
-import { searchTool } from './search-tool.ts';
-import { taskTool } from './task-tool.ts';
-import { type ToolLoop, toolLoop } from './tool-loop.ts';
+import type { BaseCheckpointSaver, LangGraphRunnableConfig } from '@langchain/langgraph';
+import { createAgent, createMiddleware, humanInTheLoopMiddleware, ToolMessage, tool } from 'langchain';
+import { z } from 'zod';
+import type { Agent } from '../runs/agent.ts';
+import type { Documents } from './documents.ts';
 
-export interface AgentParts {
+export interface SupervisorOptions {
   readonly model: BaseChatModel;
-  readonly documents: Retriever;
-  /** Keeps a note that was approved, and says so. */
-  readonly saveNote: (text: string) => Promise<string>;
+  readonly documents: Documents;
+  /** The folder of `notes.md`. Without a folder, notes end with the process. */
+  readonly data: string | undefined;
   readonly checkpointer: BaseCheckpointSaver;
 }
 
-/** The agent that the chat talks to: a supervisor, and the two that it has work done by. This is the file to change first. */
-export function createAgent({ model, documents, saveNote, checkpointer }: AgentParts): ToolLoop {
-  const researcher = toolLoop({
+/** The agent of the chat: a supervisor with two subagents. Change this file first. */
+export function createSupervisor({ model, documents, data, checkpointer }: SupervisorOptions): Agent {
+  const researcher = createAgent({
     name: 'researcher',
     model,
-    prompt:
-      'You are a researcher. Search the documents, and answer in two or three sentences from what they say alone. Name the sources.',
     tools: [searchTool(documents)],
+    systemPrompt:
+      'You are a researcher. Search the documents, and answer in two or three sentences from them alone. Name the sources.',
   });
-  const writer = toolLoop({
+  const writer = createAgent({
     name: 'writer',
     model,
-    prompt: 'You are a writer. Make of the findings that you are given one short, clear text. Add nothing of your own.',
-    tools: [],
+    systemPrompt: 'You are a writer. Combine the given findings into one short, clear text. Add nothing.',
   });
-  return toolLoop({
+  const supervisor = createAgent({
     name: 'supervisor',
     model,
-    prompt:
-      'You answer questions about the documents. Give each question that needs them to the researcher, several at once where they are independent, and findings that have to be ' +
-      'brought together to the writer. Save a note when the user asks for it. Answer briefly, from what the subagents found.',
     tools: [
       taskTool([
-        { name: 'researcher', description: 'finds what the documents say about one question', graph: researcher },
-        { name: 'writer', description: 'makes one text of findings', graph: writer },
+        { name: 'researcher', description: 'finds what the documents say about one question', agent: researcher },
+        { name: 'writer', description: 'combines findings into one text', agent: writer },
       ]),
-      noteTool(saveNote),
+      noteTool(data),
     ],
+    middleware: [closeOpenCalls, humanInTheLoopMiddleware({ interruptOn: { save_note: APPROVAL } })],
     checkpointer,
+    systemPrompt:
+      'You answer questions about the documents. Give each question that needs them to the researcher, several at once ' +
+      'if they are independent, and findings that have to be combined to the writer. Save a note if the user asks for ' +
+      'it. Answer briefly, from the findings of the subagents.',
   });
+  return supervisor.graph;
 }
+
+interface Subagent {
+  readonly name: string;
+  /** The supervisor chooses a subagent by its description. */
+  readonly description: string;
+  readonly agent: Pick<ReturnType<typeof createAgent>, 'graph'>;
+}
+
+const APPROVAL = {
+  allowedDecisions: ['approve' as const, 'edit' as const, 'reject' as const],
+  description: 'Save this note?',
+};
+
+/** The tool by which the supervisor calls a subagent. Clients of the protocol recognize subagents by its name and arguments. */
+function taskTool(subagents: readonly Subagent[]) {
+  const list = subagents.map(({ name, description }) => `- ${name}: ${description}`).join('\n');
+  return tool(
+    async ({ subagent_type, description }, config: LangGraphRunnableConfig) => {
+      const subagent = subagents.find(({ name }) => name === subagent_type);
+      if (subagent === undefined)
+        return `There is no subagent ${subagent_type}. The subagents are ${subagents.map(({ name }) => name).join(', ')}.`;
+      const { messages } = await subagent.agent.graph.invoke(
+        { messages: [{ role: 'user', content: description }] },
+        { ...config, metadata: { ...config.metadata, lc_agent_name: subagent.name } },
+      );
+      return messages.at(-1)?.text ?? '';
+    },
+    {
+      name: 'task',
+      description: `Gives a task to a subagent, and returns its answer. The subagent does not know the conversation.\n${list}`,
+      schema: z.object({
+        subagent_type: z.string().describe('The name of the subagent.'),
+        description: z.string().describe('The task, with everything that the subagent has to know.'),
+      }),
+    },
+  );
+}
+
+function searchTool(documents: Documents) {
+  return tool(
+    ({ query }) => {
+      const passages = documents.search(query);
+      if (passages.length === 0) return 'The documents say nothing about this.';
+      const headings = passages.map(({ source, heading }) => `${source}${heading === '' ? '' : `, "${heading}"`}`);
+      return passages.map(({ text }, index) => `[${index + 1}] ${headings[index]}\n${text}`).join('\n\n');
+    },
+    {
+      name: 'search_docs',
+      description: 'Searches the documents, and returns the paragraphs that match the words best.',
+      schema: z.object({ query: z.string().describe('Words to search for.') }),
+    },
+  );
+}
+
+/** A tool with an effect outside of the conversation, so the middleware asks the user first. */
+function noteTool(folder: string | undefined) {
+  return tool(
+    async ({ text }) => {
+      if (text.trim() === '') return 'Nothing was saved, because the note is empty.';
+      if (folder === undefined) return `Saved until the chat ends: ${text}`;
+      await appendFile(join(folder, 'notes.md'), `- ${text.replaceAll('\n', '\n  ')}\n`, { mode: 0o600 });
+      return `Saved: ${text}`;
+    },
+    {
+      name: 'save_note',
+      description: 'Saves a note for the user. The user is asked before it is saved.',
+      schema: z.object({ text: z.string().describe('The note, word for word.') }),
+    },
+  );
+}
+
+/** Models refuse a conversation in which a tool call has no result. A run that was stopped leaves such calls. */
+const closeOpenCalls = createMiddleware({
+  name: 'CloseOpenCalls',
+  wrapModelCall: (request, handler) => {
+    const closed = new Set(
+      request.messages.map((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : '')),
+    );
+    const messages = request.messages.flatMap((message) => {
+      const calls = 'tool_calls' in message ? (message.tool_calls as { id?: string; name: string }[]) : [];
+      const open = calls.filter(({ id = '' }) => !closed.has(id));
+      const results = open.map(
+        ({ id = '', name }) => new ToolMessage({ tool_call_id: id, name, content: 'Stopped before it ended.' }),
+      );
+      return [message, ...results];
+    });
+    return handler({ ...request, messages });
+  },
+});

@@ -1,6 +1,6 @@
 import { type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
-import { wordsOf } from '../documents/words.ts';
+import { wordsOf } from './documents.ts';
 
 /** What a model says: words, calls of tools, or both. */
 export interface LocalReply {

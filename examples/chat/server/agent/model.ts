@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
+import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import { maskOf } from '../secrets.ts';
+import type { BaseMessage } from '@langchain/core/messages';
+import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
+import { checkUrl } from '../traces.ts';
 import { LocalModel } from './local-model.ts';
-import { ServiceModel } from './service-model.ts';
 
 export interface ChosenModel {
   readonly model: BaseChatModel;
   readonly name: string;
-  /** Whether it is the one without a model. */
+  /** Whether built-in rules answer. */
   readonly isLocal: boolean;
 }
 
@@ -14,23 +17,62 @@ const TIMEOUT_MS = 60_000;
 /** A user waits, and can try again. */
 const RETRIES_MAX = 1;
 
-/** The model that the environment names, any that speaks OpenAI's interface, or the local one where it names none. */
-export function chosenModel(env: NodeJS.ProcessEnv, wordDelayMs: number): ChosenModel {
+/** The model that the environment names, of any provider with OpenAI's interface. Without one, built-in rules answer. */
+export function chooseModel(env: NodeJS.ProcessEnv, wordDelayMs: number): ChosenModel {
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: model = 'gpt-4o-mini' } = env;
   if (!(apiKey || baseURL)) return { model: new LocalModel({ wordDelayMs }), name: 'local rules', isLocal: true };
-  return {
-    // Servers of one's own ask for no key, and the client for one.
-    model: new ServiceModel(
-      {
-        model,
-        apiKey: apiKey || 'none',
-        timeout: TIMEOUT_MS,
-        maxRetries: RETRIES_MAX,
-        ...(baseURL ? { configuration: { baseURL } } : {}),
-      },
-      maskOf([apiKey]),
-    ),
-    name: model,
-    isLocal: false,
+  if (baseURL) checkUrl('OPENAI_BASE_URL', baseURL, 'OPENAI_API_KEY');
+  const options = {
+    model,
+    // A local server needs no key, but the client does.
+    apiKey: apiKey || 'none',
+    timeout: TIMEOUT_MS,
+    maxRetries: RETRIES_MAX,
+    ...(baseURL ? { configuration: { baseURL } } : {}),
   };
+  return { model: new ProviderModel(options), name: model, isLocal: false };
+}
+
+type CallOptions = ChatOpenAI['ParsedCallOptions'];
+
+/** A model of a provider with OpenAI's interface, with errors for users and with unique message ids. */
+export class ProviderModel extends ChatOpenAI {
+  readonly #options: ChatOpenAIFields;
+
+  constructor(options: ChatOpenAIFields) {
+    super(options);
+    this.#options = options;
+  }
+
+  /** `bindTools` calls this method, which would return a plain ChatOpenAI. */
+  override withConfig(config: Partial<CallOptions>): ProviderModel {
+    const model = new ProviderModel(this.#options);
+    model.defaultOptions = { ...this.defaultOptions, ...config };
+    return model;
+  }
+
+  override async *_streamChatModelEvents(
+    messages: BaseMessage[],
+    options: CallOptions,
+    manager?: CallbackManagerForLLMRun,
+  ): ReturnType<ChatOpenAI['_streamChatModelEvents']> {
+    try {
+      for await (const event of super._streamChatModelEvents(messages, options, manager)) {
+        if (event.event === 'message-finish' && event.reason === undefined && !options.signal?.aborted)
+          throw new Error(CLOSED);
+        // Ollama repeats its ids after some answers, and a message with a known id would replace the earlier answer.
+        yield event.event === 'message-start' ? { ...event, id: `run-${manager?.runId ?? randomUUID()}` } : event;
+      }
+    } catch (error) {
+      throw options.signal?.aborted ? error : toModelError(error as Error);
+    }
+  }
+}
+
+const CLOSED = 'The model provider closed the connection before the answer was complete.';
+
+/** Keeps only the message: the other fields of the error contain the request with its key. */
+function toModelError({ message, status }: Error & { readonly status?: number }): Error {
+  if (status === 401) return new Error('The model provider rejected the API key (401). Check OPENAI_API_KEY.');
+  return new Error(message === 'terminated' ? CLOSED : message);
 }

@@ -1,129 +1,173 @@
-import { Bell } from '../protocol/bell.ts';
-import { MISSED_EVENTS } from '../protocol/run-events.ts';
-import type { SessionStore, StoredEvent } from '../storage/session-store.ts';
-import { isAway } from '../storage/store-error.ts';
-import { ChangeReader, StateReader } from './state-reader.ts';
-import { isWanted, type Subscription } from './subscription.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { isPrefixMatch } from '@langchain/langgraph/stream';
+import type { z } from 'zod';
+import { fieldsOf, plainJson } from '../runs/messages.ts';
+import { MISSED_EVENTS } from '../runs/run-events.ts';
+import type { ThreadStates } from '../runs/thread-states.ts';
+import { isUnavailable } from '../storage/database.ts';
+import type { NewEvent, StoredEvent } from '../storage/schema.ts';
+import type { Store } from '../storage/store.ts';
+import type { SUBSCRIPTION } from './requests.ts';
 
-/** Readers take a stream for broken in which nothing comes for longer. */
+/** Clients and proxies close streams that are silent for longer. */
 const HEARTBEAT_MS = 5_000;
-/** Events that are read at once; the reader's slowness holds up the next. */
 const PAGE_EVENTS = 200;
-/** What is sent at once, and a last event. */
 const FRAMES_CHARS_MAX = 1024 * 1024;
+/** A checkpoint is stored shortly after its event. */
+const STATE_WAIT_MS = 2_000;
+const STATE_RETRY_MS = 20;
+
+export type Subscription = z.infer<typeof SUBSCRIPTION>;
+
+export interface EventStreamOptions {
+  readonly store: Store;
+  readonly states: ThreadStates;
+  readonly mask: (text: string) => string;
+  readonly threadId: string;
+  readonly subscription: Subscription;
+  /** Closes the stream. */
+  readonly end: AbortSignal;
+}
 
 /**
- * The events of a thread as server-sent events: those that have been, then those that come, until the reader leaves or the chat ends. Nothing is kept for a reader but the number of its last
- * event and, where states are sent whole, the last of them, so a slow one costs no more than others; where it falls so far behind that events are no longer kept, it is told which by a `missed_events`.
+ * The events of a thread as server-sent events: first those in the log, then a comment `live`, then new events, until the
+ * client disconnects or the chat stops. The stream keeps the number of the last event and nothing else, so a slow client costs no memory. If
+ * events that it needs are no longer in the log, it receives a `missed_events` event.
  */
-export function eventStream(
-  sessions: SessionStore,
-  threadId: string,
-  subscription: Subscription,
-  end: AbortSignal,
-): ReadableStream<Uint8Array> {
+export function eventStream(options: EventStreamOptions): ReadableStream<Uint8Array> {
+  const { store, threadId, subscription, end } = options;
   const encoder = new TextEncoder();
-  const frameOf = framesFor(sessions, threadId, subscription);
   let after = subscription.since ?? 0;
-  let isOver = false;
-  const bell = new Bell();
-  const ring = (): void => bell.ring();
-  const unwatch = sessions.watch(threadId, ring);
-  end.addEventListener('abort', ring);
+  let isLeft = false;
+  let isLive = false;
+  let isWoken = false;
+  let wake = (): void => {};
+  const onEvents = (): void => {
+    isWoken = true;
+    wake();
+  };
+  const unwatch = store.watchEvents(threadId, onEvents);
+  end.addEventListener('abort', onEvents);
 
   function leave(): void {
+    isLeft = true;
     unwatch();
-    end.removeEventListener('abort', ring);
+    end.removeEventListener('abort', onEvents);
+    wake();
   }
 
-  async function next(): Promise<string> {
-    // What is not for this reader comes without a break at times, and is no sign of life for it.
+  /** Frames of the next events. Undefined if the stream ends. */
+  async function next(): Promise<string | undefined> {
+    // Events that do not match are no sign of life for the client.
     const heartbeatAt = performance.now() + HEARTBEAT_MS;
-    for (;;) {
-      const { events, droppedThrough } = await sessions.read(threadId, after, PAGE_EVENTS);
-      let frames = '';
-      if (droppedThrough > after) {
-        frames = missed(after, droppedThrough);
-        after = droppedThrough;
-      }
+    while (!isLeft) {
+      isWoken = false;
+      const { events, droppedThrough } = await store.read(threadId, after, PAGE_EVENTS);
+      let frames = droppedThrough > after ? missed(after, droppedThrough) : '';
+      after = Math.max(after, droppedThrough);
       for (const event of events) {
         after = event.seq;
-        frames += await frameOf(event);
+        if (matches(event, subscription)) frames += await frameOf(event, options);
         if (frames.length >= FRAMES_CHARS_MAX) break;
       }
       if (frames !== '') return frames;
-      if (end.aborted && events.length === 0) return '';
+      if (events.length > 0) continue;
+      if (end.aborted) return undefined;
+      if (!isLive) {
+        isLive = true;
+        return ': live\n\n';
+      }
       const leftMs = heartbeatAt - performance.now();
-      if (leftMs <= 0 || (events.length === 0 && !(await bell.rung(leftMs)))) return ': heartbeat\n\n';
-      if (isOver) return '';
+      if (leftMs <= 0) return ': heartbeat\n\n';
+      if (!isWoken) await sleep(leftMs);
     }
+    return undefined;
+  }
+
+  function sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   return new ReadableStream<Uint8Array>(
     {
       start: (controller) => controller.enqueue(encoder.encode(': open\n\n')),
       pull: async (controller) => {
-        const text = await next().catch((error: unknown) => {
-          // Readers come again, and are told what they have missed; hosts would log the stack of each.
-          if (end.aborted || isAway(error)) return '';
-          // A stream that has failed is not told that its reader leaves.
-          leave();
-          throw error;
-        });
-        if (isOver) return;
-        if (text !== '') return controller.enqueue(encoder.encode(text));
+        try {
+          const text = await next();
+          if (text !== undefined) return controller.enqueue(encoder.encode(text));
+        } catch (error) {
+          if (!isLeft) leave();
+          // A client that loses its stream connects again, and learns what it missed.
+          if (!end.aborted && !isUnavailable(error)) throw error;
+        }
+        const wasLeft = isLeft;
         leave();
-        controller.close();
+        if (!wasLeft || !end.aborted) closeQuietly(controller);
+        return undefined;
       },
-      cancel: () => {
-        isOver = true;
-        leave();
-        bell.ring();
-      },
+      cancel: leave,
     },
     { highWaterMark: 0 },
   );
 }
 
-/** Makes frames of all events of a thread, in their order; those that are not wanted have none. */
-function framesFor(
-  sessions: SessionStore,
-  threadId: string,
-  subscription: Subscription,
-): (event: StoredEvent) => Promise<string> {
-  const states = new StateReader(sessions, threadId);
-  const values = subscription.values === 'changes' ? new ChangeReader(sessions, threadId) : states;
-  const areTasksWanted = isWanted({ channel: 'tasks', namespace: [] }, subscription);
-  let missedAfter: number | undefined;
-  return async (event) => {
-    const [isValues, isWantedHere] = [event.channel === 'values', isWanted(event, subscription)];
-    const reader = isValues ? values : states;
-    // What tasks are given is based on values that are not wanted, or not whole.
-    if (isValues && areTasksWanted && !(isWantedHere && reader === states)) await states.bodyOf(event);
-    if (!isWantedHere) return '';
-    const body = await reader.bodyOf(event);
-    if (body === undefined) {
-      missedAfter ??= event.seq - 1;
-      return '';
-    }
-    const isState = (isValues || event.channel === 'tasks') && event.namespace.length === 0;
-    if (missedAfter === undefined || !isState) return frame(event, body);
-    const told = missed(missedAfter, event.seq - 1, ['values', 'tasks']);
-    missedAfter = undefined;
-    return told + frame(event, body);
-  };
+/** Whether an event is one that a subscription asks for. */
+export function matches(
+  { channel, namespace }: Pick<NewEvent, 'channel' | 'namespace'>,
+  { channels, namespaces, depth }: Subscription,
+): boolean {
+  const isOnChannel =
+    channels?.some((wanted) => wanted === channel || (wanted === 'custom' && channel.startsWith('custom:'))) ?? true;
+  if (!isOnChannel || namespaces === null || namespaces === undefined || namespaces.length === 0) return isOnChannel;
+  return namespaces.some(
+    (prefix) =>
+      isPrefixMatch([...namespace], [...prefix]) &&
+      (depth === null || depth === undefined || namespace.length - prefix.length <= depth),
+  );
 }
 
-function frame({ seq, channel }: StoredEvent, body: string): string {
+function closeQuietly(controller: ReadableStreamDefaultController): void {
+  try {
+    controller.close();
+  } catch {
+    // The client has cancelled the stream.
+  }
+}
+
+async function frameOf({ seq, channel, namespace, body }: StoredEvent, options: EventStreamOptions): Promise<string> {
   const method = channel === 'input' ? 'input.requested' : channel.split(':')[0];
-  return `id: ${seq}\nevent: ${method}\ndata: {"type":"event","event_id":"${seq}","seq":${seq},${body.slice(1)}\n\n`;
+  const isState = channel === 'values' && namespace.length === 0;
+  const whole = isState ? await withState(body, options) : body;
+  if (whole === undefined) return '';
+  return `id: ${seq}\nevent: ${method}\ndata: {"type":"event","event_id":"${seq}","seq":${seq},${whole.slice(1)}\n\n`;
 }
 
-/** Tells the numbers of the events around a gap, and the channels where it is one of theirs alone. */
-function missed(after: number, through: number, channels?: readonly string[]): string {
-  const data = { name: MISSED_EVENTS, payload: { after, before: through + 1, channels } };
+/** Adds the state of the checkpoint that an event names. Undefined if the checkpoint no longer exists. */
+async function withState(
+  body: string,
+  { states, mask, threadId, end }: EventStreamOptions,
+): Promise<string | undefined> {
+  const { params, ...event } = JSON.parse(body);
+  const deadline = performance.now() + STATE_WAIT_MS;
+  while (!end.aborted) {
+    const state = await states.get(threadId, params.checkpoint_id);
+    if (state !== undefined) return mask(plainJson({ ...event, params: { ...params, data: fieldsOf(state).values } }));
+    if (performance.now() > deadline) return undefined;
+    await wait(STATE_RETRY_MS);
+  }
+  return undefined;
+}
+
+/** Reports that events between two numbers are no longer kept. */
+function missed(after: number, through: number): string {
+  const data = { name: MISSED_EVENTS, payload: { after, before: through + 1 } };
   const params = { namespace: [], timestamp: Date.now(), data };
-  const id = channels === undefined ? `missed-${through}` : `missed-${through}-${channels}`;
-  const event = { type: 'event', event_id: id, method: 'custom', params };
+  const event = { type: 'event', event_id: `missed-${through}`, method: 'custom', params };
   return `event: custom\ndata: ${JSON.stringify(event)}\n\n`;
 }

@@ -1,18 +1,11 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
-import type {
-  ChannelVersions,
-  Checkpoint,
-  CheckpointListOptions,
-  CheckpointMetadata,
-  CheckpointTuple,
-} from '@langchain/langgraph-checkpoint';
+import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
-import { versionAfter } from './channel-version.ts';
 
-/** LangGraph's saver, which would mix up the values of branches, and would fail with metadata that JSON of PostgreSQL does not take. */
+/** LangGraph's saver, with versions that differ between branches and with the ids of the run in the metadata. */
 export class ChatPostgresSaver extends PostgresSaver {
   override getNextVersion(current: number | undefined): number {
-    return versionAfter(current);
+    return branchVersion(current);
   }
 
   override put(
@@ -21,23 +14,20 @@ export class ChatPostgresSaver extends PostgresSaver {
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
-    return super.put(config, checkpoint, storable(metadata), newVersions);
-  }
-
-  override list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
-    const { filter } = options;
-    return super.list(config, filter === undefined ? options : { ...options, filter: storable(filter) });
+    return super.put(config, checkpoint, withRunIds(config, metadata), newVersions);
   }
 }
 
-/** The same, in whose texts U+FFFD stands for what PostgreSQL refuses: NUL, and halves of characters. */
-function storable<Value>(value: Value): Value {
-  if (typeof value === 'string') return wellFormed(value) as Value;
-  if (Array.isArray(value)) return value.map(storable) as Value;
-  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, of]) => [wellFormed(key), storable(of)])) as Value;
+/**
+ * The version after another: the integer part counts, the rest is random. A saver stores values by the version of their
+ * channel, so without the random part two branches of a thread would overwrite each other's values.
+ */
+export function branchVersion(current: number | undefined): number {
+  return Math.floor(current ?? 0) + 1 + Math.random();
 }
 
-function wellFormed(text: string): string {
-  return text.replace(/\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, '\uFFFD');
+/** Adds `run_id` and `trace_id`, which connect an answer in the history to its trace. */
+export function withRunIds({ configurable }: RunnableConfig, metadata: CheckpointMetadata): CheckpointMetadata {
+  const { run_id, trace_id } = configurable ?? {};
+  return run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });
 }

@@ -12,9 +12,8 @@ import {
   type PendingWrite,
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
-import { versionAfter } from './channel-version.ts';
-import { type Dumped, SqliteChannels } from './sqlite-channels.ts';
-import type { SqliteDatabase, SqlValue } from './sqlite-database.ts';
+import type { Database, Query, SqlValue } from './database.ts';
+import { branchVersion, withRunIds } from './postgres-saver.ts';
 
 interface CheckpointRow {
   readonly thread_id: string;
@@ -27,163 +26,163 @@ interface CheckpointRow {
   readonly metadata: Uint8Array;
 }
 
-/** The format that checkpoints have by now. */
-const FORMAT = 4;
+/** The value of a channel is stored once per version, because most channels do not change from one checkpoint to the next. */
+export const SAVER_TABLES = `
+  CREATE TABLE checkpoints (
+    n INTEGER PRIMARY KEY, thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
+    parent_checkpoint_id TEXT, checkpoint_type TEXT NOT NULL, checkpoint BLOB NOT NULL, metadata_type TEXT NOT NULL,
+    metadata BLOB NOT NULL, UNIQUE (thread_id, checkpoint_ns, checkpoint_id)
+  ) STRICT;
+  CREATE TABLE channel_values (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, channel TEXT NOT NULL, version TEXT NOT NULL,
+    type TEXT NOT NULL, value BLOB NOT NULL, UNIQUE (thread_id, checkpoint_ns, channel, version)
+  ) STRICT;
+  CREATE TABLE writes (
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
+    idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL,
+    UNIQUE (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+  ) STRICT;
+`;
 
-/** Checkpoints of graphs in a file. */
+/** Checkpoints of graphs in SQLite. LangGraph's own saver needs `better-sqlite3`, which needs an install script. */
 export class SqliteSaver extends BaseCheckpointSaver {
-  readonly #database: SqliteDatabase;
-  readonly #channels: SqliteChannels;
+  readonly #database: Database;
 
-  constructor(database: SqliteDatabase) {
+  constructor(database: Database) {
     super();
     this.#database = database;
-    this.#channels = new SqliteChannels(database, this.serde);
   }
 
   override getNextVersion(current: number | undefined): number {
-    return versionAfter(current);
+    return branchVersion(current);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const id = getCheckpointId(config);
     const { thread_id, checkpoint_ns = '' } = config.configurable ?? {};
     if (thread_id === undefined) return undefined;
-    const id = getCheckpointId(config);
-    const [isIt, values] = id === '' ? ['', []] : [' AND checkpoint_id = ?', [id]];
-    const row = this.#database.one<CheckpointRow>(
-      `SELECT * FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?${isIt} ORDER BY checkpoint_id DESC LIMIT 1`,
-      thread_id,
-      checkpoint_ns,
-      ...values,
-    );
-    return row && this.#tupleOf(row);
+    const place = { thread_id, checkpoint_ns, ...(id === '' ? {} : { checkpoint_id: id }) };
+    for await (const tuple of this.list({ configurable: place }, { limit: 1 })) return tuple;
+    return undefined;
   }
 
-  /** Newest first. Each is read when its turn comes, so that a long history is not held in memory. */
+  /** Newest first. Each checkpoint is read when it is needed, so a long history is not held in memory. */
   override async *list(
     config: RunnableConfig,
-    { before, limit, filter }: CheckpointListOptions = {},
+    { before, limit = Number.POSITIVE_INFINITY, filter = {} }: CheckpointListOptions = {},
   ): AsyncGenerator<CheckpointTuple> {
-    let left = limit ?? Number.POSITIVE_INFINITY;
-    for (const n of this.#numbers(config, before)) {
+    const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};
+    const conditions: [string, SqlValue | undefined][] = [
+      ['thread_id =', thread_id],
+      ['checkpoint_ns =', checkpoint_ns],
+      ['checkpoint_id =', checkpoint_id],
+      ['checkpoint_id <', before?.configurable?.checkpoint_id],
+    ];
+    const given = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
+    const where = given.map(([condition], index) => `${condition} $${index + 1}`).join(' AND ') || 'true';
+    const numbers = await this.#database.query<{ n: number }>(
+      `SELECT n FROM checkpoints WHERE ${where} ORDER BY checkpoint_id DESC ${limit === 1 && Object.keys(filter).length === 0 ? 'LIMIT 1' : ''}`,
+      ...given.map(([, value]) => value),
+    );
+    let left = limit;
+    for (const { n } of numbers) {
       if (left <= 0) return;
-      const row = this.#database.one<CheckpointRow>('SELECT * FROM checkpoints WHERE n = ?', n);
-      if (row === undefined || !(await this.#fits(row, filter))) continue;
+      const [row] = await this.#database.query<CheckpointRow>('SELECT * FROM checkpoints WHERE n = $1', n);
+      if (row === undefined) continue;
+      const metadata = await this.serde.loadsTyped(row.metadata_type, row.metadata);
+      if (!Object.entries(filter).every(([key, value]) => isDeepStrictEqual(metadata[key], value))) continue;
       left -= 1;
-      yield await this.#tupleOf(row);
+      yield await this.#tupleOf(row, metadata);
     }
   }
 
   override async put(
     config: RunnableConfig,
-    checkpoint: Checkpoint,
+    { channel_values, ...checkpoint }: Checkpoint,
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
-    const { thread_id, checkpoint_ns = '', checkpoint_id } = config.configurable ?? {};
-    checkThread(thread_id);
-    const { channel_values, ...rest } = checkpoint;
-    const changed = Object.entries(newVersions).filter(([channel]) => channel in channel_values);
-    const [dumped, dumpedMetadata, ...values] = await Promise.all([
-      this.serde.dumpsTyped(rest),
-      this.serde.dumpsTyped(metadata),
-      ...changed.map(([channel]) => this.serde.dumpsTyped(channel_values[channel])),
+    const { thread_id, checkpoint_ns = '', checkpoint_id: parentId = null } = config.configurable ?? {};
+    if (typeof thread_id !== 'string') throw new Error('Expected a thread_id in `configurable`.');
+    const [head, meta] = await Promise.all([
+      this.serde.dumpsTyped(checkpoint),
+      this.serde.dumpsTyped(withRunIds(config, metadata)),
     ]);
-    this.#database.transaction(() => {
-      for (const [place, [channel, version]] of changed.entries()) {
-        this.#channels.write({ thread_id, checkpoint_ns }, channel, version, values[place] as Dumped);
-      }
-      this.#database.run(
-        `INSERT OR REPLACE INTO checkpoints
-          (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint_type, checkpoint, metadata_type, metadata)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-        ...[thread_id, checkpoint_ns, checkpoint.id, checkpoint_id ?? null],
-        ...[...dumped, ...dumpedMetadata],
+    const values = await Promise.all(
+      Object.entries(newVersions)
+        .filter(([channel]) => Object.hasOwn(channel_values, channel))
+        .map(async ([channel, version]) => {
+          return [channel, String(version), ...(await this.serde.dumpsTyped(channel_values[channel]))] as const;
+        }),
+    );
+    await this.#database.transaction(async (query) => {
+      await query(
+        `INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id,
+          checkpoint_type, checkpoint, metadata_type, metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+        ...[thread_id, checkpoint_ns, checkpoint.id, parentId, ...head, ...meta],
       );
+      // SQLite receives an empty array of bytes as NULL.
+      const sql = "INSERT OR IGNORE INTO channel_values VALUES ($1, $2, $3, $4, $5, coalesce($6, x''))";
+      for (const value of values) await query(sql, thread_id, checkpoint_ns, ...value);
     });
     return { configurable: { thread_id, checkpoint_ns, checkpoint_id: checkpoint.id } };
   }
 
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { thread_id, checkpoint_ns = '', checkpoint_id } = config.configurable ?? {};
-    checkThread(thread_id);
-    if (checkpoint_id === undefined) throw new Error('The config has no checkpoint_id in its "configurable".');
+    if (typeof thread_id !== 'string') throw new Error('Expected a thread_id in `configurable`.');
+    if (typeof checkpoint_id !== 'string') throw new Error('Expected a checkpoint_id in `configurable`.');
     const dumped = await Promise.all(writes.map(([, value]) => this.serde.dumpsTyped(value)));
-    this.#database.transaction(() => {
-      for (const [place, [channel]] of writes.entries()) {
-        const [type, value] = dumped[place] as [string, Uint8Array];
-        // Those of a kind of their own, as interrupts, are written anew; the others stay what they were when a task runs again.
-        const idx = WRITES_IDX_MAP[channel] ?? place;
-        const row = [thread_id, checkpoint_ns, checkpoint_id, taskId, idx, channel, type, value] as SqlValue[];
-        const otherwise = idx < 0 ? 'REPLACE' : 'IGNORE';
-        // Bytes of which there are none may arrive as NULL.
-        this.#database.run(`INSERT OR ${otherwise} INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, coalesce(?, x''))`, ...row);
+    await this.#database.transaction(async (query) => {
+      for (const [index, [channel]] of writes.entries()) {
+        const [type = '', value = null] = dumped[index] ?? [];
+        // Special writes, such as interrupts, replace earlier ones. Other writes of a task that runs again are ignored.
+        const idx = WRITES_IDX_MAP[channel] ?? index;
+        await query(
+          `INSERT OR ${idx < 0 ? 'REPLACE' : 'IGNORE'} INTO writes
+            VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, x''))`,
+          ...[thread_id, checkpoint_ns, checkpoint_id, taskId, idx, channel, type, value],
+        );
       }
     });
   }
 
   override async deleteThread(threadId: string): Promise<void> {
-    this.#database.transaction(() => {
-      for (const table of ['checkpoints', 'channel_values', 'writes']) {
-        this.#database.run(`DELETE FROM ${table} WHERE thread_id = ?`, threadId);
-      }
+    await this.#database.transaction(async (query: Query) => {
+      for (const table of ['checkpoints', 'channel_values', 'writes'])
+        await query(`DELETE FROM ${table} WHERE thread_id = $1`, threadId);
     });
   }
 
-  #numbers(config: RunnableConfig, before: RunnableConfig | undefined): number[] {
-    const { thread_id, checkpoint_ns, checkpoint_id } = config.configurable ?? {};
-    const conditions: [string, SqlValue | undefined][] = [
-      ['thread_id = ?', thread_id],
-      ['checkpoint_ns = ?', checkpoint_ns],
-      ['checkpoint_id = ?', checkpoint_id],
-      ['checkpoint_id < ?', before?.configurable?.checkpoint_id],
-    ];
-    const wanted = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
-    const where = wanted.length === 0 ? '' : `WHERE ${wanted.map(([sql]) => sql).join(' AND ')}`;
-    const sql = `SELECT n FROM checkpoints ${where} ORDER BY checkpoint_id DESC`;
-    return this.#database.all<{ n: number }>(sql, ...wanted.map(([, value]) => value)).map(({ n }) => n);
-  }
-
-  async #fits(row: CheckpointRow, filter: Readonly<Record<string, unknown>> | undefined): Promise<boolean> {
-    if (filter === undefined) return true;
-    const metadata = (await this.serde.loadsTyped(row.metadata_type, row.metadata)) as Record<string, unknown>;
-    return Object.entries(filter).every(([key, value]) => isDeepStrictEqual(metadata[key], value));
-  }
-
-  async #tupleOf(row: CheckpointRow): Promise<CheckpointTuple> {
+  async #tupleOf(row: CheckpointRow, metadata: CheckpointMetadata): Promise<CheckpointTuple> {
     const { thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id } = row;
     const place = { thread_id, checkpoint_ns };
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.checkpoint_type, row.checkpoint);
-    checkpoint.channel_values = await this.#channels.read(place, checkpoint.channel_versions);
-    if (checkpoint.v < FORMAT && parent_checkpoint_id !== null)
-      await this.#channels.addSends(checkpoint, place, parent_checkpoint_id);
-    return {
-      config: { configurable: { ...place, checkpoint_id } },
-      checkpoint,
-      metadata: await this.serde.loadsTyped(row.metadata_type, row.metadata),
-      pendingWrites: await this.#writesOf(row),
-      ...(parent_checkpoint_id === null
-        ? {}
-        : { parentConfig: { configurable: { ...place, checkpoint_id: parent_checkpoint_id } } }),
-    };
-  }
-
-  #writesOf({ thread_id, checkpoint_ns, checkpoint_id }: CheckpointRow): Promise<CheckpointPendingWrite[]> {
-    const rows = this.#database.all<{ task_id: string; channel: string; type: string; value: Uint8Array }>(
-      `SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
-        ORDER BY task_id, idx`,
-      thread_id,
-      checkpoint_ns,
-      checkpoint_id,
+    const channels = await Promise.all(
+      Object.entries(checkpoint.channel_versions).map(async ([channel, version]) => {
+        const [stored] = await this.#database.query<{ type: string; value: Uint8Array }>(
+          `SELECT type, value FROM channel_values
+            WHERE thread_id = $1 AND checkpoint_ns = $2 AND channel = $3 AND version = $4`,
+          ...[thread_id, checkpoint_ns, channel, String(version)],
+        );
+        return stored === undefined ? [] : [[channel, await this.serde.loadsTyped(stored.type, stored.value)] as const];
+      }),
     );
-    return Promise.all(
-      rows.map(async ({ task_id, channel, type, value }): Promise<CheckpointPendingWrite> => {
+    checkpoint.channel_values = Object.fromEntries(channels.flat());
+    const writes = await this.#database.query<{ task_id: string; channel: string; type: string; value: Uint8Array }>(
+      `SELECT task_id, channel, type, value FROM writes
+        WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3 ORDER BY task_id, idx`,
+      ...[thread_id, checkpoint_ns, checkpoint_id],
+    );
+    const pendingWrites = await Promise.all(
+      writes.map(async ({ task_id, channel, type, value }): Promise<CheckpointPendingWrite> => {
         return [task_id, channel, await this.serde.loadsTyped(type, value)];
       }),
     );
+    const parent =
+      parent_checkpoint_id === null
+        ? {}
+        : { parentConfig: { configurable: { ...place, checkpoint_id: parent_checkpoint_id } } };
+    return { config: { configurable: { ...place, checkpoint_id } }, checkpoint, metadata, pendingWrites, ...parent };
   }
-}
-
-function checkThread(threadId: unknown): void {
-  if (typeof threadId !== 'string') throw new Error('The config has no thread_id in its "configurable".');
 }

@@ -1,14 +1,13 @@
-// The chat as it is compiled, on a port of its own, with the model without a model, or one that never comes to an end. Takes what the storage is
-// chosen by, bounds of sessions, and which model, as JSON, and prints its address.
+// The chat as it is compiled, on a free port. The argument is JSON with the storage, its limits, and whether the model
+// waits forever after one word. Prints the address.
 import { once } from 'node:events';
 import { serve } from '@hono/node-server';
-import { createAgent } from '../../build/server/agent/agent.js';
+import { createSupervisor } from '../../build/server/agent/agent.js';
+import { Documents } from '../../build/server/agent/documents.js';
 import { LocalModel } from '../../build/server/agent/local-model.js';
 import { createChat } from '../../build/server/chat.js';
-import { Retriever } from '../../build/server/documents/retriever.js';
-import { chooseStorage } from '../../build/server/storage/storage.js';
+import { openStorage } from '../../build/server/storage/storage.js';
 
-/** Says a word, and then no more. */
 class EndlessModel extends LocalModel {
   bindTools() {
     return this;
@@ -25,14 +24,10 @@ class EndlessModel extends LocalModel {
   }
 }
 
-const { choice, limits, isEndless } = JSON.parse(process.argv[2] ?? '{}');
-const storage = await chooseStorage(choice, limits);
-const agent = createAgent({
-  model: isEndless ? new EndlessModel() : new LocalModel(),
-  documents: new Retriever([]),
-  saveNote: async (text) => `Saved: ${text}`,
-  checkpointer: storage.checkpointer,
-});
+const { choice, limits, isEndless } = JSON.parse(process.argv[2]);
+const storage = await openStorage(choice, limits);
+const model = isEndless ? new EndlessModel() : new LocalModel();
+const agent = createSupervisor({ model, documents: new Documents([]), checkpointer: storage.checkpointer });
 const chat = await createChat({ agent, storage });
 serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => {
   console.log(`http://127.0.0.1:${port}/api`);

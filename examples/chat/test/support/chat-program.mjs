@@ -4,16 +4,16 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../build/server/main.js', import.meta.url));
 
-/** Starts the chat as it is compiled, or another program, as on a machine that has no model and no service for traces. */
+/** Starts the compiled chat without a model and without a trace service. */
 export function startChat(argv, stderr = 'inherit', program = MAIN) {
   const { OPENAI_API_KEY, OPENAI_BASE_URL, RUNSPAN_ENDPOINT, ...env } = process.env;
   return spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', 'pipe', stderr] });
 }
 
-/** On ports of its own, without a pause between words. */
+/** Free ports, and no delay between words. */
 export const AT_ONCE = ['--port', '0', '--trace-port', '0', '--word-delay', '0'];
 
-/** What the program prints when it is ready: its address, that of the traces, and who answers. */
+/** The first lines of the program: its address, that of the traces, and the model. */
 export async function greetingOf(chat) {
   const lines = [];
   for await (const line of createInterface({ input: chat.stdout })) {

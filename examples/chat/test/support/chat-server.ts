@@ -1,98 +1,219 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type ServerType, serve } from '@hono/node-server';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import { createAgent } from '../../server/agent/agent.ts';
-import { LocalModel } from '../../server/agent/local-model.ts';
+import { createParser } from 'eventsource-parser';
+import { createSupervisor } from '../../server/agent/agent.ts';
+import { Documents } from '../../server/agent/documents.ts';
 import { type Chat, type ChatOptions, createChat } from '../../server/chat.ts';
-import type { Paragraph } from '../../server/documents/paragraphs.ts';
-import { Retriever } from '../../server/documents/retriever.ts';
-import { memoryStorage, type Storage } from '../../server/storage/storage.ts';
+import type { StoreLimits } from '../../server/storage/schema.ts';
+import { openStorage, type Storage } from '../../server/storage/storage.ts';
+import { Script, ScriptedModel } from './scripted-model.ts';
 
-/** What the documents of the tests say. */
-const PARAGRAPHS: readonly Paragraph[] = [
-  'The heron is a tall bird. It stands still in shallow water and waits for fish.',
-  'The otter is a swimmer. It hunts at night, along rivers that are clean.',
-].map((text, id) => ({ id, text, heading: text.split(' ')[1] ?? '', source: 'river.md' }));
+/** The documents of the tests. */
+const DOCUMENTS = new Documents(
+  [
+    'The heron is a tall bird. It stands still in shallow water and waits for fish.',
+    'The otter is a swimmer. It hunts at night, along rivers that are clean.',
+  ].map((text, id) => ({ id, text, heading: text.split(' ')[1] ?? '', source: 'river.md' })),
+);
 
 export interface ChatServerOptions extends Partial<Omit<ChatOptions, 'storage'>> {
-  readonly chatModel?: BaseChatModel;
   readonly storage?: Storage;
+  readonly limits?: Partial<StoreLimits>;
+  /** The folder of the notes. */
+  readonly data?: string;
+  /** @default the scripted model */
+  readonly chatModel?: BaseChatModel;
 }
 
-/** A chat on a free port. */
+/** A chat on a free port. Its model follows `script`. */
 export class ChatServer implements AsyncDisposable {
   readonly url: string;
   readonly storage: Storage;
-  /** Notes that were approved. */
-  readonly notes: string[];
-  /** What was logged. */
+  readonly script: Script;
   readonly lines: string[];
-  readonly #server: ServerType;
+  readonly client: ChatClient;
   readonly #chat: Chat;
+  readonly #server: ServerType;
+  readonly #sockets = new Set<Socket>();
 
-  private constructor(parts: { chat: Chat; server: ServerType; storage: Storage; notes: string[]; lines: string[] }) {
-    this.#chat = parts.chat;
-    this.#server = parts.server;
-    this.storage = parts.storage;
-    this.notes = parts.notes;
-    this.lines = parts.lines;
-    this.url = `http://127.0.0.1:${(parts.server.address() as AddressInfo).port}`;
+  private constructor(chat: Chat, server: ServerType, storage: Storage, script: Script, lines: string[]) {
+    this.#chat = chat;
+    this.#server = server;
+    this.storage = storage;
+    this.script = script;
+    this.lines = lines;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.client = new ChatClient(`${this.url}/api`);
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
   }
 
-  static async start({
-    chatModel = new LocalModel(),
-    storage = memoryStorage(),
-    ...options
-  }: ChatServerOptions = {}): Promise<ChatServer> {
-    const [notes, lines]: [string[], string[]] = [[], []];
-    const saveNote = async (text: string): Promise<string> => {
-      notes.push(text);
-      return `Saved: ${text}`;
-    };
-    const documents = new Retriever(PARAGRAPHS);
-    const agent = createAgent({ model: chatModel, documents, saveNote, checkpointer: storage.checkpointer });
-    const chat = await createChat({ agent, storage, log: (line) => lines.push(line), ...options });
+  static async start({ limits, data, chatModel, ...options }: ChatServerOptions = {}): Promise<ChatServer> {
+    const storage = options.storage ?? (await openStorage({}, limits));
+    const script = new Script();
+    const lines: string[] = [];
+    const model = chatModel ?? new ScriptedModel(script);
+    const agent = createSupervisor({ model, documents: DOCUMENTS, data, checkpointer: storage.checkpointer });
+    const chat = await createChat({ agent, log: (line) => lines.push(line), ...options, storage });
     const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' });
     await once(server, 'listening');
-    return new ChatServer({ chat, server, storage, notes, lines });
+    return new ChatServer(chat, server, storage, script, lines);
   }
 
-  post(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return this.request('POST', path, body, headers);
-  }
-
-  request(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Readonly<Record<string, string>> = {},
-  ): Promise<Response> {
-    return fetch(`${this.url}/api${path}`, {
-      method,
-      headers: { 'content-type': 'application/json', ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-  }
-
-  async command(threadId: string, method: string, params: unknown): Promise<Readonly<Record<string, unknown>>> {
-    const answer = await this.post(`/threads/${threadId}/commands`, { id: 1, method, params });
-    return (await answer.json()) as Readonly<Record<string, unknown>>;
-  }
-
-  /** Says something in a thread, and gives the id of the run that answers. */
-  async say(threadId: string, text: string, more: object = {}): Promise<string> {
-    const answer = await this.command(threadId, 'run.start', {
-      input: { messages: [{ role: 'user', content: text }] },
-      ...more,
-    });
-    if (answer.type !== 'success') throw new Error(JSON.stringify(answer));
-    return (answer.result as { run_id: string }).run_id;
+  /** Breaks all connections. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#chat.close();
     this.#server.close();
-    (this.#server as { closeAllConnections?(): void }).closeAllConnections?.();
+    this.cut();
   }
+}
+
+export interface SeenEvent {
+  readonly event_id: string;
+  readonly seq: number;
+  readonly method: string;
+  readonly params: {
+    readonly namespace: readonly string[];
+    readonly run_id: string;
+    readonly data: Readonly<Record<string, unknown>>;
+  };
+}
+
+export interface CommandResponse {
+  readonly type: string;
+  readonly error?: string;
+  readonly message?: string;
+  readonly result: { readonly run_id: string };
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+export interface SeenState {
+  readonly values: { readonly messages: readonly Readonly<Record<string, unknown>>[] };
+  readonly next: readonly string[];
+  readonly tasks: readonly { readonly interrupts: readonly { readonly id: string; readonly value: unknown }[] }[];
+  readonly checkpoint: { readonly checkpoint_id: string };
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** The protocol over HTTP, without a client library. */
+export class ChatClient {
+  readonly #url: string;
+  readonly #fetch: typeof fetch;
+
+  constructor(url: string, send: typeof fetch = fetch) {
+    this.#url = url;
+    this.#fetch = send;
+  }
+
+  post(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return this.#fetch(`${this.#url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  }
+
+  async get<Body>(path: string): Promise<Body> {
+    return (await this.#fetch(`${this.#url}${path}`)).json() as Promise<Body>;
+  }
+
+  async command(thread: string, method: string, params: unknown): Promise<CommandResponse> {
+    return (
+      await this.post(`/threads/${thread}/commands`, { id: 1, method, params })
+    ).json() as Promise<CommandResponse>;
+  }
+
+  start(thread: string, text: string, more: object = {}): Promise<CommandResponse> {
+    return this.command(thread, 'run.start', { input: { messages: [{ role: 'user', content: text }] }, ...more });
+  }
+
+  /** Sends a message, and returns the id of its run. */
+  async say(thread: string, text: string, more: object = {}): Promise<string> {
+    const response = await this.start(thread, text, more);
+    if (response.type !== 'success') throw new Error(JSON.stringify(response));
+    return response.result.run_id;
+  }
+
+  /** Sends a message, and returns the events up to the end of its run. */
+  async ask(thread: string, text: string, more: object = {}): Promise<SeenEvent[]> {
+    return this.until(thread, isEndOf(await this.say(thread, text, more)));
+  }
+
+  async cancel(thread: string, run: string): Promise<number> {
+    return (await this.post(`/threads/${thread}/runs/${run}/cancel`, {})).status;
+  }
+
+  state(thread: string): Promise<SeenState> {
+    return this.get(`/threads/${thread}/state`);
+  }
+
+  /** The whole history, page by page. */
+  async history(thread: string, limit = 100): Promise<SeenState[]> {
+    const states: SeenState[] = [];
+    for (;;) {
+      const before = states.at(-1)?.checkpoint.checkpoint_id;
+      const page = (await (await this.post(`/threads/${thread}/history`, { limit, before })).json()) as SeenState[];
+      states.push(...page);
+      if (page.length < limit) return states;
+    }
+  }
+
+  /** The events of a thread from the first one, up to the one that matches. */
+  async until(thread: string, isLast: (event: SeenEvent) => boolean, subscription: object = {}): Promise<SeenEvent[]> {
+    const events: SeenEvent[] = [];
+    for await (const event of this.events(thread, subscription)) {
+      events.push(event);
+      if (isLast(event)) return events;
+    }
+    throw new Error(`the stream ended after ${events.length} events`);
+  }
+
+  async *events(
+    thread: string,
+    subscription: object = {},
+    headers: Record<string, string> = {},
+  ): AsyncGenerator<SeenEvent> {
+    const stop = new AbortController();
+    const response = await this.#fetch(`${this.#url}/threads/${thread}/stream`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(subscription),
+      signal: stop.signal,
+    });
+    if (response.status !== 200 || response.body === null) throw new Error(`${response.status}`);
+    const events: SeenEvent[] = [];
+    const parser = createParser({ onEvent: ({ data }) => events.push(JSON.parse(data)) });
+    try {
+      for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+        parser.feed(text);
+        yield* events.splice(0);
+      }
+    } finally {
+      stop.abort();
+    }
+  }
+}
+
+/** How a run ended, if the event is the last of a run. */
+export function endOf({ method, params }: SeenEvent): string | undefined {
+  const isEnd = method === 'lifecycle' && params.namespace.length === 0 && params.data.event !== 'running';
+  return isEnd ? String(params.data.event) : undefined;
+}
+
+export function isEndOf(run: string): (event: SeenEvent) => boolean {
+  return (event) => event.params.run_id === run && endOf(event) !== undefined;
+}
+
+/** The text of the answer of the agent, as it streamed. */
+export function streamedText(events: readonly SeenEvent[]): string {
+  const deltas = events.filter(({ method, params }) => method === 'messages' && params.namespace.length <= 1);
+  return deltas.map(({ params }) => (params.data.delta as { text?: string } | undefined)?.text ?? '').join('');
 }

@@ -1,56 +1,81 @@
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
+import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
 import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
 import { ChatGenerationChunk } from '@langchain/core/outputs';
-import { ChangedModel } from './changed-model.ts';
-import { Gate } from './held-model.ts';
+import { LocalModel } from '../../server/agent/local-model.ts';
 
 export interface ScriptChanges {
+  /** The agent whose answers wait for `release`. */
   readonly hold?: string;
+  /** How many chunks it sends before. */
   readonly holdPieces?: number;
+  /** How many answers fail. */
   readonly fail?: number;
+  /** The answer of the supervisor to everything. Empty for the rules. */
   readonly say?: string;
   readonly pieceChars?: number;
 }
 
-/** What a model does with its next answers. */
+/** How a model answers from now on. */
 export class Script {
-  /** Where it waits in an answer, after so many pieces of it. */
-  gate: Gate | undefined;
-  gatePieces = 2;
-  /** Answers of the supervisor that are held; others are not where it is `researcher`, and so on. */
   held: string | undefined;
-  /** Answers that fail before they begin. */
+  holdPieces = 2;
   failures = 0;
-  /** What the supervisor says, whatever it is asked. */
-  say: string | undefined;
-  /** In pieces of how many characters. */
+  say = '';
   pieceChars = 50_000;
+  #reach: () => void = () => {};
+  #open: () => void = () => {};
+  /** Resolves when an answer waits. */
+  reached: Promise<void> = Promise.resolve();
+  released: Promise<void> = Promise.resolve();
 
-  set({ hold, holdPieces = 2, fail, say, pieceChars }: ScriptChanges): void {
+  set({ hold, holdPieces, fail, say, pieceChars }: ScriptChanges): this {
     if (hold !== undefined) {
-      this.gate = new Gate();
       this.held = hold;
-      this.gatePieces = holdPieces;
+      this.reached = new Promise((resolve) => {
+        this.#reach = resolve;
+      });
+      this.released = new Promise((resolve) => {
+        this.#open = resolve;
+      });
     }
+    this.holdPieces = holdPieces ?? this.holdPieces;
     this.failures = fail ?? this.failures;
-    if (say !== undefined) this.say = say === '' ? undefined : say;
+    this.say = say ?? this.say;
     this.pieceChars = pieceChars ?? this.pieceChars;
+    return this;
   }
 
-  /** Lets the answers go on that wait, and those that come. */
   release(): void {
-    this.gate?.open();
-    this.gate = undefined;
+    this.held = undefined;
+    this.#open();
+  }
+
+  async wait(signal: AbortSignal | undefined): Promise<void> {
+    this.#reach();
+    const stopped = new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
+    });
+    await Promise.race([this.released, stopped]);
   }
 }
 
-/** The local model, as a test has it answer. */
-export class ScriptedModel extends ChangedModel<Script> {
+/** The local model with a script. */
+export class ScriptedModel extends LocalModel {
+  readonly script: Script;
   readonly #agent: string;
 
-  constructor(script: Script, tools: readonly string[] = []) {
-    super(script, tools);
+  constructor(script: Script = new Script(), tools: readonly string[] = []) {
+    super({}, tools);
+    this.script = script;
     this.#agent = tools.includes('task') ? 'supervisor' : tools.includes('search_docs') ? 'researcher' : 'writer';
+  }
+
+  override bindTools(tools: BindToolsInput[]): ScriptedModel {
+    return new ScriptedModel(
+      this.script,
+      tools.map((tool) => (tool as { name: string }).name),
+    );
   }
 
   override async *_streamResponseChunks(
@@ -58,28 +83,27 @@ export class ScriptedModel extends ChangedModel<Script> {
     options: this['ParsedCallOptions'],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { say, pieceChars } = this.change;
-    if (this.change.failures > 0) {
-      this.change.failures -= 1;
+    const { script } = this;
+    if (script.failures > 0) {
+      script.failures -= 1;
       throw new Error('The model is on strike.');
     }
-    const said = say !== undefined && this.#agent === 'supervisor';
+    const isFixed = script.say !== '' && this.#agent === 'supervisor';
+    const chunks = isFixed
+      ? chunksOf(script.say, script.pieceChars)
+      : super._streamResponseChunks(messages, options, manager);
     let pieces = 0;
-    for await (const chunk of said
-      ? saying(say, pieceChars)
-      : super._streamResponseChunks(messages, options, manager)) {
+    for await (const chunk of chunks) {
       yield chunk;
-      if (said) await manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk });
       pieces += 1;
-      const { gate, gatePieces, held } = this.change;
-      if (pieces === gatePieces && held === this.#agent) await gate?.pass(options.signal);
+      if (pieces === script.holdPieces && script.held === this.#agent) await script.wait(options.signal);
     }
   }
 }
 
-async function* saying(text: string, pieceChars: number): AsyncGenerator<ChatGenerationChunk> {
-  for (let start = 0; start < text.length; start += pieceChars) {
-    const content = text.slice(start, start + pieceChars);
+async function* chunksOf(text: string, chars: number): AsyncGenerator<ChatGenerationChunk> {
+  for (let start = 0; start < text.length; start += chars) {
+    const content = text.slice(start, start + chars);
     yield new ChatGenerationChunk({ text: content, message: new AIMessageChunk({ content }) });
   }
 }

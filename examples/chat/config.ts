@@ -1,0 +1,8 @@
+/** The texts of the page. Change them together with the agent in `server/agent/agent.ts`. */
+export const config = {
+  title: 'Chat',
+  welcome: 'What would you like to know?',
+  introduction: 'A supervisor answers, with the help of a researcher who reads the documents, and a writer.',
+  placeholder: 'Ask about the documents',
+  suggestions: ['What is the spool?', 'Compare OpenAI and LangChain', 'Save a note: read about the spool'],
+} as const;

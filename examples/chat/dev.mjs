@@ -1,0 +1,15 @@
+// Starts the chat for development: the page reloads and the server restarts when a source changes. Options of the
+// chat, except `--port`, can be added: `npm run dev -- --data ../data`.
+import { spawn } from 'node:child_process';
+import { build, program } from './build.mjs';
+
+build(false);
+const children = [
+  [program('typescript', 'bin/tsc'), '-p', '.', '--watch', '--preserveWatchOutput'],
+  ['--watch', 'build/server/main.js', '--port', '4888', ...process.argv.slice(2)],
+  [program('vite', 'bin/vite.js'), '--port', '4889', '--logLevel', 'info'],
+].map((args) => spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: 'inherit' }));
+
+process.on('SIGINT', () => {
+  for (const child of children) child.kill('SIGINT');
+});

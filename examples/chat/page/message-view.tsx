@@ -1,0 +1,167 @@
+import type { JSX } from 'preact';
+import { fieldsOf, stringOf } from './client.ts';
+import { type Conversation, callStatus, type ToolCall } from './conversation.ts';
+import { Icon } from './icon.tsx';
+import { Markdown, Picture } from './markdown.tsx';
+import { argumentsOf, type Block, type Message } from './message.ts';
+import { beginningOf, LongText, visible } from './text.tsx';
+
+/** Subagents may call subagents. The ids come from a model, and could form a circle. */
+const DEPTH_MAX = 8;
+const GIST_CHARS = 80;
+
+type Call = Extract<Block, { kind: 'call' }>;
+type Status = ReturnType<typeof callStatus>;
+
+const STATUS_WORDS: Readonly<Record<Status, string>> = {
+  running: 'working',
+  complete: 'done',
+  failed: 'failed',
+  declined: 'declined',
+  waiting: 'waiting for you',
+  stopped: 'stopped',
+};
+
+export interface MessageViewProps {
+  readonly message: Message;
+  readonly conversation: Conversation;
+  /** Whether the message is in the last turn. Calls of earlier turns are over. */
+  readonly isLast: boolean;
+  /** The number of subagents around the message. */
+  readonly depth?: number;
+}
+
+/** A message of an agent: its text, its calls, and how it was cut off. */
+export function MessageView({ message, conversation, isLast, depth = 0 }: MessageViewProps): JSX.Element {
+  // The calls of a message that was cut off never began.
+  const props = { conversation, isLast: isLast && message.state !== 'cut', depth };
+  return (
+    <>
+      {message.blocks.map((block, index) => (
+        <BlockView key={index} block={block} {...props} />
+      ))}
+      {message.error !== undefined && (
+        <p class="problem plain">
+          <LongText value={message.error} />
+        </p>
+      )}
+      {message.isAtLimit && <p class="note">The answer reached the maximum length of the model.</p>}
+    </>
+  );
+}
+
+type BlockProps = Required<Omit<MessageViewProps, 'message'>>;
+
+function BlockView({ block, ...props }: BlockProps & { block: Block }): JSX.Element | null {
+  switch (block.kind) {
+    case 'text':
+      return block.text === '' ? null : <LongText value={block.text}>{(shown) => <Markdown text={shown} />}</LongText>;
+    case 'reasoning':
+      return block.text === '' ? null : (
+        <details class="reasoning">
+          <summary>Reasoning</summary>
+          <p class="plain" dir="auto">
+            <LongText value={block.text} />
+          </p>
+        </details>
+      );
+    case 'image':
+      return <Picture source={block.url} text="" />;
+    case 'call':
+      return props.depth > DEPTH_MAX ? null : <CallView call={block} {...props} />;
+    default:
+      return null;
+  }
+}
+
+function CallView({ call, ...props }: BlockProps & { call: Call }): JSX.Element {
+  const { conversation, isLast } = props;
+  const known = conversation.calls.get(call.id);
+  const status = callStatus(known, conversation, isLast);
+  const input = known?.input ?? call.input;
+  if ((known?.name || call.name) === 'task')
+    return <SubagentCard id={call.id} input={input} status={status} known={known} {...props} />;
+  return (
+    <details class="call" open={status === 'failed'}>
+      <summary>
+        <span class="call-name">{visible(call.name || known?.name || 'tool')}</span>
+        <bdi class="call-gist">{visible(gistOf(input))}</bdi>
+        <StatusMark status={status} />
+      </summary>
+      <p class="label">Input</p>
+      <Payload text={typeof input === 'string' ? input : (JSON.stringify(input, null, 2) ?? '')} label="Tool input" />
+      {known !== undefined && known.output !== '' && (
+        <>
+          <p class="label">{status === 'failed' ? 'Error' : 'Output'}</p>
+          <Payload text={known.output} label="Tool output" />
+        </>
+      )}
+    </details>
+  );
+}
+
+interface SubagentCardProps extends BlockProps {
+  readonly id: string;
+  readonly input: unknown;
+  readonly status: Status;
+  readonly known: ToolCall | undefined;
+}
+
+/** The work of a subagent, message by message. */
+function SubagentCard({ id, input, status, known, ...props }: SubagentCardProps): JSX.Element {
+  const { subagent_type, description } = argumentsOf(input);
+  const { agents, messages } = props.conversation;
+  const name = visible(stringOf(subagent_type) ?? 'subagent');
+  const task = stringOf(description) ?? '';
+  const own = (agents.get(id) ?? []).flatMap((messageId) => messages.get(messageId) ?? []);
+  const output = known?.output ?? '';
+  return (
+    <article class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
+      {/* Open while the subagent works. The answer contains what it found. */}
+      <details open={status !== 'complete'}>
+        <summary>
+          <strong>{name}</strong>
+          <bdi class="call-gist">{visible(beginningOf(task, GIST_CHARS))}</bdi>
+          <StatusMark status={status} />
+        </summary>
+        {task.length > GIST_CHARS && (
+          <p class="note plain" dir="auto">
+            <LongText value={task} />
+          </p>
+        )}
+        {own.map((message) => (
+          <MessageView key={message.id} message={message} {...props} depth={props.depth + 1} />
+        ))}
+        {(status === 'failed' || (status === 'complete' && own.length === 0)) && (
+          <p class={status === 'failed' ? 'problem plain' : 'plain'} dir="auto">
+            <LongText value={output} />
+          </p>
+        )}
+      </details>
+    </article>
+  );
+}
+
+function StatusMark({ status }: { status: Status }): JSX.Element {
+  return (
+    <span class={`status status-${status}`}>
+      <Icon name={status} />
+      {STATUS_WORDS[status]}
+    </span>
+  );
+}
+
+function Payload({ text, label }: { text: string; label: string }): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: The keyboard must reach an element that scrolls.
+    <pre tabIndex={0} role="group" aria-label={label}>
+      <LongText value={text} />
+    </pre>
+  );
+}
+
+/** The only argument of a call, if it is text. */
+function gistOf(input: unknown): string {
+  const values = Object.values(fieldsOf(argumentsOf(input)));
+  return values.length === 1 && typeof values[0] === 'string' ? beginningOf(values[0], GIST_CHARS) : '';
+}

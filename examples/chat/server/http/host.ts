@@ -1,0 +1,71 @@
+import { serveStatic } from '@hono/node-server/serve-static';
+import { Hono, type MiddlewareHandler } from 'hono';
+import { secureHeaders } from 'hono/secure-headers';
+import { errorBody } from './errors.ts';
+
+/**
+ * Refuses requests for host names other than these and the machine's own. Otherwise a page elsewhere could point its
+ * own host name at the chat, and read the threads (DNS rebinding). Throws if a name is not a host name.
+ */
+export function allowHosts(names: readonly string[]): MiddlewareHandler {
+  for (const name of names) {
+    if (!/^([a-z\d]([\w.-]*[a-z\d])?|\[[\da-f:.]+\])$/i.test(name))
+      throw new Error(
+        `Expected allowedHosts to hold names without scheme, port and *, such as "chat.example", got ${JSON.stringify(name)}.`,
+      );
+  }
+  const allowed = new Set(names.map((name) => name.toLowerCase()));
+  return async (context, next) => {
+    const { hostname } = new URL(context.req.url);
+    if (!isLoopback(hostname) && !allowed.has(hostname)) {
+      const message = `The host name ${hostname} is not allowed. Add it to allowedHosts: --allow-host NAME, or CHAT_ALLOWED_HOSTS.`;
+      return context.json(errorBody('forbidden', message), 403);
+    }
+    await next();
+    return undefined;
+  };
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** The host name in URLs for the address that a server listens on. Empty for a wildcard address or an address with a zone. */
+export function hostNames(address: string): string[] {
+  if (address === '0.0.0.0' || address === '::') return [];
+  const url = `http://${address.includes(':') ? `[${address}]` : address}`;
+  return URL.canParse(url) ? [new URL(url).hostname] : [];
+}
+
+/** The files of the page, which connects to this server and to the one that receives feedback. */
+export function pageRoutes(folder: string, feedbackOrigin: string | undefined): Hono {
+  const app = new Hono();
+  app.use(
+    secureHeaders({
+      // The proxy decides about TLS.
+      strictTransportSecurity: false,
+      contentSecurityPolicy: {
+        defaultSrc: ["'self'"],
+        connectSrc: ["'self'", ...(feedbackOrigin === undefined ? [] : [feedbackOrigin])],
+        imgSrc: ["'self'", 'data:'],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+      },
+    }),
+  );
+  app.use('/assets/*', async (context, next) => {
+    await next();
+    // The name of a file changes with its content.
+    context.header('cache-control', 'public, max-age=31536000, immutable');
+  });
+  app.use(serveStatic({ root: folder }));
+  app.get('*', (context, next) => {
+    const isForReader = /\btext\/html\b/.test(context.req.header('accept') ?? '');
+    return isForReader && !context.req.path.startsWith('/api/') ? context.html(NOT_FOUND, 404) : next();
+  });
+  return app;
+}
+
+const NOT_FOUND =
+  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not found</title><p>This page does not exist. <a href="/">Go to the chat</a></p></html>\n';

@@ -1,0 +1,48 @@
+import { type Fields, fieldsOf, textOf } from './messages.ts';
+
+/**
+ * The standard form in which LangChain's `humanInTheLoopMiddleware` asks for decisions:
+ * `{ actionRequests: [{ name, args, description }], reviewConfigs: [{ actionName, allowedDecisions }] }`, answered by
+ * `{ decisions: [{ type: 'approve' | 'edit' | 'reject', … }] }`, one for each action. Other requests may have any form.
+ */
+interface ApprovalRequest {
+  readonly actionRequests: readonly Fields[];
+  readonly reviewConfigs: readonly Fields[];
+}
+
+/** Returns what is wrong with an answer, or undefined. The middleware would fail the run instead of asking again. */
+export function answerProblem(request: unknown, response: unknown): string | undefined {
+  if (response === undefined) return 'Expected a response';
+  if (!isApprovalRequest(request)) return undefined;
+  const { decisions } = fieldsOf(response);
+  const { actionRequests, reviewConfigs } = request;
+  if (!Array.isArray(decisions) || decisions.length !== actionRequests.length)
+    return `Expected a response with "decisions", a list of ${actionRequests.length}, one for each action`;
+  for (const [index, decision] of decisions.entries()) {
+    const { type, editedAction } = fieldsOf(decision);
+    const { name } = actionRequests[index] ?? {};
+    const { allowedDecisions } = reviewConfigs.find(({ actionName }) => actionName === name) ?? {};
+    if (Array.isArray(allowedDecisions) && !allowedDecisions.includes(type))
+      return `decisions.${index}.type: Expected one of ${JSON.stringify(allowedDecisions)}`;
+    const { name: editedName, args } = fieldsOf(editedAction);
+    if (type === 'edit' && (typeof editedName !== 'string' || typeof args !== 'object' || args === null))
+      return `decisions.${index}.editedAction: Expected an object with "name" and "args"`;
+  }
+  return undefined;
+}
+
+/** The answer that a message gives: it rejects all actions, and the agent reads the message as the reason. */
+export function answerByMessage(request: unknown, input: unknown): unknown {
+  if (!isApprovalRequest(request)) return input;
+  const { messages } = fieldsOf(input);
+  const texts = (Array.isArray(messages) ? messages : [messages]).map((message) => {
+    return typeof message === 'string' ? message : textOf(fieldsOf(message).content);
+  });
+  const message = `The user declined, and said instead: ${texts.join('\n')}`;
+  return { decisions: request.actionRequests.map(() => ({ type: 'reject', message })) };
+}
+
+function isApprovalRequest(value: unknown): value is ApprovalRequest {
+  const { actionRequests, reviewConfigs } = fieldsOf(value);
+  return Array.isArray(actionRequests) && Array.isArray(reviewConfigs);
+}

@@ -1,0 +1,130 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import type { StateSnapshot } from '@langchain/langgraph';
+import type { z } from 'zod';
+import type { HISTORY, STATE_UPDATE } from '../http/requests.ts';
+import type { Agent } from './agent.ts';
+import { fieldsOf, messagesProblem } from './messages.ts';
+import { reasonOf } from './run.ts';
+
+type Place = { readonly checkpoint_id?: string | undefined; readonly checkpoint_ns?: string | undefined };
+
+const HISTORY_STATES = 10;
+
+/** Reads and writes the states of threads in the form of the protocol. */
+export class ThreadStates {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  /** The newest state, or the one of a checkpoint. Undefined if there is none. */
+  async get(threadId: string, checkpointId?: string): Promise<object | undefined> {
+    const config = configOf(threadId, { checkpoint_id: checkpointId });
+    const snapshot = await this.#agent.getState(config, { subgraphs: checkpointId === undefined });
+    return snapshot.createdAt === undefined ? undefined : stateOf(snapshot, threadId);
+  }
+
+  /** Changes the state of a thread, or creates its first state. Throws a StateUpdateError if the graph refuses the values. */
+  async update(threadId: string, update: z.infer<typeof STATE_UPDATE>): Promise<object | undefined> {
+    const { values, checkpoint, checkpoint_id, as_node } = update;
+    const place = checkpoint ?? { checkpoint_id: checkpoint_id ?? undefined };
+    await this.#check(threadId, place);
+    const problem = messagesProblem(values, true);
+    if (problem !== undefined) throw new StateUpdateError(`values.${problem}`);
+    // The first state is written like an input, so that the first step of the graph is next.
+    const node = as_node ?? ((await this.#exists(threadId)) ? undefined : '__start__');
+    try {
+      await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node);
+    } catch (error) {
+      throw new StateUpdateError(reasonOf(error as Error), { cause: error });
+    }
+    return this.get(threadId);
+  }
+
+  /** Newest first. Undefined if the thread has no state. */
+  async history(threadId: string, request: z.infer<typeof HISTORY>): Promise<object[] | undefined> {
+    if (!(await this.#exists(threadId))) return undefined;
+    const { limit, metadata, checkpoint } = request;
+    const before = beforeOf(request);
+    await this.#check(threadId, checkpoint);
+    await this.#check(threadId, { ...checkpoint, checkpoint_id: before });
+    const states: object[] = [];
+    const snapshots = this.#agent.getStateHistory(configOf(threadId, checkpoint), {
+      limit: limit ?? HISTORY_STATES,
+      ...(before === undefined ? {} : { before: configOf(threadId, { checkpoint_id: before }) }),
+      ...(metadata ? { filter: metadata } : {}),
+    });
+    for await (const snapshot of snapshots) states.push(stateOf(snapshot, threadId));
+    return states;
+  }
+
+  /** Whether a run has written a state of the thread. */
+  async hasRun(threadId: string, runId: string): Promise<boolean> {
+    const states = this.#agent.getStateHistory(configOf(threadId), { limit: 1, filter: { run_id: runId } });
+    return (await states.next()).done !== true;
+  }
+
+  /** A graph would start anew from a checkpoint that does not exist. Graphs find checkpoints of subgraphs themselves. */
+  async #check(threadId: string, place: Place | null | undefined): Promise<void> {
+    const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
+    if (checkpoint_id === undefined || checkpoint_ns !== '') return;
+    const { createdAt } = await this.#agent.getState(configOf(threadId, place));
+    if (createdAt === undefined)
+      throw new UnknownCheckpointError(`Thread ${threadId} has no checkpoint ${checkpoint_id}.`);
+  }
+
+  async #exists(threadId: string): Promise<boolean> {
+    return (await this.#agent.getState(configOf(threadId))).createdAt !== undefined;
+  }
+}
+
+/** The graph refuses the values. */
+export class StateUpdateError extends Error {
+  override readonly name: string = 'StateUpdateError';
+}
+
+export class UnknownCheckpointError extends Error {
+  override readonly name: string = 'UnknownCheckpointError';
+}
+
+function beforeOf({ before }: z.infer<typeof HISTORY>): string | undefined {
+  if (typeof before === 'string') return before;
+  const { checkpoint_id, configurable } = fieldsOf(before);
+  return (checkpoint_id ?? fieldsOf(configurable).checkpoint_id) as string | undefined;
+}
+
+function configOf(threadId: string, place?: Place | null): RunnableConfig {
+  const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
+  const checkpoint = checkpoint_id === undefined ? {} : { checkpoint_id };
+  return { configurable: { thread_id: threadId, checkpoint_ns, ...checkpoint } };
+}
+
+function stateOf(snapshot: StateSnapshot, threadId: string): object {
+  const { values, next, tasks, config, metadata, createdAt, parentConfig } = snapshot;
+  return {
+    values: values ?? {},
+    next,
+    tasks: tasks.map(({ id, name, error, interrupts = [], path, state, result }) => ({
+      id,
+      name,
+      error: error === undefined ? null : ((error as Error).message ?? String(error)),
+      interrupts,
+      path: path ?? null,
+      checkpoint: checkpointOf(state as RunnableConfig | undefined, threadId),
+      state: state !== undefined && 'values' in state ? stateOf(state as StateSnapshot, threadId) : null,
+      result: result ?? null,
+    })),
+    checkpoint: checkpointOf(config, threadId),
+    metadata: metadata ?? {},
+    created_at: createdAt ?? null,
+    parent_checkpoint: parentConfig?.configurable?.checkpoint_id ? checkpointOf(parentConfig, threadId) : null,
+  };
+}
+
+function checkpointOf(config: RunnableConfig | undefined, threadId: string): object | null {
+  if (config?.configurable === undefined) return null;
+  const { checkpoint_id, checkpoint_ns } = config.configurable;
+  const namespace = typeof checkpoint_ns === 'string' ? checkpoint_ns : '';
+  return { thread_id: threadId, checkpoint_id: checkpoint_id ?? null, checkpoint_ns: namespace, checkpoint_map: null };
+}

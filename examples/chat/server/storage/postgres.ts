@@ -1,0 +1,150 @@
+import { Client, type ClientConfig, Pool, types } from 'pg';
+import { type Database, type Query, StoreError, unusableStore } from './database.ts';
+import { ChatPostgresSaver } from './postgres-saver.ts';
+import { STORE_TABLES } from './schema.ts';
+
+const SCHEMA = 'chat';
+const CHANNEL = 'chat_wake';
+/** Any number that never changes: the lock under which an instance creates the tables. */
+const LOCK = 7_202_611_204;
+const VERSION = 3;
+const CONNECTIONS_MAX = 10;
+const RECONNECT_MS = 1_000;
+/** A connection whose other end has vanished reports nothing until it is used. */
+const CHECK_MS = 10_000;
+
+/** Versions 1 and 2 had the same checkpoints, a table of titles, and other tables of events, which are not kept. */
+const UPGRADE = `
+  ALTER TABLE threads RENAME TO titles;
+  DROP TABLE sessions; DROP TABLE events;
+  ${STORE_TABLES}
+  INSERT INTO threads (id, title, updated_ms, last_seq)
+    SELECT id, title::jsonb #>> '{}', extract(epoch FROM updated_at::timestamptz) * 1000,
+      extract(epoch FROM now()) * 1000000 FROM titles;
+  DROP TABLE titles;`;
+
+// Numbers of events and times in milliseconds are exact as JavaScript numbers.
+types.setTypeParser(types.builtins.INT8, Number);
+
+/** A PostgreSQL database that several instances share. Messages between instances use LISTEN and NOTIFY. */
+export class PostgresDatabase implements Database {
+  readonly nowMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+  readonly checkpointer: ChatPostgresSaver;
+  readonly #config: ClientConfig;
+  readonly #pool: Pool;
+  #listener: Client | undefined;
+  #isClosed = false;
+  #retry: NodeJS.Timeout | undefined;
+  #onMessage: (message: string | undefined) => void = () => {};
+  readonly #check: NodeJS.Timeout;
+
+  /** Creates the tables if they are missing. Instances that start at the same time wait for each other. */
+  static async open(url: string): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(url);
+    try {
+      await database.#prepare();
+      await database.#connectListener();
+      return database;
+    } catch (error) {
+      await database.close();
+      const { host, pathname } = new URL(url);
+      throw unusableStore(`PostgreSQL at ${host}${pathname}`, error);
+    }
+  }
+
+  private constructor(url: string) {
+    this.#config = {
+      connectionString: url,
+      options: `-c search_path=${SCHEMA}`,
+      application_name: 'runspan chat',
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 10_000,
+      keepAlive: true,
+    };
+    this.#pool = new Pool({ ...this.#config, max: CONNECTIONS_MAX, maxLifetimeSeconds: 600 });
+    // Without a listener, an idle connection that breaks would end the process.
+    this.#pool.on('error', () => {});
+    this.checkpointer = new ChatPostgresSaver(this.#pool, undefined, { schema: SCHEMA });
+    this.#check = setInterval(() => void this.#listener?.query('SELECT 1').catch(() => this.#reconnect()), CHECK_MS);
+    this.#check.unref();
+  }
+
+  readonly query: Query = async <Row>(sql: string, ...values: readonly unknown[]) =>
+    (await this.#pool.query(sql, [...values])).rows as Row[];
+
+  async transaction<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query('BEGIN');
+      const result = await work(async (sql, ...values) => (await client.query(sql, [...values])).rows);
+      await client.query('COMMIT');
+      client.release();
+      return result;
+    } catch (error) {
+      // A broken connection must not return to the pool.
+      const rollback = await client.query('ROLLBACK').catch((failure: Error) => failure);
+      client.release(rollback instanceof Error ? rollback : undefined);
+      throw error;
+    }
+  }
+
+  async notify(message: string, query: Query = this.query): Promise<void> {
+    await query('SELECT pg_notify($1, $2)', CHANNEL, message);
+  }
+
+  listen(onMessage: (message: string | undefined) => void): void {
+    this.#onMessage = onMessage;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#check);
+    clearTimeout(this.#retry);
+    await Promise.allSettled([this.#listener?.end(), this.#pool.end()]);
+  }
+
+  async #prepare(): Promise<void> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
+      await this.checkpointer.setup();
+      await client.query('CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY)');
+      const { rows } = await client.query('SELECT coalesce(max(version), 0) AS version FROM migrations');
+      const version: number = rows[0].version;
+      if (version > VERSION)
+        throw new StoreError(
+          `The tables have version ${version}, which is newer than version ${VERSION} of this application.`,
+        );
+      if (version === VERSION) return;
+      const migration = version === 0 ? STORE_TABLES : UPGRADE;
+      await client.query(`BEGIN; ${migration} INSERT INTO migrations VALUES (${VERSION}); COMMIT`);
+    } finally {
+      // The lock, and a transaction that failed, end with the connection.
+      client.release(true);
+    }
+  }
+
+  async #connectListener(): Promise<void> {
+    const client = new Client(this.#config);
+    client.on('error', () => {});
+    client.on('end', () => this.#reconnect());
+    client.on('notification', ({ payload }) => this.#onMessage(payload ?? ''));
+    this.#listener = client;
+    await client.connect();
+    await client.query(`LISTEN ${CHANNEL}`);
+  }
+
+  /** Connects again, until it succeeds. Messages that were sent in the meantime are lost. */
+  #reconnect(): void {
+    const client = this.#listener;
+    if (client === undefined || this.#isClosed) return;
+    this.#listener = undefined;
+    client.end().catch(() => {});
+    this.#retry = setTimeout(() => {
+      this.#connectListener().then(
+        () => this.#onMessage(undefined),
+        () => this.#reconnect(),
+      );
+    }, RECONNECT_MS).unref();
+  }
+}

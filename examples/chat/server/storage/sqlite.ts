@@ -1,0 +1,160 @@
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
+import { type Database, type Query, type SqlValue, StoreError, unusableStore } from './database.ts';
+import { STORE_TABLES } from './schema.ts';
+import { SAVER_TABLES } from './sqlite-saver.ts';
+
+/** Distinguishes files of this application from other SQLite files (https://sqlite.org/pragma.html#pragma_application_id). */
+const APPLICATION_ID = 0x72_73_63_68;
+const VERSION = 3;
+const SQLITE_BUSY = 5;
+
+/** Versions 1 and 2 had the same checkpoints, a table of titles, and several tables of events, which are not kept. */
+const UPGRADE = `
+  ALTER TABLE threads RENAME TO titles;
+  DROP TABLE sessions; DROP TABLE numbering; DROP TABLE events; DROP TABLE IF EXISTS waiting;
+  ${STORE_TABLES}
+  INSERT INTO threads (id, title, updated_ms, last_seq)
+    SELECT id, json_extract(title, '$'), unixepoch(updated_at) * 1000, unixepoch('now') * 1000000 FROM titles;
+  DROP TABLE titles;`;
+
+/** The file `chat.db` in a folder, used by one process at a time, or a database in memory. */
+export class SqliteDatabase implements Database {
+  readonly nowMs = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+  readonly #database: DatabaseSyncInstance;
+  readonly #lock: DatabaseSyncInstance | undefined;
+  readonly #statements = new Map<string, StatementSyncInstance>();
+  #onMessage: (message: string) => void = () => {};
+  /** Statements run one after the other, so that none runs within the transaction of another caller. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Creates the folder and the file. Throws if another process uses the file. Without a folder, data is in memory. */
+  static open(folder: string | undefined): SqliteDatabase {
+    if (folder === undefined) return new SqliteDatabase(openFile(':memory:'), undefined);
+    const path = join(folder, 'chat.db');
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const lock = takeLock(path);
+      try {
+        return new SqliteDatabase(openFile(path), lock);
+      } catch (error) {
+        lock.close();
+        throw error;
+      }
+    } catch (error) {
+      throw unusableStore(`SQLite at ${path}`, error);
+    }
+  }
+
+  private constructor(database: DatabaseSyncInstance, lock: DatabaseSyncInstance | undefined) {
+    this.#database = database;
+    this.#lock = lock;
+  }
+
+  readonly query: Query = (sql, ...values) => this.#inTurn(async () => this.#run(sql, values));
+
+  transaction<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
+    return this.#inTurn(async () => {
+      this.#database.exec('BEGIN IMMEDIATE');
+      try {
+        const result = await work(async (sql, ...values) => this.#run(sql, values));
+        this.#database.exec('COMMIT');
+        return result;
+      } catch (error) {
+        // If the disk is full, SQLite has rolled back already.
+        if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+
+  async notify(message: string): Promise<void> {
+    // Listeners read what the current transaction writes, so they wait for its end.
+    void this.#inTurn(async () => this.#onMessage(message));
+  }
+
+  listen(onMessage: (message: string) => void): void {
+    this.#onMessage = onMessage;
+  }
+
+  async close(): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#statements.clear();
+      this.#database.close();
+      this.#lock?.close();
+    });
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  #run<Row>(sql: string, values: readonly SqlValue[]): readonly Row[] {
+    const statement = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    this.#statements.set(sql, statement);
+    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
+    return statement.all(named) as Row[];
+  }
+}
+
+/**
+ * A lock of the operating system, held through SQLite on a file of its own, so that the lock ends with the process. The
+ * file is never deleted: otherwise two processes could lock two files with the same name.
+ */
+function takeLock(path: string): DatabaseSyncInstance {
+  const file = `${path}-lock`;
+  closeSync(openSync(file, 'a', 0o600));
+  const lock = new DatabaseSync(file);
+  try {
+    lock.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    // The higher bits of the code only give details.
+    if ((((error as { errcode?: number }).errcode ?? 0) & 0xff) !== SQLITE_BUSY) throw error;
+    throw new StoreError(
+      `${path} is open in another process. Stop that chat, choose another folder with --data, or use --postgres for several instances.`,
+    );
+  }
+}
+
+function openFile(path: string): DatabaseSyncInstance {
+  if (path !== ':memory:') {
+    // SQLite would create a file that other users can read.
+    closeSync(openSync(path, 'a', 0o600));
+    chmodSync(path, 0o600);
+  }
+  const database = new DatabaseSync(path);
+  try {
+    prepare(database, path);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepare(database: DatabaseSyncInstance, path: string): void {
+  const [version, application] = [pragma(database, 'user_version'), pragma(database, 'application_id')];
+  const { tables } = database.prepare('SELECT count(*) AS tables FROM sqlite_master').get() as { tables: number };
+  if (application !== APPLICATION_ID && tables > 0) throw new StoreError(`${path} is not a file of this application.`);
+  if (version > VERSION)
+    throw new StoreError(`${path} has version ${version}, which is newer than version ${VERSION} of this application.`);
+  database.exec(`
+    PRAGMA busy_timeout = 5000;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = NORMAL;
+    PRAGMA journal_size_limit = 67108864;
+    PRAGMA application_id = ${APPLICATION_ID};
+  `);
+  if (version === VERSION) return;
+  const migration = version === 0 ? SAVER_TABLES + STORE_TABLES : UPGRADE;
+  database.exec(`BEGIN IMMEDIATE; ${migration} PRAGMA user_version = ${VERSION}; COMMIT`);
+}
+
+function pragma(database: DatabaseSyncInstance, name: string): number {
+  return Number(Object.values(database.prepare(`PRAGMA ${name}`).get() as object)[0]);
+}

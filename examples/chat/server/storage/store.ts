@@ -1,0 +1,304 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import type { Database, Query, SqlValue } from './database.ts';
+import {
+  type EventPage,
+  LIMITS,
+  type NewEvent,
+  type RunRow,
+  type StartRequest,
+  type StoreLimits,
+  type ThreadSummary,
+} from './schema.ts';
+
+export const WAITING_MAX = 10;
+const IDLE_CHECK_MS = 3_600_000;
+/** A thread may exceed its limits by this share, so that not every append has to delete events. */
+const EXCESS = 1.025;
+
+/** Another run of the thread is in progress, or too many wait. */
+export class ThreadBusyError extends Error {
+  override readonly name: string = 'ThreadBusyError';
+}
+
+/** The run is no longer in the store: its lease expired and another process ended it, or its thread was deleted. */
+export class RunLostError extends Error {
+  override readonly name: string = 'RunLostError';
+}
+
+/**
+ * Threads, their event logs, and the runs that are in progress. Instances that share a database see the same threads
+ * and runs. Each instance renews the leases of its runs; a run whose lease expires is ended by any instance.
+ */
+export class Store {
+  readonly limits: StoreLimits;
+  readonly #database: Database;
+  readonly #instance = randomUUID();
+  readonly #wakers = new EventEmitter().setMaxListeners(0);
+  readonly #idleCheck: NodeJS.Timeout;
+
+  constructor(database: Database, limits: Partial<StoreLimits> = {}) {
+    this.#database = database;
+    this.limits = { ...LIMITS, ...limits };
+    database.listen((message) => {
+      if (message !== undefined) this.#wakers.emit(message);
+      else for (const name of this.#wakers.eventNames()) this.#wakers.emit(name);
+    });
+    this.#idleCheck = setInterval(() => void this.deleteIdleEvents().catch(() => {}), IDLE_CHECK_MS).unref();
+  }
+
+  /** Calls `wake` after events were added to the thread. Returns a function that stops it. */
+  watchEvents(threadId: string, wake: () => void): () => void {
+    return this.#watch(`events:${threadId}`, wake);
+  }
+
+  /** Calls `wake` after a run of the thread was cancelled or ended. Returns a function that stops it. */
+  watchRuns(threadId: string, wake: () => void): () => void {
+    return this.#watch(`runs:${threadId}`, wake);
+  }
+
+  async threads(limit: number, offset: number): Promise<ThreadSummary[]> {
+    const rows = await this.#database.query<{ id: string; title: string; updated_ms: number }>(
+      'SELECT id, title, updated_ms FROM threads ORDER BY updated_ms DESC, id DESC LIMIT $1 OFFSET $2',
+      limit,
+      offset,
+    );
+    return rows.map(({ id, title, updated_ms }) => ({ id, title, updatedAt: new Date(updated_ms).toISOString() }));
+  }
+
+  /** Adds a thread to the list, or moves it to the top. */
+  async touch(threadId: string): Promise<void> {
+    await this.#touch(this.#database.query, threadId, '', false);
+  }
+
+  async deleteThread(threadId: string): Promise<void> {
+    await this.#database.transaction(async (query) => {
+      await query('DELETE FROM runs WHERE thread_id = $1', threadId);
+      await query('DELETE FROM events WHERE thread_id = $1', threadId);
+      await query('DELETE FROM threads WHERE id = $1', threadId);
+      await this.#database.notify(`runs:${threadId}`, query);
+    });
+  }
+
+  /** Adds events in this order, all or none. Rejects with a RunLostError if the run is no longer in the store. */
+  async append(threadId: string, runId: string, events: readonly NewEvent[]): Promise<void> {
+    await this.#database.transaction(async (query) => {
+      await this.#add(query, threadId, events, runId);
+      await this.#database.notify(`events:${threadId}`, query);
+    });
+  }
+
+  /** Returns at most `limit` events after a number, oldest first. */
+  async read(threadId: string, after: number, limit: number): Promise<EventPage> {
+    const rows = await this.#database.query<{
+      dropped_seq: number;
+      seq: number | null;
+      channel: string;
+      namespace: string;
+      body: string;
+    }>(
+      `SELECT t.dropped_seq, e.seq, e.channel, e.namespace, e.body FROM threads t
+        LEFT JOIN events e ON e.thread_id = t.id AND e.seq > $2 WHERE t.id = $1 ORDER BY e.seq LIMIT $3`,
+      threadId,
+      after,
+      limit,
+    );
+    const events = rows.flatMap(({ seq, channel, namespace, body }) => {
+      return seq === null ? [] : [{ seq, channel, namespace: JSON.parse(namespace), body }];
+    });
+    return { events, droppedThrough: rows[0]?.dropped_seq ?? 0 };
+  }
+
+  /**
+   * Adds a run to a thread. The run is in progress if no other is, and waits otherwise. Returns the number of the last
+   * event before the run, and the run that is in progress. Rejects with a ThreadBusyError if the run cannot be added.
+   */
+  async start(request: StartRequest): Promise<{ readonly afterSeq: number; readonly running: string }> {
+    const { threadId, runId, title, isRenamed, strategy } = request;
+    return this.#database.transaction(async (query) => {
+      // The statement locks the row of the thread until the end of the transaction.
+      const afterSeq = await this.#touch(query, threadId, title, isRenamed);
+      const rows = await this.#runs(query, threadId);
+      const running = rows[0]?.id ?? runId;
+      if (running !== runId && strategy === 'reject')
+        throw new ThreadBusyError(
+          `Run ${running} of thread ${threadId} is in progress. Wait for its end, or cancel it.`,
+        );
+      if (rows.length > WAITING_MAX)
+        throw new ThreadBusyError(`${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`);
+      const places = rows.map(({ place }) => place);
+      const place = strategy === 'interrupt' ? Math.min(0, ...places) - 1 : Math.max(0, ...places) + 1;
+      await query(
+        `INSERT INTO runs (id, thread_id, state, place, instance, lease_ms)
+          VALUES ($1, $2, $3, $4, $5, ${this.#leaseEnd})`,
+        runId,
+        threadId,
+        running === runId ? 'running' : 'waiting',
+        place,
+        this.#instance,
+      );
+      return { afterSeq, running };
+    });
+  }
+
+  /** Makes a waiting run the one in progress if it is its turn. Returns the run, or undefined if it is no longer in the store. */
+  async claim(threadId: string, runId: string): Promise<RunRow | undefined> {
+    await this.#database.query(
+      `UPDATE runs SET state = 'running' WHERE id = $2 AND id =
+        (SELECT id FROM runs WHERE thread_id = $1 ORDER BY state, place LIMIT 1)`,
+      threadId,
+      runId,
+    );
+    return (await this.runs(threadId)).find(({ id }) => id === runId);
+  }
+
+  /** The runs of a thread: the one in progress, then those that wait, in their order. */
+  runs(threadId: string): Promise<readonly RunRow[]> {
+    return this.#runs(this.#database.query, threadId);
+  }
+
+  /** Marks a run as cancelled. Its instance ends it. Returns false if the thread has no such run. */
+  async cancel(threadId: string, runId: string): Promise<boolean> {
+    const sql = 'UPDATE runs SET is_cancelled = 1 WHERE id = $1 AND thread_id = $2 RETURNING id';
+    const rows = await this.#database.query(sql, runId, threadId);
+    if (rows.length > 0) await this.#database.notify(`runs:${threadId}`);
+    return rows.length > 0;
+  }
+
+  /** Adds the last event of a run and removes the run. Does nothing if the run is no longer in the store. */
+  async end(threadId: string, runId: string, event: NewEvent): Promise<void> {
+    await this.#end(threadId, runId, event, '');
+  }
+
+  /** Renews the leases of these runs. Returns those that are still in the store. */
+  async renew(runIds: readonly string[]): Promise<ReadonlyMap<string, RunRow>> {
+    if (runIds.length === 0) return new Map();
+    const rows = await this.#database.query<Omit<RunRow, 'isCancelled'> & { is_cancelled: number }>(
+      `UPDATE runs SET lease_ms = ${this.#leaseEnd} WHERE id IN (${runIds.map((_, index) => `$${index + 1}`)})
+        RETURNING id, state, is_cancelled`,
+      ...runIds,
+    );
+    return new Map(rows.map(({ is_cancelled, ...row }) => [row.id, { ...row, isCancelled: is_cancelled === 1 }]));
+  }
+
+  /** Ends runs whose lease expired. A waiting run is ended after the run before it, so that their events stay in order. */
+  async endLost(lastEvent: (runId: string) => NewEvent): Promise<void> {
+    const expired = `lease_ms < ${this.#database.nowMs}`;
+    const lost = await this.#database.query<{ id: string; thread_id: string }>(
+      `SELECT id, thread_id FROM runs r WHERE ${expired} AND NOT EXISTS (SELECT 1 FROM runs o
+        WHERE o.thread_id = r.thread_id AND o.state = 'running' AND NOT o.${expired}) ORDER BY state, place`,
+    );
+    for (const { id, thread_id } of lost) await this.#end(thread_id, id, lastEvent(id), `AND ${expired}`);
+  }
+
+  /** Lets the leases of all runs expire. Only for a database that no other process uses. */
+  async expireAll(): Promise<void> {
+    await this.#database.query('UPDATE runs SET lease_ms = 0');
+  }
+
+  async deleteIdleEvents(): Promise<void> {
+    const idle = `updated_ms < ${this.#database.nowMs} - $1 AND dropped_seq < last_seq`;
+    await this.#database.transaction(async (query) => {
+      await query(`DELETE FROM events WHERE thread_id IN (SELECT id FROM threads WHERE ${idle})`, this.limits.idleMs);
+      await query(`UPDATE threads SET dropped_seq = last_seq, kept = 0, chars = 0 WHERE ${idle}`, this.limits.idleMs);
+    });
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#idleCheck);
+    await this.#database.close();
+  }
+
+  get #leaseEnd(): string {
+    return `${this.#database.nowMs} + ${this.limits.leaseMs}`;
+  }
+
+  #watch(name: string, wake: () => void): () => void {
+    this.#wakers.on(name, wake);
+    return () => void this.#wakers.off(name, wake);
+  }
+
+  /** Returns the number of the last event. The first number is a time in microseconds, so a deleted thread's numbers are not used again. */
+  async #touch(query: Query, threadId: string, title: string, isRenamed: boolean): Promise<number> {
+    const now = this.#database.nowMs;
+    const [row] = await query<{ last_seq: number }>(
+      `INSERT INTO threads (id, title, updated_ms, last_seq) VALUES ($1, $2, ${now}, ${now} * 1000)
+        ON CONFLICT (id) DO UPDATE SET updated_ms = excluded.updated_ms, title = CASE
+          WHEN threads.title = '' OR $3 = 1 AND excluded.title <> '' THEN excluded.title ELSE threads.title END
+        RETURNING last_seq`,
+      threadId,
+      title,
+      isRenamed ? 1 : 0,
+    );
+    return row?.last_seq ?? 0;
+  }
+
+  async #runs(query: Query, threadId: string): Promise<readonly (RunRow & { readonly place: number })[]> {
+    const rows = await query<{ id: string; state: RunRow['state']; place: number; is_cancelled: number }>(
+      'SELECT id, state, place, is_cancelled FROM runs WHERE thread_id = $1 ORDER BY state, place',
+      threadId,
+    );
+    return rows.map(({ is_cancelled, ...row }) => ({ ...row, isCancelled: is_cancelled === 1 }));
+  }
+
+  async #end(threadId: string, runId: string, event: NewEvent, condition: string): Promise<void> {
+    await this.#database.transaction(async (query) => {
+      const rows = await query(`DELETE FROM runs WHERE id = $1 ${condition} RETURNING id`, runId);
+      if (rows.length === 0) return;
+      await this.#add(query, threadId, [event]);
+      await this.#database.notify(`runs:${threadId}`, query);
+      await this.#database.notify(`events:${threadId}`, query);
+    });
+  }
+
+  /** The update locks the row of the thread, so a reader that sees a number sees all numbers before it. */
+  async #add(query: Query, threadId: string, events: readonly NewEvent[], runId?: string): Promise<void> {
+    const chars = events.reduce((sum, { body }) => sum + body.length, 0);
+    const [thread] = await query<{ last_seq: number; kept: number; chars: number }>(
+      `UPDATE threads SET last_seq = last_seq + $2, kept = kept + $2, chars = chars + $3, updated_ms = ${this.#database.nowMs}
+        WHERE id = $1 ${runId === undefined ? '' : 'AND EXISTS (SELECT 1 FROM runs WHERE id = $4)'}
+        RETURNING last_seq, kept, chars`,
+      threadId,
+      events.length,
+      chars,
+      ...(runId === undefined ? [] : [runId]),
+    );
+    if (thread === undefined) throw new RunLostError(`Run ${runId} of thread ${threadId} is no longer in the store.`);
+    const values: SqlValue[] = [];
+    const rows = events.map(({ channel, namespace, body }, index) => {
+      const seq = thread.last_seq - events.length + index + 1;
+      const row = [threadId, seq, channel, JSON.stringify(namespace), body, body.length];
+      values.push(...row);
+      return `(${row.map((_, column) => `$${values.length - row.length + column + 1}`)})`;
+    });
+    await query(`INSERT INTO events VALUES ${rows}`, ...values);
+    const { eventsMax, charsMax } = this.limits;
+    if (thread.kept > eventsMax * EXCESS || thread.chars > charsMax * EXCESS) await this.#trim(query, threadId, thread);
+  }
+
+  async #trim(query: Query, threadId: string, { last_seq, chars }: { last_seq: number; chars: number }): Promise<void> {
+    const { eventsMax, charsMax } = this.limits;
+    const [excess] = await query<{ seq: number | null }>(
+      `SELECT min(seq) AS seq FROM (
+        SELECT seq, sum(chars) OVER (ORDER BY seq) AS through FROM events WHERE thread_id = $1
+      ) AS counted WHERE through >= $2`,
+      threadId,
+      chars - charsMax,
+    );
+    const cut = Math.max(last_seq - eventsMax, chars > charsMax ? (excess?.seq ?? 0) : 0);
+    const gone = await query<{ chars: number }>(
+      'DELETE FROM events WHERE thread_id = $1 AND seq <= $2 RETURNING chars',
+      threadId,
+      cut,
+    );
+    if (gone.length === 0) return;
+    const goneChars = gone.reduce((sum, row) => sum + row.chars, 0);
+    await query(
+      'UPDATE threads SET dropped_seq = $2, kept = kept - $3, chars = chars - $4 WHERE id = $1',
+      threadId,
+      cut,
+      gone.length,
+      goneChars,
+    );
+  }
+}

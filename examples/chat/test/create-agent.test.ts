@@ -1,0 +1,96 @@
+import { AIMessageChunk, type BaseMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatGenerationChunk } from '@langchain/core/outputs';
+import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { createAgent, humanInTheLoopMiddleware, tool } from 'langchain';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { LocalModel } from '../server/agent/local-model.ts';
+import { createChat } from '../server/chat.ts';
+import { openStorage } from '../server/storage/storage.ts';
+import { ChatClient, isEndOf } from './support/chat-server.ts';
+
+/** Calls two tools at once, and then answers with their results. */
+class WeatherModel extends LocalModel {
+  override bindTools(): this {
+    return this;
+  }
+
+  override async *_streamResponseChunks(messages: BaseMessage[]): AsyncGenerator<ChatGenerationChunk> {
+    const results = messages.filter((message) => ToolMessage.isInstance(message)).map(({ text }) => text);
+    const calls = ['Oslo', 'Rome'].map((city, index) => {
+      const args = JSON.stringify({ city });
+      return { index, id: `call-${city}`, name: 'get_weather', args, type: 'tool_call_chunk' as const };
+    });
+    const message =
+      results.length === 0
+        ? new AIMessageChunk({ content: '', tool_call_chunks: calls })
+        : new AIMessageChunk({ content: results.sort().join(' ') });
+    yield new ChatGenerationChunk({ text: message.text, message });
+  }
+}
+
+/** A client that calls the chat without a server. */
+async function clientOf(
+  agent: Parameters<typeof createChat>[0]['agent'],
+  storage: Awaited<ReturnType<typeof openStorage>>,
+) {
+  const chat = await createChat({ agent, storage });
+  const send: typeof fetch = async (input, init) => chat.app.fetch(new Request(input as string, init));
+  return { chat, client: new ChatClient('http://127.0.0.1/api', send) };
+}
+
+test("the chat runs an agent of LangChain's createAgent, whose actions are decided one by one", async () => {
+  const storage = await openStorage({});
+  const weather = tool(async ({ city }) => `Rain in ${city}.`, {
+    name: 'get_weather',
+    description: 'The weather of a city.',
+    schema: z.object({ city: z.string() }),
+  });
+  const agent = createAgent({
+    model: new WeatherModel(),
+    tools: [weather],
+    middleware: [humanInTheLoopMiddleware({ interruptOn: { get_weather: true } })],
+    checkpointer: storage.checkpointer,
+  });
+  const { chat, client } = await clientOf(agent.graph, storage);
+  const events = await client.ask('t', 'How is the weather?');
+  const request = events.find(({ method }) => method === 'input.requested')?.params.data;
+  const editedAction = { name: 'get_weather', args: { city: 'Bergen' } };
+  const decisions = [{ type: 'edit', editedAction }, { type: 'approve' }];
+  const { result } = await client.command('t', 'input.respond', {
+    interrupt_id: request?.interrupt_id,
+    response: { decisions },
+  });
+  await client.until('t', isEndOf(result.run_id));
+  expect((await client.state('t')).values.messages.at(-1)?.content).toEqual([
+    { type: 'text', text: 'Rain in Bergen. Rain in Rome.' },
+  ]);
+  await chat.close();
+});
+
+test('a graph may ask anything, and receives the answer as it is', async () => {
+  const storage = await openStorage({});
+  const agent = new StateGraph(MessagesAnnotation)
+    .addNode('ask', () => ({ messages: [{ role: 'assistant', content: JSON.stringify(interrupt('Which one?')) }] }))
+    .addEdge(START, 'ask')
+    .compile({ checkpointer: storage.checkpointer });
+  const { chat, client } = await clientOf(agent, storage);
+  await client.ask('t', 'Choose');
+  const { tasks } = await client.state('t');
+  expect(tasks[0]?.interrupts[0]?.value).toBe('Which one?');
+  const interrupt_id = tasks[0]?.interrupts[0]?.id;
+  const { result } = await client.command('t', 'input.respond', { interrupt_id, response: { any: ['form', 1] } });
+  await client.until('t', isEndOf(result.run_id));
+  expect((await client.state('t')).values.messages.at(-1)?.content).toBe('{"any":["form",1]}');
+  await chat.close();
+});
+
+test('an agent with another checkpointer, or without messages, is refused', async () => {
+  const storage = await openStorage({});
+  const other = await openStorage({});
+  const graph = new StateGraph(MessagesAnnotation).addNode('none', () => ({})).addEdge(START, 'none');
+  for (const options of [{}, { checkpointer: other.checkpointer }])
+    await expect(createChat({ agent: graph.compile(options), storage })).rejects.toThrow('checkpointer of the storage');
+  await storage.store.close();
+  await other.store.close();
+});
