@@ -16,20 +16,20 @@ import { root } from '../support/folders.ts';
 
 const PROGRAM = join(root, 'examples/chat/build/test/programs/page-server.js');
 
-/** What the model does from now on. */
+/** How the model answers from now on. */
 export interface ModelScript {
-  /** The agent that waits in the middle of its answer until it is released. */
+  /** The agent whose answers wait for `release`. */
   readonly hold?: 'supervisor' | 'researcher' | 'writer';
-  /** After how many pieces of it; 2 unless told. */
+  /** How many chunks it sends before. @default 2 */
   readonly holdPieces?: number;
-  /** Answers that fail. */
+  /** How many answers fail. */
   readonly fail?: number;
-  /** What the supervisor says, whatever it is asked, and in pieces of how many characters. */
+  /** The answer of the supervisor to everything, and the size of its chunks in characters. */
   readonly say?: string;
   readonly pieceChars?: number;
 }
 
-/** A page on a chat of its own. What is wrong with the page at the end fails the test. */
+/** A page with its own chat. Errors in its console fail the test. */
 export class ChatPage {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -51,7 +51,6 @@ export class ChatPage {
     this.#control = parts.control;
   }
 
-  /** Where messages are written. */
   get composer(): Locator {
     return this.page.getByRole('textbox', { name: 'Message', exact: true });
   }
@@ -81,15 +80,17 @@ export class ChatPage {
     await this.composer.press('Enter');
   }
 
-  /** Until the agent has nothing to do. */
+  /** Waits until no run is in progress. */
   async settled(): Promise<void> {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();
     await this.page.getByText('Working', { exact: true }).waitFor({ state: 'detached' });
   }
 }
 
-/** Runs the chats of a file of tests, and gives what opens a page on a new one. */
-export function chatPages(): (options?: { traced?: boolean } & BrowserContextOptions) => Promise<ChatPage> {
+/** Starts the chats of a test file. Returns a function that opens a page with a new chat. */
+export function chatPages(): (
+  options?: { traced?: boolean; asks?: boolean } & BrowserContextOptions,
+) => Promise<ChatPage> {
   let program: ChildProcess;
   let control = '';
   let browser: Browser;
@@ -105,17 +106,21 @@ export function chatPages(): (options?: { traced?: boolean } & BrowserContextOpt
   const post = async (path: string, body: object): Promise<Response> => {
     const headers = { 'content-type': 'application/json' };
     const answer = await fetch(control + path, { method: 'POST', headers, body: JSON.stringify(body) });
-    if (!answer.ok) throw new Error(`${path} was answered with ${answer.status}`);
+    if (!answer.ok) throw new Error(`${path} got ${answer.status}`);
     return answer;
   };
-  return async ({ traced = false, ...options } = {}) => {
-    const chat = (await (await post('/chats', { traced })).json()) as { id: number; url: string; viewer_url: string };
+  return async ({ traced = false, asks = false, ...options } = {}) => {
+    const chat = (await (await post('/chats', { traced, asks })).json()) as {
+      id: number;
+      url: string;
+      viewer_url: string;
+    };
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on('pageerror', (error) => complaints.push(`${error}`));
     page.on('console', (message) => {
-      // What a test has the server refuse, or cuts, is no fault of the page.
+      // Tests let requests fail on purpose.
       if (message.type() === 'error' && !/^Failed to load resource/.test(message.text()))
         complaints.push(message.text());
     });

@@ -27,8 +27,6 @@ async function start(settings: Settings): Promise<void> {
   const secrets = [process.env.OPENAI_API_KEY, process.env.RUNSPAN_API_KEY, passwordOf(settings.postgres)];
   const mask = maskOf(secrets);
   const log = (line: string): void => void process.stderr.write(`chat: ${mask(line)}\n`);
-  // A graph stores checkpoints in the background. If that fails, the run fails, but the process must not end.
-  process.on('unhandledRejection', (error) => log(`${(error as Error)?.message ?? error}`));
   const storage = await openStorage(settings);
   open.push(storage.store);
   const traces = await openTraces({ ...settings, env: process.env });

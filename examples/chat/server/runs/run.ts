@@ -44,7 +44,7 @@ export class Run {
     this.#startTurn = resolve;
   });
   readonly #log: EventWriter;
-  #state: 'waiting' | 'running' | 'cancelled' | 'closing' | 'overdue' | 'lost' = 'waiting';
+  #state: 'waiting' | 'running' | 'cancelled' | 'closing' | 'overdue' | 'lost' | 'broken' = 'waiting';
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -89,7 +89,7 @@ export class Run {
   }
 
   /** Ends the run soon, or as soon as it begins. */
-  stop(reason: 'cancelled' | 'closing' | 'overdue' | 'lost'): void {
+  stop(reason: 'cancelled' | 'closing' | 'overdue' | 'lost' | 'broken'): void {
     if (this.#state !== 'running' && this.#state !== 'waiting') return;
     const wasWaiting = this.#state === 'waiting';
     this.#state = reason;
@@ -106,12 +106,13 @@ export class Run {
     if (this.#state === 'lost') throw new RunLostError();
     if (this.#state === 'cancelled') return ['interrupted', { error: 'cancelled' }];
     if (this.#state === 'closing') return ['interrupted', { error: PROCESS_ENDED }];
+    if (this.#state === 'broken') return ['failed', { error: 'The state of the thread cannot be stored.' }];
     if (this.#state === 'overdue') return ['failed', { error: `The run took longer than ${RUN_MINUTES_MAX} minutes.` }];
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
   }
 
   async #drive(): Promise<void> {
-    const { agent, callbacks, threadId, runId, traceId, checkpointId, metadata } = this.#options;
+    const { agent, callbacks, threadId, runId, traceId, checkpointId, metadata, log } = this.#options;
     const { input, questionId } = await this.#input();
     this.#log.write(this.#events.lifecycle('running', { question_id: questionId }));
     const stream = await agent.streamEvents(input, {
@@ -122,6 +123,10 @@ export class Run {
         thread_id: threadId,
         run_id: runId,
         trace_id: traceId,
+        on_store_failure: (error: Error) => {
+          if (this.#state === 'running') log(`the checkpoints of run ${runId} cannot be stored: ${error.message}`);
+          this.stop('broken');
+        },
         ...(checkpointId === undefined ? {} : { checkpoint_id: checkpointId }),
       },
       metadata: { ...metadata, thread_id: threadId },

@@ -1,5 +1,5 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
-import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import type { ChannelVersions, Checkpoint, CheckpointMetadata, PendingWrite } from '@langchain/langgraph-checkpoint';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 
 /** LangGraph's saver, with versions that differ between branches and with the ids of the run in the metadata. */
@@ -14,7 +14,12 @@ export class ChatPostgresSaver extends PostgresSaver {
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
-    return super.put(config, checkpoint, withRunIds(config, metadata), newVersions);
+    const write = super.put(config, checkpoint, withRunIds(config, metadata), newVersions);
+    return reportFailure(config, write, config);
+  }
+
+  override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    return reportFailure(config, super.putWrites(config, writes, taskId), undefined);
   }
 }
 
@@ -30,4 +35,22 @@ export function branchVersion(current: number | undefined): number {
 export function withRunIds({ configurable }: RunnableConfig, metadata: CheckpointMetadata): CheckpointMetadata {
   const { run_id, trace_id } = configurable ?? {};
   return run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });
+}
+
+/**
+ * A graph awaits a write only later, so a rejection would be unhandled and end the process. The run of the config learns
+ * about the error instead, and ends.
+ */
+export async function reportFailure<Value>(
+  { configurable }: RunnableConfig,
+  write: Promise<Value>,
+  failed: Value,
+): Promise<Value> {
+  try {
+    return await write;
+  } catch (error) {
+    if (typeof configurable?.on_store_failure !== 'function') throw error;
+    configurable.on_store_failure(error);
+    return failed;
+  }
 }

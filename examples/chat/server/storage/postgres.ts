@@ -62,8 +62,9 @@ export class PostgresDatabase implements Database {
       keepAlive: true,
     };
     this.#pool = new Pool({ ...this.#config, max: CONNECTIONS_MAX, maxLifetimeSeconds: 600 });
-    // Without a listener, an idle connection that breaks would end the process.
+    // Without listeners, a connection that breaks would end the process.
     this.#pool.on('error', () => {});
+    this.#pool.on('connect', (client) => void client.on('error', () => {}));
     this.checkpointer = new ChatPostgresSaver(this.#pool, undefined, { schema: SCHEMA });
     this.#check = setInterval(() => void this.#listener?.query('SELECT 1').catch(() => this.#reconnect()), CHECK_MS);
     this.#check.unref();

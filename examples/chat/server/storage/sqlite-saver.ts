@@ -13,7 +13,7 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
 import type { Database, Query, SqlValue } from './database.ts';
-import { branchVersion, withRunIds } from './postgres-saver.ts';
+import { branchVersion, reportFailure, withRunIds } from './postgres-saver.ts';
 
 interface CheckpointRow {
   readonly thread_id: string;
@@ -115,7 +115,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
           return [channel, String(version), ...(await this.serde.dumpsTyped(channel_values[channel]))] as const;
         }),
     );
-    await this.#database.transaction(async (query) => {
+    const write = this.#database.transaction(async (query) => {
       await query(
         `INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id,
           checkpoint_type, checkpoint, metadata_type, metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
@@ -125,6 +125,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
       const sql = "INSERT OR IGNORE INTO channel_values VALUES ($1, $2, $3, $4, $5, coalesce($6, x''))";
       for (const value of values) await query(sql, thread_id, checkpoint_ns, ...value);
     });
+    await reportFailure(config, write, undefined);
     return { configurable: { thread_id, checkpoint_ns, checkpoint_id: checkpoint.id } };
   }
 
@@ -133,7 +134,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
     if (typeof thread_id !== 'string') throw new Error('Expected a thread_id in `configurable`.');
     if (typeof checkpoint_id !== 'string') throw new Error('Expected a checkpoint_id in `configurable`.');
     const dumped = await Promise.all(writes.map(([, value]) => this.serde.dumpsTyped(value)));
-    await this.#database.transaction(async (query) => {
+    const write = this.#database.transaction(async (query) => {
       for (const [index, [channel]] of writes.entries()) {
         const [type = '', value = null] = dumped[index] ?? [];
         // Special writes, such as interrupts, replace earlier ones. Other writes of a task that runs again are ignored.
@@ -145,6 +146,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
         );
       }
     });
+    await reportFailure(config, write, undefined);
   }
 
   override async deleteThread(threadId: string): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * Chats for the tests of the page, each on a port of its own:
  *
- * - `POST /chats {traced?}` returns `{ id, url, viewer_url }`
+ * - `POST /chats {traced?, asks?}` returns `{ id, url, viewer_url }`. With `asks`, the agent asks a question in a form of its own
  * - `POST /chats/:id/model` changes the script of the model
  * - `POST /chats/:id/release` continues the answers that wait
  * - `POST /chats/:id/cut` breaks all connections
@@ -9,10 +9,14 @@
  */
 import { fileURLToPath } from 'node:url';
 import { serve } from '@hono/node-server';
+import { AIMessage } from '@langchain/core/messages';
+import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { Hono } from 'hono';
 import { configure, flush, shutdown } from 'runspan';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
+import type { Agent } from '../../server/runs/agent.ts';
+import { openStorage, type Storage } from '../../server/storage/storage.ts';
 import { TraceService } from '../../server/traces.ts';
 import { ChatServer } from '../support/chat-server.ts';
 
@@ -22,12 +26,20 @@ let receiver: Promise<Receiver> | undefined;
 
 const control = new Hono();
 control.post('/chats', async (context) => {
-  const { traced = false } = (await context.req.json()) as { traced?: boolean };
+  const { traced = false, asks = false } = (await context.req.json()) as { traced?: boolean; asks?: boolean };
   if (traced) receiver ??= openReceiver();
   const url = traced ? (await receiver)?.url : undefined;
   const traces = url === undefined ? {} : { traces: new TraceService({ endpoint: url, viewerUrl: url }) };
   const callbacks = traced ? [new RunspanCallbackHandler()] : [];
-  const chat = await ChatServer.start({ page: PAGE, model: { name: 'rules', is_local: true }, callbacks, ...traces });
+  const storage = await openStorage({});
+  const chat = await ChatServer.start({
+    page: PAGE,
+    storage,
+    model: { name: 'rules', is_local: true },
+    callbacks,
+    ...traces,
+    ...(asks ? { agent: askingAgent(storage) } : {}),
+  });
   chats.push(chat);
   return context.json({ id: chats.length - 1, url: chat.url, viewer_url: url ?? null });
 });
@@ -48,6 +60,16 @@ process.stdin.resume().on('end', () => {
   server.close();
   void shutdown({ timeoutMs: 2_000 }).finally(() => process.exit());
 });
+
+function askingAgent({ checkpointer }: Storage): Agent {
+  return new StateGraph(MessagesAnnotation)
+    .addNode('ask', () => {
+      const answer = interrupt({ question: 'Which bird?', birds: ['heron', 'stork'] });
+      return { messages: [new AIMessage(`The answer is ${JSON.stringify(answer)}.`)] };
+    })
+    .addEdge(START, 'ask')
+    .compile({ checkpointer });
+}
 
 async function openReceiver(): Promise<Receiver> {
   const opened = await createReceiver();

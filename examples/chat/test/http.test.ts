@@ -1,0 +1,137 @@
+import { chmodSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createChat } from '../server/chat.ts';
+import { SqliteDatabase } from '../server/storage/sqlite.ts';
+import { openStorage } from '../server/storage/storage.ts';
+import { ChatServer, isEndOf } from './support/chat-server.ts';
+import { temporaryFolder } from './support/folder.ts';
+import { emptyDatabase, startPostgres } from './support/postgres.ts';
+
+let chat: ChatServer;
+beforeAll(async () => {
+  chat = await ChatServer.start({ allowedHosts: ['Chat.example'] });
+});
+afterAll(() => chat[Symbol.asyncDispose]());
+
+const HELLO = { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } };
+
+test.each([
+  ['no JSON', '{', 422],
+  ['no object', '[]', 422],
+  ['no method', { id: 1 }, 422],
+  ['a negative id', { ...HELLO, id: -1 }, 422],
+])('a command with %s gets a list of mistakes and the error of the protocol', async (_, body, status) => {
+  const response = await chat.client.post('/threads/t/commands', body);
+  expect(response.status).toBe(status);
+  const expected = { type: 'error', id: null, error: 'invalid_argument', message: expect.any(String) };
+  expect(await response.json()).toMatchObject({ ...expected, detail: [{ loc: expect.arrayContaining(['body']) }] });
+});
+
+test.each([
+  ['unknown_command', 'run.stop', {}],
+  ['invalid_argument', 'run.start', { input: 'text' }],
+  ['invalid_argument', 'run.start', { input: { messages: [{ role: 'nobody', content: 'x' }] } }],
+  ['invalid_argument', 'run.start', { input: { messages: [{ type: 'remove', id: 'x' }] } }],
+  ['not_supported', 'run.start', { ...HELLO.params, multitaskStrategy: 'rollback' }],
+  ['no_such_checkpoint', 'run.start', { ...HELLO.params, checkpoint_id: 'none' }],
+  ['no_such_thread', 'run.start', { ...HELLO.params, ifNotExists: 'reject' }],
+  ['invalid_argument', 'input.respond', {}],
+  ['not_supported', 'input.respond', { interrupt_id: 'x', response: 1, goto: 'y' }],
+  ['no_such_interrupt', 'input.respond', { interrupt_id: 'x', response: 1 }],
+])('%s: %s with %o is refused, and starts nothing', async (error, method, params) => {
+  expect(await chat.client.command('refused', method, params)).toMatchObject({ type: 'error', id: 1, error });
+  expect((await fetch(`${chat.url}/api/threads/refused/state`)).status).toBe(404);
+});
+
+test('only JSON is accepted, so that a page of another origin cannot send commands', async () => {
+  const send = (type: string | undefined, headers: Record<string, string>, body?: string, path = 'commands') =>
+    fetch(`${chat.url}/api/threads/t/${path}`, {
+      method: 'POST',
+      headers: { ...headers, ...(type === undefined ? {} : { 'content-type': type }) },
+      ...(body === undefined ? {} : { body }),
+    });
+  expect((await send('text/plain', {}, JSON.stringify(HELLO))).status).toBe(415);
+  expect((await send(undefined, { origin: 'https://elsewhere.example' }, undefined, 'state')).status).toBe(415);
+  expect((await send(undefined, {}, undefined, 'state')).status).toBe(200);
+  expect((await send('application/json', {}, ' '.repeat(4 * 1024 * 1024 + 1))).status).toBe(413);
+});
+
+test('ids, host names and queries are checked', async () => {
+  const get = (path: string) => fetch(`${chat.url}/api${path}`);
+  for (const id of ['a%20b', '%00', 'x'.repeat(129)]) expect((await get(`/threads/${id}/state`)).status).toBe(422);
+  expect((await get(`/threads?limit=${'1'}01`)).status).toBe(422);
+  expect(await (await get('/nothing')).json()).toMatchObject({ error: 'not_found' });
+  const statusFor = (host: string) =>
+    new Promise((resolve) =>
+      request(`${chat.url}/api/info`, { headers: { host } }, (r) => resolve(r.resume().statusCode)).end(),
+    );
+  expect(await Promise.all(['chat.example', 'localhost', '[::1]:80', 'rebound.example'].map(statusFor))).toEqual([
+    200, 200, 200, 403,
+  ]);
+  const storage = await openStorage({});
+  const agent = {
+    streamEvents: () => [],
+    getState: async () => ({}),
+    getStateHistory: () => [],
+    updateState: async () => ({}),
+  } as never;
+  await expect(createChat({ agent, storage, allowedHosts: ['https://x'] })).rejects.toThrow('without scheme');
+  await storage.store.close();
+});
+
+test('an unexpected error is logged, and the client does not learn its reason', async () => {
+  const storage = await openStorage({});
+  await using broken = await ChatServer.start({ storage });
+  storage.store.threads = () => Promise.reject(new Error('a secret reason'));
+  const response = await fetch(`${broken.url}/api/threads`);
+  expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('secret')]);
+  expect(broken.lines.join()).toContain('a secret reason');
+});
+
+test('while PostgreSQL is down, requests get 503, and runs and streams continue when it is back', async () => {
+  const postgres = await startPostgres();
+  const storage = await openStorage({ postgres: await emptyDatabase(postgres) }, { leaseMs: 2_000, heartbeatMs: 200 });
+  await using server = await ChatServer.start({ storage });
+  server.script.set({ hold: 'supervisor', holdPieces: 1 });
+  const run = await server.client.say('t', 'hello');
+  await server.script.reached;
+  await postgres.kill();
+  const response = await fetch(`${server.url}/api/threads`);
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+  expect(await server.client.start('u', 'hello')).toMatchObject({ type: 'error', error: 'unavailable' });
+  server.script.release();
+  await postgres.start();
+  await expect.poll(async () => (await fetch(`${server.url}/api/threads`)).status, { timeout: 20_000 }).toBe(200);
+  const events = await server.client.until('t', isEndOf(run));
+  expect(['completed', 'interrupted', 'failed']).toContain(events.at(-1)?.params.data.event);
+  expect((await server.client.ask('t', 'hello')).at(-1)?.params.data.event).toBe('completed');
+  await postgres.close();
+});
+
+test('a folder is private to its owner, used by one process, and upgraded from version 2', async () => {
+  using folder = temporaryFolder();
+  const file = join(folder.path, 'chat.db');
+  const old = new DatabaseSync(file);
+  old.exec(`
+    CREATE TABLE threads (id TEXT PRIMARY KEY, title TEXT NOT NULL, updated_at TEXT NOT NULL, place INTEGER NOT NULL UNIQUE);
+    INSERT INTO threads VALUES ('t', '"An \\"old\\" title"', '2026-01-02T03:04:05.000Z', 1);
+    CREATE TABLE sessions (n INTEGER PRIMARY KEY); CREATE TABLE numbering (n INTEGER); CREATE TABLE waiting (n INTEGER);
+    CREATE TABLE events (session INTEGER, seq INTEGER);
+    PRAGMA application_id = ${0x72_73_63_68}; PRAGMA user_version = 2;`);
+  old.close();
+  chmodSync(file, 0o644);
+  const { store } = await openStorage({ data: folder.path });
+  expect(await store.threads(10, 0)).toEqual([
+    { id: 't', title: 'An "old" title', updatedAt: '2026-01-02T03:04:05.000Z' },
+  ]);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(() => SqliteDatabase.open(folder.path)).toThrow('is open in another process');
+  await store.close();
+  const newer = new DatabaseSync(file);
+  newer.exec('PRAGMA user_version = 4');
+  newer.close();
+  expect(() => SqliteDatabase.open(folder.path)).toThrow('newer than version 3');
+});

@@ -1,0 +1,85 @@
+import { configure, flush, shutdown } from 'runspan';
+import { RunspanCallbackHandler } from 'runspan/langchain';
+import { createReceiver, type Receiver } from 'runspan/receiver';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SettingsError } from '../server/settings.ts';
+import { openTraces, TraceService } from '../server/traces.ts';
+import { ChatServer, isEndOf } from './support/chat-server.ts';
+
+const callbacks = [new RunspanCallbackHandler()];
+let receiver: Receiver;
+beforeAll(async () => {
+  receiver = await createReceiver();
+  configure({ endpoint: receiver.url, tracing: true });
+});
+afterAll(async () => {
+  await shutdown();
+  await receiver.close();
+});
+
+const serviceOf = () => new TraceService({ endpoint: receiver.url, viewerUrl: receiver.url });
+
+async function runsOf(traceId: string) {
+  await flush();
+  return (await receiver.trace(traceId)) ?? [];
+}
+
+test('a turn is one trace, from the agent to the tools of a subagent, and can be rated', async () => {
+  await using chat = await ChatServer.start({ traces: serviceOf(), callbacks });
+  const { result, meta } = await chat.client.start('t', 'Compare heron and otter');
+  await chat.client.until('t', isEndOf(result.run_id));
+  expect(meta.trace_id).toBe(result.run_id);
+  const runs = await runsOf(result.run_id);
+  const depthOf = (name: string) => runs.find((run) => run.name === name)?.dotted_order?.split('.').length;
+  expect(runs.filter(({ parent_run_id }) => !parent_run_id).map(({ name }) => name)).toEqual(['chat turn']);
+  expect(runs.map(({ name }) => name)).toEqual(expect.arrayContaining(['task', 'search_docs', 'retrieve']));
+  expect(depthOf('search_docs')).toBeGreaterThan(depthOf('task') ?? 99);
+  const path = `/threads/t/runs/${result.run_id}/feedback`;
+  const { urls } = (await (await chat.client.post(path, {})).json()) as { urls: { user_score: string } };
+  const headers = { 'content-type': 'application/json' };
+  for (const score of [1, -1])
+    expect((await fetch(urls.user_score, { method: 'POST', headers, body: JSON.stringify({ score }) })).status).toBe(
+      200,
+    );
+  const feedback = (await (await fetch(`${receiver.url}/feedback?run=${result.run_id}`)).json()) as { score: number }[];
+  expect(feedback.map(({ score }) => score)).toEqual([-1]);
+  expect((await chat.client.post('/threads/other/runs/none/feedback', {})).status).toBe(404);
+});
+
+test.each([
+  [false, 'is ignored'],
+  [true, 'is joined if `joinTraces` is set'],
+])('joinTraces: %s: the trace in a request header %s', async (joinTraces) => {
+  await using chat = await ChatServer.start({ callbacks, joinTraces });
+  const traceId = '018f2b2e-0000-7000-8000-000000000001';
+  const trace = `20260101T000000000000Z${traceId}`;
+  const body = { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } };
+  const response = await chat.client.post('/threads/t/commands', body, { 'runspan-trace': trace });
+  const { result, meta } = (await response.json()) as { result: { run_id: string }; meta: { trace_id: string } };
+  await chat.client.until('t', isEndOf(result.run_id));
+  expect(meta.trace_id).toBe(joinTraces ? traceId : result.run_id);
+  expect((await runsOf(meta.trace_id)).map(({ name }) => name)).toContain('chat turn');
+});
+
+test('a sampled-out turn is answered and not recorded', async () => {
+  configure({ endpoint: receiver.url, tracing: true, sampleRate: 0 });
+  await using chat = await ChatServer.start({ callbacks });
+  const events = await chat.client.ask('t', 'hello');
+  expect(events.at(-1)?.params.data.event).toBe('completed');
+  expect(await runsOf(events[0]?.params.run_id ?? '')).toEqual([]);
+  configure({ endpoint: receiver.url, tracing: true });
+});
+
+test('tracing can be off, and an endpoint must be a URL without a password', async () => {
+  const open = (env: NodeJS.ProcessEnv) => openTraces({ env, tracePort: 0 });
+  expect(await open({ RUNSPAN_TRACING: 'false' })).toMatchObject({ service: undefined, callbacks: [] });
+  await expect(open({ RUNSPAN_ENDPOINT: 'nowhere' })).rejects.toThrow(SettingsError);
+  await expect(open({ RUNSPAN_ENDPOINT: 'https://u:p@x.example' })).rejects.toThrow('RUNSPAN_API_KEY');
+});
+
+test('a trace service that is down fails the feedback request with a reason', async () => {
+  await using chat = await ChatServer.start({ traces: new TraceService({ endpoint: 'http://127.0.0.1:9' }) });
+  const run = (await chat.client.ask('t', 'hello'))[0]?.params.run_id;
+  const response = await chat.client.post(`/threads/t/runs/${run}/feedback`, {});
+  expect([response.status, await response.json()]).toMatchObject([502, { error: 'bad_gateway' }]);
+});

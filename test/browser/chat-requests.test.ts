@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { chatPages } from './chat-page.ts';
+
+const openChat = chatPages();
+
+test('an action is edited, or rejected with a reason that the agent reads', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  const card = page.getByRole('article', { name: 'Request of the agent' });
+  await chat.say('Save a note: buy milk');
+  await card.getByRole('textbox', { name: 'save_note: text (editable)' }).fill('buy bread');
+  expect(await card.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+  await card.getByRole('button', { name: 'Approve with changes' }).click();
+  await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
+  await chat.settled();
+  await chat.say('Save a note: buy eggs');
+  await card.getByRole('textbox', { name: 'Reason for the rejection' }).fill('No eggs');
+  await card.getByRole('button', { name: 'Reject' }).click();
+  await answers.getByText('The user declined: No eggs').last().waitFor();
+  await chat.settled();
+  const statuses = page.locator('summary').filter({ hasText: 'save_note' });
+  expect(await statuses.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
+});
+
+test('a request in any other form is shown, and answered with text or JSON', async () => {
+  const chat = await openChat({ asks: true });
+  const { page, answers } = chat;
+  const card = page.getByRole('article', { name: 'Request of the agent' });
+  for (const [answer, received] of [
+    ['a heron', '"a heron"'],
+    ['{"bird": "stork"}', '{"bird":"stork"}'],
+  ] as const) {
+    await chat.say('Hello');
+    await card.getByText('"question": "Which bird?"').waitFor();
+    await card.getByRole('textbox', { name: 'Your answer, as text or JSON' }).fill(answer);
+    await card.getByRole('button', { name: 'Send answer' }).click();
+    await answers.getByText(`The answer is ${received}.`).waitFor();
+    await chat.settled();
+  }
+});
+
+test('a hidden page closes its stream, and is up to date when it is shown again', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  await chat.say('hello');
+  await chat.settled();
+  const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
+  const show = (isHidden: boolean) =>
+    page.evaluate(`{
+      Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }`);
+  await show(true);
+  await closed;
+  const id = page.url().split('/').at(-1);
+  await chat.model({ say: 'Meanwhile.' });
+  const params = { input: { messages: [{ role: 'user', content: 'And then?' }] } };
+  const data = { id: 1, method: 'run.start', params };
+  await page.request.post(`${chat.url}/api/threads/${id}/commands`, { data });
+  const state = async () => (await page.request.get(`${chat.url}/api/threads/${id}/state`)).text();
+  await expect.poll(state).toContain('Meanwhile.');
+  expect(await answers.getByText('Meanwhile.').count()).toBe(0);
+  await show(false);
+  await answers.getByText('Meanwhile.').waitFor();
+  expect(await page.getByText('Reconnecting').count()).toBe(0);
+});
+
+test('an answer and its code are copied, and a wide table scrolls', async () => {
+  const chat = await openChat({
+    permissions: ['clipboard-read', 'clipboard-write'],
+    viewport: { width: 390, height: 800 },
+  });
+  const { page, answers } = chat;
+  const row = `|${' a column that is wide |'.repeat(8)}`;
+  const text = `Run this:\n\n\`\`\`\nnpm start\n\`\`\`\n\n${row}\n|${'--:|'.repeat(8)}\n${row}`;
+  await chat.model({ say: text });
+  await chat.say('How?');
+  await answers.getByRole('table').waitFor();
+  await chat.settled();
+  const clipboard = () => page.evaluate('navigator.clipboard.readText()');
+  await page.getByRole('button', { name: 'Copy code' }).click();
+  await expect.poll(clipboard).toBe('npm start');
+  await page.getByRole('button', { name: 'Copy answer' }).click();
+  await expect.poll(clipboard).toBe(text);
+  const sizes = await page
+    .getByRole('region', { name: 'Table' })
+    .evaluate((table) => [table.scrollWidth, table.clientWidth]);
+  expect(sizes[0]).toBeGreaterThan(sizes[1] ?? 0);
+  expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+});
