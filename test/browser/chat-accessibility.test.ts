@@ -26,67 +26,63 @@ test.each([
   ['light', 1280],
   ['dark', 1280],
   ['light', 390],
-] as const)(
-  'a checker finds nothing in any view, in %s at a width of %i, and none is wider',
-  async (colorScheme, width) => {
-    const chat = await openChat({ traced: true, colorScheme, viewport: { width, height: 800 } });
-    const { page, answers } = chat;
-    const check = async (view: string): Promise<void> => {
-      expect({ view, found: await findings(page), fits: await fits(page) }).toEqual({ view, found: [], fits: true });
-    };
-    await page.getByText('No model configured').waitFor();
-    await check('nothing yet');
-    await chat.model({ hold: 'writer' });
-    await chat.say('Compare heron and otter');
-    await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
-    await page.getByRole('article', { name: 'Subagent researcher' }).first().locator('summary').first().click();
-    await page.getByText('search_docs').first().click();
-    await check('subagents at work');
-    await chat.release();
-    await chat.settled();
-    await page.getByRole('button', { name: 'Good answer' }).click();
-    await page.getByRole('textbox', { name: 'Comment on the answer' }).waitFor();
-    await check('an answer that is rated');
-    await chat.say('Save a note: x');
-    await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
-    await check('an approval');
-    await page.getByRole('button', { name: 'Reject' }).click();
-    await answers.getByText('The user declined').last().waitFor();
-    await chat.model({ fail: 1 });
-    await chat.say('heron');
-    await page.getByRole('group', { name: 'Outcome' }).waitFor();
-    await page.getByRole('button', { name: 'Edit message' }).first().click();
-    await check('a failure, and a message that is changed');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'History', exact: true }).click();
-    await page.getByText('checkpoints').first().click();
-    await check('the history');
-    await page.getByRole('button', { name: 'Branch from here' }).last().click();
-    await page.getByRole('group', { name: 'Earlier point' }).waitFor();
-    await check('an earlier point');
-    // On a narrow screen it has made way for what is looked at.
-    const close = page.getByRole('button', { name: 'Close the history' });
-    if (width < 768) expect(await close.count()).toBe(0);
-    else await close.click();
-    if (width < 768) await page.getByRole('button', { name: 'Conversations', exact: true }).click();
-    await page.getByRole('button', { name: /^Delete/ }).click();
-    await page.getByRole('dialog').waitFor();
-    await check('what is to be deleted');
-  },
-);
+] as const)('no view has accessibility problems or overflows, in %s at a width of %i', async (colorScheme, width) => {
+  const chat = await openChat({ traced: true, colorScheme, viewport: { width, height: 800 } });
+  const { page, answers } = chat;
+  const check = async (view: string): Promise<void> => {
+    expect({ view, found: await findings(page), fits: await fits(page) }).toEqual({ view, found: [], fits: true });
+  };
+  await page.getByText('No model configured').waitFor();
+  await check('nothing yet');
+  await chat.model({ hold: 'writer' });
+  await chat.say('Compare heron and otter');
+  await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
+  await page.getByRole('article', { name: 'Subagent researcher' }).first().locator('summary').first().click();
+  await page.getByText('search_docs').first().click();
+  await check('subagents at work');
+  await chat.release();
+  await chat.settled();
+  await page.getByRole('button', { name: 'Good answer' }).click();
+  await page.getByRole('textbox', { name: 'Comment on the answer' }).waitFor();
+  await check('an answer that is rated');
+  await chat.say('Save a note: x');
+  await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
+  await check('an approval');
+  await page.getByRole('button', { name: 'Reject' }).click();
+  await answers.getByText('The user declined').last().waitFor();
+  await chat.model({ fail: 1 });
+  await chat.say('heron');
+  await page.getByRole('group', { name: 'Outcome' }).waitFor();
+  await page.getByRole('button', { name: 'Edit message' }).first().click();
+  await check('a failure, and a message that is changed');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'History', exact: true }).click();
+  await page.getByText('checkpoints').first().click();
+  await check('the history');
+  await page.getByRole('button', { name: 'Branch from here' }).last().click();
+  await page.getByRole('group', { name: 'Earlier point' }).waitFor();
+  await check('an earlier point');
+  // On a narrow screen, the history closes when a point is chosen.
+  const close = page.getByRole('button', { name: 'Close the history' });
+  if (width < 768) expect(await close.count()).toBe(0);
+  else await close.click();
+  if (width < 768) await page.getByRole('button', { name: 'Conversations', exact: true }).click();
+  await page.getByRole('button', { name: /^Delete/ }).click();
+  await page.getByRole('dialog').waitFor();
+  await check('what is to be deleted');
+});
 
-test('everything is done by the keyboard alone', async () => {
+test('the keyboard reaches every action', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   const { keyboard } = page;
-  /** Goes on until what is named has the focus. */
+  /** Moves the focus to a button or link. */
   const reach = async (name: string | RegExp, key = 'Tab'): Promise<void> => {
     const wanted = page.locator(':focus').and(page.getByRole('button', { name }).or(page.getByRole('link', { name })));
     for (let steps = 0; steps < 40 && (await wanted.count()) === 0; steps++) await keyboard.press(key);
     expect(await wanted.count()).toBe(1);
   };
   await chat.composer.and(page.locator(':focus')).waitFor();
-  // Shift and Enter begin a line, Enter sends.
   await keyboard.type('hello');
   await keyboard.press('Shift+Enter');
   await keyboard.type('you');
@@ -116,7 +112,7 @@ test('everything is done by the keyboard alone', async () => {
   expect(await page.locator(':focus').getAttribute('aria-label')).toBe('History');
   await reach('Delete hello you', 'Shift+Tab');
   await keyboard.press('Enter');
-  // What is safe comes first, and leads back to where it was asked.
+  // The safe button comes first.
   const cancel = page.getByRole('dialog').getByRole('button', { name: 'Cancel' });
   await cancel.and(page.locator(':focus')).waitFor();
   await keyboard.press('Escape');
@@ -131,7 +127,7 @@ test('everything is done by the keyboard alone', async () => {
   await chat.composer.and(page.locator(':focus')).waitFor();
 });
 
-test('the conversations are a drawer on a narrow screen, which Escape closes', async () => {
+test('on a narrow screen the conversations are a drawer, which Escape closes', async () => {
   const chat = await openChat({ viewport: { width: 390, height: 800 } });
   const { page } = chat;
   await chat.say('hello');
@@ -153,7 +149,7 @@ test('the conversations are a drawer on a narrow screen, which Escape closes', a
   expect(await nav.count()).toBe(0);
 });
 
-test('an answer is announced when it is whole, and none of its words before', async () => {
+test('an answer is announced once, when it is complete', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await page.evaluate(`{
@@ -170,13 +166,13 @@ test('an answer is announced when it is whole, and none of its words before', as
     'The agent is working.',
     'Answer: Hello. Ask about the documents, ask to compare two things, or say "save a note: …".',
   ]);
-  // No region that is read as it changes is around the words.
+  // No live region contains the answer.
   expect(await answers.evaluateAll((all) => all.some((one) => one.closest('[aria-live], [role=log]') !== null))).toBe(
     false,
   );
 });
 
-test('the colours follow the system, or the reader, who is asked once', async () => {
+test('the theme follows the system, or the choice of the user', async () => {
   const { page } = await openChat({ colorScheme: 'dark' });
   const background = (): Promise<unknown> => page.evaluate('getComputedStyle(document.body).backgroundColor');
   const dark = await background();

@@ -3,7 +3,7 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-test('a turn that failed keeps its reason and its trace when another follows, and when the page is loaded anew', async () => {
+test('a failed turn keeps its reason and trace after another turn and after a reload', async () => {
   const chat = await openChat({ traced: true });
   const { page, answers } = chat;
   await chat.model({ fail: 1 });
@@ -25,7 +25,7 @@ test('a turn that failed keeps its reason and its trace when another follows, an
   }
 });
 
-test('a conversation that is deleted on another page while its answer is made is told as gone, under its name', async () => {
+test('a conversation that is deleted during its answer is reported under its title', async () => {
   const chat = await openChat();
   const { page } = chat;
   await chat.model({ hold: 'supervisor' });
@@ -41,7 +41,7 @@ test('a conversation that is deleted on another page while its answer is made is
   await expect.poll(() => page.getByRole('heading', { level: 1 }).textContent()).toBe('New conversation');
 });
 
-test('while the server is away, what is written is held for it to be back', async () => {
+test('a message that is written while the server is away stays in the form', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
   await chat.model({ hold: 'supervisor' });
@@ -62,7 +62,7 @@ test('while the server is away, what is written is held for it to be back', asyn
   await chat.settled();
 });
 
-test('at an earlier point it is told that the agent waits for a decision', async () => {
+test('an earlier point has a note if the agent waits for a decision', async () => {
   const chat = await openChat();
   const { page } = chat;
   await chat.say('hello');

@@ -3,7 +3,7 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-test('thumbs and a comment are feedback on the trace, which the answer leads to', async () => {
+test('thumbs and a comment become feedback on the trace of the answer', async () => {
   const chat = await openChat({ traced: true });
   const { page, answers, context } = chat;
   await chat.say('heron');
@@ -30,7 +30,7 @@ test('thumbs and a comment are feedback on the trace, which the answer leads to'
   expect(await feedback.getByRole('listitem').textContent()).toMatch(/user_score1.*Tall, indeed/);
 });
 
-test('a rating keeps its comment when it is changed, outlives a reload, and can be taken back', async () => {
+test('a changed rating keeps its comment, survives a reload, and can be removed', async () => {
   const chat = await openChat({ traced: true });
   const { page, answers } = chat;
   await chat.say('heron');
@@ -64,7 +64,7 @@ test('a rating keeps its comment when it is changed, outlives a reload, and can 
   expect(await page.getByRole('button', { name: 'Good answer', pressed: false }).count()).toBe(1);
 });
 
-test('an address for feedback that has run out is asked for anew', async () => {
+test('an expired feedback address is replaced', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;
   await chat.say('heron');

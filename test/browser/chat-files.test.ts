@@ -15,7 +15,7 @@ test('all of the page is at most 60 kB gzipped', () => {
   expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(60_000);
 });
 
-test('the page asks for nothing but what is beside it, and has no script or style in itself', () => {
+test('the page loads only its own files, and has no inline script or style', () => {
   const html = readFileSync(join(built, 'index.html'), 'utf8');
   const asked = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, to = '']) => to);
   expect(asked.length).toBeGreaterThan(1);
@@ -23,7 +23,7 @@ test('the page asks for nothing but what is beside it, and has no script or styl
   expect(html).not.toMatch(/<style|<script(?![^>]*\bsrc=)|\bon\w+=|style=/);
 });
 
-test('nothing of the page makes elements or code out of text', () => {
+test('no source of the page creates elements or code from text', () => {
   const files = readdirSync(source).filter((name) => /\.tsx?$/.test(name));
   expect(files.length).toBeGreaterThan(20);
   const suspects = files.filter((name) =>

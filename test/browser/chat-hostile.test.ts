@@ -3,7 +3,7 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-/** What would show that it ran. */
+/** Counts executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
 
 const HOSTILE = [
@@ -17,7 +17,7 @@ const HOSTILE = [
   'constructor and toString',
 ].join('\n\n');
 
-test('hostile text, wherever it stands, runs nothing, asks nobody, and shows what is hidden in it', async () => {
+test('hostile text runs nothing, sends no request, and shows its hidden characters', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   const asked: string[] = [];
@@ -26,12 +26,12 @@ test('hostile text, wherever it stands, runs nothing, asks nobody, and shows wha
   await chat.say(HOSTILE);
   await answers.getByText('constructor and toString').waitFor();
   await chat.settled();
-  // In an answer, in a question, in the list and in the title.
+  // In an answer and a question.
   await answers.locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
   await page.getByRole('article', { name: 'You' }).locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
   expect(await page.getByRole('link', { name: 'a link' }).count()).toBe(0);
 
-  // As what is asked for, as what a tool is called with, and as what it answers.
+  // In a request, in the input and in the output of a tool.
   await chat.model({ say: '' });
   await chat.say(`Save a note: ${HOSTILE}`);
   const card = page.getByRole('article', { name: 'Request of the agent' });
@@ -41,7 +41,7 @@ test('hostile text, wherever it stands, runs nothing, asks nobody, and shows wha
   await chat.settled();
   await answers.last().getByText('save_note').click();
 
-  // As the task of a subagent, as why a run has failed, and in the history.
+  // In the task of a subagent and in the history.
   await chat.say(HOSTILE);
   await page.getByRole('article', { name: 'Subagent researcher' }).waitFor();
   await chat.settled();
@@ -58,7 +58,7 @@ test('hostile text, wherever it stands, runs nothing, asks nobody, and shows wha
   expect(await page.locator('main').isVisible()).toBe(true);
 });
 
-test('a word of a mebibyte is shown in part, and is no wider than the page', async () => {
+test('a word of 1 MiB is shown in part and fits the page', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.model({ say: 'x'.repeat(2 ** 20) });

@@ -6,7 +6,7 @@ const openChat = chatPages();
 
 const SHALOM = 'שלום עולם';
 
-test('what is written from right to left is laid out so, beside what is not', async () => {
+test('right-to-left text is laid out from right to left', async () => {
   const chat = await openChat();
   const { page, answers, composer } = chat;
   await chat.model({
@@ -28,7 +28,7 @@ test('what is written from right to left is laid out so, beside what is not', as
   expect(await isFromRight(editor)).toBe(true);
 });
 
-test('a message of which nothing is seen is not sent', async () => {
+test('an invisible message is not sent', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
   const send = page.getByRole('button', { name: 'Send' });
@@ -39,7 +39,7 @@ test('a message of which nothing is seen is not sent', async () => {
   expect(await send.isDisabled()).toBe(false);
 });
 
-test('what there is more of is not part of the last word', async () => {
+test('the button for more text is separate from the last word', async () => {
   const chat = await openChat();
   const { page } = chat;
   await chat.say('y'.repeat(20_000));

@@ -4,11 +4,11 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-/** What the rules of the local model answer. */
+/** The answer of the built-in rules. */
 const HERON =
   'On "heron": The heron is a tall bird. It stands still in shallow water and waits for fish. (river.md, "heron")';
 
-test('the first message begins a conversation, and its answer is there as it comes', async () => {
+test('the first message starts a conversation, and its answer streams', async () => {
   const chat = await openChat();
   const { page, composer, answers } = chat;
   const refused: string[] = [];
@@ -26,12 +26,11 @@ test('the first message begins a conversation, and its answer is there as it com
   await answers.getByText(HERON).last().waitFor();
   await chat.settled();
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
-  // The focus has not moved, and the sidebar knows the conversation.
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
   await expect.poll(() => page.title()).toBe('heron');
   expect(await page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
-  // Of what the server cannot know it is not asked.
+  // The page does not request a thread that the server cannot know.
   await page
     .getByRole('complementary', { name: 'History' })
     .getByRole('button', { name: 'Branch from here' })
@@ -39,7 +38,7 @@ test('the first message begins a conversation, and its answer is there as it com
   expect(refused).toEqual([]);
 });
 
-test('subagents are shown while they work, each with its task, its tools and its words', async () => {
+test('subagents are shown while they work, with their tasks, tools and texts', async () => {
   const chat = await openChat();
   const { page } = chat;
   await chat.model({ hold: 'researcher' });
@@ -54,14 +53,14 @@ test('subagents are shown while they work, each with its task, its tools and its
   await chat.release();
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('done').waitFor();
   await chat.settled();
-  // What is done is folded; it can be looked at again.
+  // A finished subagent is collapsed.
   expect(await cards.nth(0).getByText(HERON).isVisible()).toBe(false);
   await cards.nth(0).locator('summary').first().click();
   await cards.nth(0).getByText(HERON).waitFor();
   expect(await cards.nth(0).getByRole('group', { name: 'Tool output' }).textContent()).toMatch(/^\[1\] river.md/);
 });
 
-test('a subagent that was stopped stays stopped, with its name, while a later question is answered', async () => {
+test('a stopped subagent stays stopped while a later question is answered', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.model({ hold: 'researcher' });
@@ -79,10 +78,10 @@ test('a subagent that was stopped stays stopped, with its name, while a later qu
   await chat.release();
 });
 
-test('a subagent that is stopped as it is called has its name', async () => {
+test('a subagent that is stopped during its call shows its name', async () => {
   const chat = await openChat();
   const { page } = chat;
-  // Five words, and the first of two calls.
+  // The answer has five words before its first call.
   await chat.model({ hold: 'supervisor', holdPieces: 6 });
   await chat.say('Compare heron and otter');
   const card = page.getByRole('article', { name: 'Subagent researcher' });
@@ -92,7 +91,7 @@ test('a subagent that is stopped as it is called has its name', async () => {
   await chat.release();
 });
 
-test('an answer is stopped by Escape, stays as far as it is, and is tried again', async () => {
+test('Escape stops an answer, which keeps its text and can be tried again', async () => {
   const chat = await openChat();
   const { page, answers, composer } = chat;
   await chat.model({ hold: 'supervisor' });
@@ -102,7 +101,7 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
   page.on('request', (request) => {
     if (request.url().endsWith('/cancel')) cancels += 1;
   });
-  // With this one a character is taken back that was being composed.
+  // During the composition of a character, Escape cancels the character.
   await composer.dispatchEvent('keydown', { key: 'Escape', isComposing: true });
   await page.evaluate(() => fetch('/api/info').then(({ ok }) => ok));
   expect(cancels).toBe(0);
@@ -118,7 +117,7 @@ test('an answer is stopped by Escape, stays as far as it is, and is tried again'
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
-test('a run is stopped that the page has no name of yet', async () => {
+test('a run can be stopped before the server has accepted it', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.model({ hold: 'supervisor' });
@@ -137,7 +136,7 @@ test('a run is stopped that the page has no name of yet', async () => {
   expect(await answers.count()).toBeLessThanOrEqual(1);
 });
 
-test('a page that is loaded anew in the middle of an answer sees it go on, and no word twice', async () => {
+test('a page that is reloaded during an answer shows the whole answer once', async () => {
   const chat = await openChat();
   const { page, answers, context } = chat;
   await chat.model({ hold: 'writer' });
@@ -148,7 +147,7 @@ test('a page that is loaded anew in the middle of an answer sees it go on, and n
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
   expect(await answers.textContent()).toBe(before);
   await page.getByRole('button', { name: 'Stop' }).waitFor();
-  // Another page that comes in between sees the same.
+  // Another page shows the same.
   const other = await context.newPage();
   await other.goto(page.url());
   const otherAnswer = other.getByRole('article', { name: 'Answer' });
@@ -162,7 +161,7 @@ test('a page that is loaded anew in the middle of an answer sees it go on, and n
   expect(whole.match(/Let me look that up\./g)).toHaveLength(1);
 });
 
-test('conversations are listed, left and come back to, and deleted when that is confirmed', async () => {
+test('conversations are listed, opened again, and deleted after a confirmation', async () => {
   const chat = await openChat();
   const { page, answers, composer } = chat;
   const nav = page.getByRole('navigation');
@@ -176,7 +175,6 @@ test('conversations are listed, left and come back to, and deleted when that is 
   await expect.poll(() => page.getByRole('status').allTextContents()).toContain(`Answer: ${HERON}`);
   await nav.getByRole('link', { name: 'hello', exact: true }).click();
   await answers.getByText('Hello. Ask about the documents').waitFor();
-  // What was announced was of the other one.
   expect(await page.getByRole('status').allTextContents()).not.toContain(`Answer: ${HERON}`);
   expect(await nav.locator('[aria-current=page]').allTextContents()).toEqual(['hello']);
   await page.goBack();
@@ -194,7 +192,7 @@ test('conversations are listed, left and come back to, and deleted when that is 
   expect(await nav.getByRole('listitem').count()).toBe(1);
 });
 
-test('what is written and not sent stays with its conversation, also when the page is loaded anew', async () => {
+test('an unsent message stays in its conversation, also after a reload', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
   const nav = page.getByRole('navigation');
@@ -219,7 +217,7 @@ test('what is written and not sent stays with its conversation, also when the pa
   await expect.poll(() => composer.inputValue()).toBe('another one');
 });
 
-test('conversations beyond the first hundred are listed when they are asked for', async () => {
+test('more than a hundred conversations are listed on request', async () => {
   const { page, url } = await openChat();
   for (let count = 0; count < 101; count++) await page.request.post(`${url}/api/threads/t${count}/state`, { data: {} });
   await page.reload();
@@ -231,14 +229,14 @@ test('conversations beyond the first hundred are listed when they are asked for'
   expect(await nav.getByRole('button', { name: 'Show more conversations' }).count()).toBe(0);
 });
 
-test('what the agent asks is approved with another text, or declined', async () => {
+test('a request is approved with another text, or rejected', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('Save a note: buy milk');
   const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain('The agent asks for your decision.');
-  // It is still asked after the page has been away.
+  // A reload keeps the request.
   await page.reload();
   expect(await card.getByRole('textbox').first().inputValue()).toBe('buy milk');
   await card.getByRole('textbox').first().fill('buy bread');
@@ -257,7 +255,7 @@ test('what the agent asks is approved with another text, or declined', async () 
   expect(await calls.first().textContent()).toBe('save_notebuy breaddone');
 });
 
-test('an approval that comes up has the focus, unless somebody writes, and Enter says what it waits for', async () => {
+test('a request gets the focus unless the user writes, and Enter explains what is missing', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
   const card = page.getByRole('article', { name: 'Request of the agent' });
@@ -265,7 +263,7 @@ test('an approval that comes up has the focus, unless somebody writes, and Enter
   await chat.say('Save a note: buy milk');
   await card.waitFor();
   expect(await hasFocus(card)).toBe(true);
-  // Keys that are pressed by habit decide nothing.
+  // Keys that are pressed by habit do not decide anything.
   await page.keyboard.type('x');
   await page.keyboard.press('Enter');
   expect(await card.getByRole('textbox').first().inputValue()).toBe('buy milk');
@@ -291,7 +289,7 @@ test('an approval that comes up has the focus, unless somebody writes, and Enter
   await chat.settled();
   expect(await page.locator('form').getByText(working).count()).toBe(0);
   expect(await composer.inputValue()).toBe('And then?');
-  // Of two pages one has a draft: what is written stays where it is.
+  // The focus stays in a form that contains a draft.
   await page.request.post(`${chat.url}/api/threads/${page.url().split('/').at(-1)}/commands`, {
     data: { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Note: eggs' }] } } },
   });
@@ -299,7 +297,7 @@ test('an approval that comes up has the focus, unless somebody writes, and Enter
   expect(await hasFocus(composer)).toBe(true);
 });
 
-test('what was decided on another page is told as decided, and shown as it is', async () => {
+test('a request that was decided on another page is shown as decided', async () => {
   const chat = await openChat();
   const { page, context, answers } = chat;
   await chat.say('Save a note: buy milk');
@@ -318,7 +316,7 @@ test('what was decided on another page is told as decided, and shown as it is', 
   expect(await card.count()).toBe(0);
 });
 
-test('an answer is made anew, a message is changed, and each of them is a branch that can be gone on from', async () => {
+test('a retry and an edited message are branches, and the history leads to each of them', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('hello');
@@ -345,7 +343,7 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   const history = page.getByRole('complementary', { name: 'History' });
   await history.getByText('version 1 of 3').waitFor();
   const first = history.getByRole('listitem').filter({ hasText: 'version 1 of 3' });
-  // What the conversation has left is told from what it goes on from.
+  // The history marks the other branches.
   const left = history.getByRole('listitem').filter({ hasText: 'another branch' });
   expect(await left.locator('.past-question').allTextContents()).toEqual(['heron', 'heron']);
   const current = history.locator('[aria-current=true]');
@@ -368,7 +366,7 @@ test('an answer is made anew, a message is changed, and each of them is a branch
   expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
 });
 
-test('what is asked for twice at once is done once', async () => {
+test('a double click sends one command', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('hello');
@@ -390,7 +388,7 @@ test('what is asked for twice at once is done once', async () => {
   expect(commands).toBe(2);
 });
 
-test('earlier points are listed once, however often they are asked for', async () => {
+test('earlier points are listed once after a double click', async () => {
   const { page, url } = await openChat();
   for (let count = 0; count < 60; count++) {
     const values = { messages: [{ type: 'human', id: `h${count}`, content: `question ${count}` }] };
@@ -404,7 +402,7 @@ test('earlier points are listed once, however often they are asked for', async (
   await expect.poll(() => points.count()).toBe(60);
 });
 
-test('a run that fails says why in its place, and is tried again', async () => {
+test('a failed run shows its reason and can be tried again', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.model({ fail: 1 });
@@ -420,7 +418,7 @@ test('a run that fails says why in its place, and is tried again', async () => {
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
-test('an answer that is as long as the model may answer says so', async () => {
+test('an answer of the maximum length has a note', async () => {
   const { page, url, answers } = await openChat();
   const messages = [
     { type: 'human', id: 'h', content: 'heron' },
@@ -432,7 +430,7 @@ test('an answer that is as long as the model may answer says so', async () => {
   await answers.getByText('The answer reached the maximum length of the model.').waitFor();
 });
 
-test('a connection that breaks is made again, and the answer goes on where it was', async () => {
+test('a broken connection is restored, and the answer continues', async () => {
   const chat = await openChat();
   const { page, answers, context } = chat;
   await chat.model({ hold: 'supervisor' });
@@ -449,7 +447,7 @@ test('a connection that breaks is made again, and the answer goes on where it wa
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
 });
 
-test('a message that the server does not take is not lost', async () => {
+test('a message that cannot be sent returns to the form', async () => {
   const chat = await openChat();
   const { page, composer, context } = chat;
   await context.setOffline(true);
@@ -462,7 +460,7 @@ test('a message that the server does not take is not lost', async () => {
   await page.getByText(HERON).last().waitFor();
 });
 
-test('a conversation of more events than are kept is shown whole', async () => {
+test('a conversation with more events than the log keeps is shown completely', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   const words = Array.from({ length: 21_000 }, (_, index) => `w${index}`).join(' ');
@@ -470,7 +468,7 @@ test('a conversation of more events than are kept is shown whole', async () => {
   await chat.say('all of them');
   await answers.getByText('w100 ').waitFor();
   await chat.settled();
-  // The reader has followed it to its end.
+  // The view followed the answer.
   const left = 'element => element.scrollHeight - element.scrollTop - element.clientHeight';
   expect(await page.evaluate(`(${left})(document.querySelector('.scroller'))`)).toBeLessThan(2);
   await page.reload();
@@ -479,7 +477,7 @@ test('a conversation of more events than are kept is shown whole', async () => {
   expect(await answers.textContent()).toBe(words);
 });
 
-test('an address that can be of no conversation says so, and leads on', async () => {
+test('an invalid address is explained and leads to a new conversation', async () => {
   const chat = await openChat();
   const { page } = chat;
   for (const id of [encodeURIComponent('a b'), '../../etc', '%00', 'x'.repeat(129), 'x'.repeat(5_000)]) {
@@ -494,7 +492,7 @@ test('an address that can be of no conversation says so, and leads on', async ()
   await chat.answers.getByText('Hello. Ask about the documents').waitFor();
 });
 
-test('an earlier point is gone on from by trying its last message again', async () => {
+test('a retry at an earlier point starts a branch there', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('hello');
@@ -512,7 +510,7 @@ test('an earlier point is gone on from by trying its last message again', async 
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
 });
 
-test('a conversation that was deleted on another page is told as gone, and not begun anew without a word', async () => {
+test('a conversation that was deleted on another page is not silently created again', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
   await chat.say('hello');
@@ -533,14 +531,14 @@ test('a conversation that was deleted on another page is told as gone, and not b
   await chat.answers.getByText('It begins anew.').waitFor();
   await chat.settled();
   expect(page.url()).not.toBe(address);
-  // Whoever comes back to the page sees it before anything is sent.
+  // A page that gets the focus again checks its conversation.
   await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`);
   await page.evaluate("dispatchEvent(new Event('focus'))");
   await gone.waitFor();
   await expect.poll(() => page.getByRole('navigation').getByRole('listitem').count()).toBe(0);
 });
 
-test('a conversation that is gone is told as gone when the server is back', async () => {
+test('a conversation that was deleted while the server was away is reported', async () => {
   const chat = await openChat();
   const { page } = chat;
   await chat.model({ hold: 'supervisor' });

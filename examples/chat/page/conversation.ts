@@ -225,7 +225,7 @@ function beginRun(draft: Draft, run: RunState): void {
 
 function addRunEvent(draft: Draft, { event, error, question_id }: Fields, id: string | undefined): void {
   if (event === 'running') {
-    const questionId = stringOf(question_id) ?? draft.run.questionId;
+    const questionId = stringOf(question_id) ?? (draft.run.status === 'starting' ? draft.run.questionId : undefined);
     const isOwn = draft.run.isOwn === true && draft.run.questionId === questionId;
     // An answer to a request continues the turn.
     const answer = draft.requests.length > 0 ? draft.answers.get(questionId ?? '') : undefined;

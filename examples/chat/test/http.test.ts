@@ -135,3 +135,37 @@ test('a folder is private to its owner, used by one process, and upgraded from v
   newer.close();
   expect(() => SqliteDatabase.open(folder.path)).toThrow('newer than version 3');
 });
+
+test('two hundred threads stream at once', async () => {
+  const page = { channels: ['lifecycle', 'messages', 'checkpoints'] };
+  const runs = Array.from({ length: 200 }, async (_, index) => {
+    const run = await chat.client.say(`load-${index}`, 'hello');
+    return (await chat.client.until(`load-${index}`, isEndOf(run), page)).at(-1)?.params.data.event;
+  });
+  expect(new Set(await Promise.all(runs))).toEqual(new Set(['completed']));
+}, 180_000);
+
+test('a chat that closes reports its runs as interrupted, in their order, and ends its streams', async () => {
+  using folder = temporaryFolder();
+  const storage = await openStorage({ data: folder.path });
+  const closing = await ChatServer.start({ storage });
+  closing.script.set({ hold: 'supervisor', holdPieces: 1 });
+  const runs = [await closing.client.say('t', 'hello'), await closing.client.say('t', 'hello')];
+  await closing.script.reached;
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const event of closing.client.events('t', { channels: ['lifecycle'], namespaces: [[]], depth: 0 }))
+      seen.push(`${event.params.run_id} ${event.params.data.event}`);
+  })();
+  await closing[Symbol.asyncDispose]();
+  await reading.catch(() => {});
+  await using later = await ChatServer.start({ storage: await openStorage({ data: folder.path }) });
+  const events = await later.client.until('t', isEndOf(runs[1] ?? ''), {
+    channels: ['lifecycle'],
+    namespaces: [[]],
+    depth: 0,
+  });
+  const course = events.map(({ params }) => `${params.run_id} ${params.data.event}`);
+  expect(course).toEqual([`${runs[0]} running`, `${runs[0]} interrupted`, `${runs[1]} interrupted`]);
+  expect(course.slice(0, seen.length)).toEqual(seen);
+});

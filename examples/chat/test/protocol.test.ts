@@ -37,11 +37,12 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     const events = await chat.client.ask(fresh(), 'Compare heron and otter');
     expect(streamedText(events)).toContain(HERON);
     expect(ends(events)).toEqual([[events[0]?.params.run_id, 'completed']]);
-    expect(events[0]?.params.data).toEqual({ event: 'running', graph_name: 'supervisor' });
+    expect(events[0]?.params.data).toMatchObject({ event: 'running', graph_name: 'supervisor' });
     const started = events.filter(({ method, params }) => method === 'lifecycle' && params.data.cause !== undefined);
     expect(started.map(({ params }) => params.data.graph_name)).toEqual(['researcher', 'researcher', 'writer']);
     for (const { params } of started) expect(params.namespace[0]).toMatch(/^tools:/);
     const { values, metadata, next } = await chat.client.state(thread);
+    expect(values.messages[0]?.id).toBe(events[0]?.params.data.question_id);
     expect(values.messages.map(({ type }) => type)).toEqual(['human', 'ai', 'tool', 'tool', 'ai', 'tool', 'ai']);
     expect({ next, run: metadata.run_id }).toEqual({ next: [], run: events[0]?.params.run_id });
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => (events[0]?.seq ?? 0) + index));

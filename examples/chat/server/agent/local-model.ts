@@ -6,14 +6,11 @@ import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs';
 import { type LocalReply, replyTo } from './local-rules.ts';
 
 export interface LocalModelOptions {
-  /** Milliseconds between two words of an answer. @default 0 */
+  /** @default 0 */
   readonly wordDelayMs?: number;
 }
 
-/**
- * A model without a model: it answers by a few rules, the same each time, so that the application can be tried, and tested, on a machine
- * without an account. It streams as a real one does, and calls the tools that it is given.
- */
+/** Answers by fixed rules, so that the chat can be tried without an account. Streams and calls tools like a real model. */
 export class LocalModel extends BaseChatModel {
   readonly #wordDelayMs: number;
   readonly #tools: readonly string[];
@@ -61,7 +58,7 @@ function* chunksOf({ text, calls }: LocalReply): Generator<ChatGenerationChunk> 
   for (const word of text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) {
     yield new ChatGenerationChunk({ text: word, message: new AIMessageChunk({ content: word }) });
   }
-  // Text is the first block of a message, and a call with its number would become a part of it.
+  // Text is block 0 of the message, so calls start at 1.
   const first = text === '' ? 0 : 1;
   for (const [place, { id, name, args }] of calls.entries()) {
     const call = { index: first + place, id, name, args: JSON.stringify(args), type: 'tool_call_chunk' as const };

@@ -2,7 +2,7 @@ import { type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/mes
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { wordsOf } from './documents.ts';
 
-/** What a model says: words, calls of tools, or both. */
+/** An answer: text, tool calls, or both. */
 export interface LocalReply {
   readonly text: string;
   readonly calls: readonly LocalCall[];
@@ -14,23 +14,23 @@ interface LocalCall {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/** The time to take a question apart grows with the square of its length. */
+/** The time of the expressions below grows with the square of the length. */
 const COMPARISON_CHARS_MAX = 2_000;
 const COMPARISON = /\b(?:compare|difference between) (.+?) (?:and|with|to) (.+?)[.?!]?$/i;
 const GREETING = /^(?:hi|hello|hey|help|thanks|thank you)\b|^what can (?:you|i) do\b/i;
 const QUESTION =
   /\?$|^(?:what|how|who|which|when|where|why|can|could|do|does|is|are|should|explain|describe|tell me|show me)\b/i;
-/** Words of letters make prose; a line of a command or a list of names has too few of them. */
+/** A command or a list of names has fewer words of letters than prose. */
 const PROSE_WORDS_MIN = 5;
 const PROSE_SHARE_MIN = 0.7;
 const NOTHING = 'The documents say nothing about this.';
-/** Of a question as it is given to a subagent, and as an answer repeats it: it may be a whole book. */
+/** Limits for long questions: in the task of a subagent, and quoted in an answer. */
 const TOPIC_CHARS_MAX = 2_000;
 const QUOTED_CHARS_MAX = 200;
-/** Of an answer, which is spoken word by word. */
+/** An answer streams word by word. */
 const ANSWER_CHARS_MAX = 4_000;
 
-/** What the rules make of a conversation, by the tools that there are: they tell which of the agents is speaking. */
+/** The next answer in a conversation. The tools show which agent is asked. */
 export function replyTo(messages: readonly BaseMessage[], tools: readonly string[]): LocalReply {
   const asked = messages.findLastIndex((message) => HumanMessage.isInstance(message));
   const question = messages[asked]?.text.trim() ?? '';
@@ -64,7 +64,7 @@ function supervise(question: string, results: readonly ToolMessage[]): LocalRepl
 function research(question: string, results: readonly ToolMessage[]): LocalReply {
   const last = results.at(-1);
   if (last === undefined) return calling('', call('search_docs', { query: question }));
-  // A topic is named again, as there may be an answer on another one beside it.
+  // The supervisor may ask about several topics, so the answer names its topic.
   const lead = QUESTION.test(question) ? '' : `On "${cut(question, QUOTED_CHARS_MAX)}": `;
   const passage = bestPassage(question, last.text);
   if (passage === undefined) return saying(lead + NOTHING);
@@ -73,11 +73,11 @@ function research(question: string, results: readonly ToolMessage[]): LocalReply
 
 interface Passage {
   readonly source: string;
-  /** What it begins with. */
+  /** The first two sentences. */
   readonly beginning: string;
 }
 
-/** The one whose first sentence, heading and file have most of the words that were asked for, the first of equals. They have at least half of them. */
+/** The passage whose source and first sentence contain most words of the question, and at least half of them. */
 function bestPassage(question: string, found: string): Passage | undefined {
   const asked = [...new Set(wordsOf(question))];
   const shareIn = (text: string): number => {
@@ -99,7 +99,7 @@ function isProse(text: string): boolean {
   return plain >= PROSE_WORDS_MIN && plain >= words.length * PROSE_SHARE_MIN;
 }
 
-/** The first two sentences or so of each paragraph, and where it is from. */
+/** The first two sentences of each paragraph, and its source. */
 function shortened(text: string): string {
   return text
     .split('\n\n')
@@ -110,7 +110,7 @@ function shortened(text: string): string {
     .join('\n\n');
 }
 
-/** So many of its first ones, or all that there are. */
+/** The first sentences of a paragraph. */
 function sentences(paragraph: string, count: number): string {
   const ends = [...paragraph.matchAll(/[.!?](?=\s|$)/g)].slice(0, count);
   const end = ends.at(-1)?.index;
@@ -129,7 +129,7 @@ function saying(text: string): LocalReply {
   return { text: cut(text, ANSWER_CHARS_MAX), calls: [] };
 }
 
-/** Its beginning, where it is longer; no half of a character. */
+/** The beginning of a text. Never ends with half of a surrogate pair. */
 function cut(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;

@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 5_000;
 const PAGE_EVENTS = 200;
 const FRAMES_CHARS_MAX = 1024 * 1024;
 /** A checkpoint is stored shortly after its event. */
-const STATE_WAIT_MS = 2_000;
+const STATE_WAIT_MS = 10_000;
 const STATE_RETRY_MS = 20;
 
 export type Subscription = z.infer<typeof SUBSCRIPTION>;
@@ -155,11 +155,11 @@ async function withState(
 ): Promise<string | undefined> {
   const { params, ...event } = JSON.parse(body);
   const deadline = performance.now() + STATE_WAIT_MS;
-  while (!end.aborted) {
+  for (let delayMs = STATE_RETRY_MS; !end.aborted; delayMs *= 2) {
     const state = await states.get(threadId, params.checkpoint_id);
     if (state !== undefined) return mask(plainJson({ ...event, params: { ...params, data: fieldsOf(state).values } }));
     if (performance.now() > deadline) return undefined;
-    await wait(STATE_RETRY_MS);
+    await wait(delayMs);
   }
   return undefined;
 }

@@ -1,3 +1,4 @@
+import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { Command, isGraphInterrupt } from '@langchain/langgraph';
 import type { NewEvent } from '../storage/schema.ts';
 import { RunLostError, type Store } from '../storage/store.ts';
@@ -145,7 +146,7 @@ export class Run {
   /** The input of the agent, and the message that the run answers. A thread that waits for an answer receives the input as that answer. */
   async #input(): Promise<{ readonly input: unknown; readonly questionId: unknown }> {
     const { agent, threadId, checkpointId } = this.#options;
-    let { input } = this.#options;
+    let input = withIds(this.#options.input);
     const place = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
     const { tasks, values } = await agent.getState({ configurable: { thread_id: threadId, ...place } });
     const [interrupt] = tasks.flatMap(({ interrupts }) => interrupts);
@@ -171,6 +172,19 @@ function ignoreRejections(part: unknown): void {
     if (fieldsOf(parts)[Symbol.asyncIterator as never] !== undefined)
       void ignoreAll(parts as AsyncIterable<unknown>).catch(() => {});
   }
+}
+
+/** Gives each message of an input an id, so that events can name the message that a run answers. */
+function withIds(input: unknown): unknown {
+  const { messages } = fieldsOf(input);
+  if (messages === undefined || input instanceof Command) return input;
+  const list: unknown[] = Array.isArray(messages) ? messages : [messages];
+  const named = list.map((message) => {
+    if (typeof message === 'string') return { type: 'human', content: message, id: uuidv7() };
+    const { id, lc } = fieldsOf(message);
+    return id === undefined && lc === undefined ? { ...fieldsOf(message), id: uuidv7() } : message;
+  });
+  return { ...fieldsOf(input), messages: named };
 }
 
 function lastQuestionId(values: unknown): unknown {

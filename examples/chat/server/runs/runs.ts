@@ -90,9 +90,12 @@ export class Runs {
     clearInterval(this.#heartbeat);
     this.#isClosing = true;
     await Promise.allSettled(this.#starting);
-    const runs = [...this.#runs.values()];
-    for (const { run } of runs) run.stop('closing');
-    await Promise.all(runs.map(({ done }) => done));
+    // The events of a run that waits follow those of the run before it.
+    for (const isWaiting of [false, true]) {
+      const runs = [...this.#runs.values()].filter(({ run }) => run.isWaiting === isWaiting);
+      for (const { run } of runs) run.stop('closing');
+      await Promise.all(runs.map(({ done }) => done));
+    }
   }
 
   async #start(threadId: string, options: StartOptions): Promise<StartedRun> {
@@ -139,6 +142,7 @@ export class Runs {
 
   /** Learns what other instances did to a run, and begins it if it is its turn. */
   async #claim(run: Run): Promise<void> {
+    if (this.#isClosing) return;
     const row = await this.#options.store.claim(run.threadId, run.runId);
     if (row === undefined) run.stop('lost');
     else if (row.isCancelled) run.stop('cancelled');
