@@ -51,6 +51,33 @@ export class TraceService {
   }
 }
 
+/** Records the runs of an agent. A run that the user stopped is not a failure. */
+export class TurnTracer extends RunspanCallbackHandler {
+  override handleChainError(...args: Parameters<RunspanCallbackHandler['handleChainError']>): void {
+    const [error, ...others] = args;
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
+    else super.handleChainError(...args);
+  }
+
+  override handleLLMError(...args: Parameters<RunspanCallbackHandler['handleLLMError']>): void {
+    const [error, ...others] = args;
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
+    else super.handleLLMError(...args);
+  }
+
+  override handleToolError(...args: Parameters<RunspanCallbackHandler['handleToolError']>): void {
+    const [error, ...others] = args;
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
+    else super.handleToolError(...args);
+  }
+}
+
+const STOPPED = { stopped: true };
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && (/Abort/.test(error.name) || error.message === 'Abort');
+}
+
 export interface Traces {
   /** Undefined if tracing is off. */
   readonly service: TraceService | undefined;
@@ -71,7 +98,7 @@ export interface TracesOptions {
 export async function openTraces({ env, tracePort, data }: TracesOptions): Promise<Traces> {
   const close = async (): Promise<void> => void (await shutdown());
   if (env.RUNSPAN_TRACING?.trim() === 'false') return { service: undefined, callbacks: [], close };
-  const callbacks = [new RunspanCallbackHandler()];
+  const callbacks = [new TurnTracer()];
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
     checkUrl('RUNSPAN_ENDPOINT', endpoint, 'RUNSPAN_API_KEY');

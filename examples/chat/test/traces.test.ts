@@ -1,12 +1,11 @@
 import { configure, flush, shutdown } from 'runspan';
-import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SettingsError } from '../server/settings.ts';
-import { openTraces, TraceService } from '../server/traces.ts';
+import { openTraces, TraceService, TurnTracer } from '../server/traces.ts';
 import { ChatServer, isEndOf } from './support/chat-server.ts';
 
-const callbacks = [new RunspanCallbackHandler()];
+const callbacks = [new TurnTracer()];
 let receiver: Receiver;
 beforeAll(async () => {
   receiver = await createReceiver();
@@ -68,6 +67,22 @@ test('a sampled-out turn is answered and not recorded', async () => {
   expect(events.at(-1)?.params.data.event).toBe('completed');
   expect(await runsOf(events[0]?.params.run_id ?? '')).toEqual([]);
   configure({ endpoint: receiver.url, tracing: true });
+});
+
+test('a stopped turn has no failed run in its trace, and a failed turn has', async () => {
+  await using chat = await ChatServer.start({ callbacks });
+  chat.script.set({ hold: 'researcher' });
+  const stopped = await chat.client.say('t', 'heron');
+  await chat.script.reached;
+  await chat.client.cancel('t', stopped);
+  await chat.client.until('t', isEndOf(stopped));
+  chat.script.release();
+  const errors = async (runId: string) => (await runsOf(runId)).filter(({ error }) => error).map(({ name }) => name);
+  await expect.poll(async () => (await runsOf(stopped)).filter(({ end_time }) => !end_time)).toEqual([]);
+  expect(await errors(stopped)).toEqual([]);
+  chat.script.set({ fail: 1 });
+  const failed = (await chat.client.ask('t', 'heron')).at(-1)?.params.run_id ?? '';
+  await expect.poll(() => errors(failed)).toContain('chat turn');
 });
 
 test('tracing can be off, and an endpoint must be a URL without a password', async () => {

@@ -104,6 +104,7 @@ export class Run {
     } catch (error) {
       if (this.#state === 'running' && !isGraphInterrupt(error)) return ['failed', { error: reasonOf(error as Error) }];
     }
+    if (this.#state !== 'running') this.#endTrace();
     if (this.#state === 'lost') throw new RunLostError();
     if (this.#state === 'cancelled') return ['interrupted', { error: 'cancelled' }];
     if (this.#state === 'closing') return ['interrupted', { error: PROCESS_ENDED }];
@@ -141,6 +142,15 @@ export class Run {
       this.#log.write(...this.#events.convert(event));
       await this.#log.room();
     }
+  }
+
+  /** A graph that is stopped does not report its own end. */
+  #endTrace(): void {
+    const { callbacks, runId } = this.#options;
+    const isStopped = this.#state === 'cancelled' || this.#state === 'closing';
+    const error = isStopped ? new DOMException('The run was stopped.', 'AbortError') : new Error('The run was ended.');
+    for (const callback of callbacks)
+      if ('handleChainError' in callback) void callback.handleChainError?.(error, runId);
   }
 
   /** The input of the agent, and the message that the run answers. A thread that waits for an answer receives the input as that answer. */

@@ -13,11 +13,10 @@ import { AIMessage } from '@langchain/core/messages';
 import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { Hono } from 'hono';
 import { configure, flush, shutdown } from 'runspan';
-import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, type Receiver } from 'runspan/receiver';
 import type { Agent } from '../../server/runs/agent.ts';
 import { openStorage, type Storage } from '../../server/storage/storage.ts';
-import { TraceService } from '../../server/traces.ts';
+import { TraceService, TurnTracer } from '../../server/traces.ts';
 import { ChatServer } from '../support/chat-server.ts';
 
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
@@ -30,7 +29,7 @@ control.post('/chats', async (context) => {
   if (traced) receiver ??= openReceiver();
   const url = traced ? (await receiver)?.url : undefined;
   const traces = url === undefined ? {} : { traces: new TraceService({ endpoint: url, viewerUrl: url }) };
-  const callbacks = traced ? [new RunspanCallbackHandler()] : [];
+  const callbacks = traced ? [new TurnTracer()] : [];
   const storage = await openStorage({});
   const chat = await ChatServer.start({
     page: PAGE,
