@@ -1,11 +1,15 @@
+import { useSignal } from '@preact/signals';
 import { Lexer, type Token, type Tokens } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { CopyButton } from './copy-button.tsx';
+import { announce } from './announcer.tsx';
+import { Icon } from './icon.tsx';
 import { Text, visible } from './text.tsx';
 
 /** Deeper nesting is shown as source text. */
 const DEPTH_MAX = 24;
+/** How long a button shows that it has copied. */
+const DONE_MS = 2_000;
 
 /** Markdown as elements, built from the tokens of the lexer. HTML stays text, and pictures become links. */
 export function Markdown({ text }: { text: string }): JSX.Element {
@@ -161,5 +165,27 @@ export function Picture({ source, text }: { source: string; text: string }): JSX
     <SafeLink href={source} title={source}>
       [picture: <Text value={text === '' ? source : text} />]
     </SafeLink>
+  );
+}
+
+/** A button that copies a text to the clipboard. */
+export function CopyButton({ text, label }: { text: string; label: string }): JSX.Element {
+  const status = useSignal<'idle' | 'complete' | 'failed'>('idle');
+  const copy = async (): Promise<void> => {
+    // On pages that are loaded over plain HTTP, there is no clipboard.
+    const isCopied = await (navigator.clipboard?.writeText(text) ?? Promise.reject(new Error())).then(
+      () => true,
+      () => false,
+    );
+    status.value = isCopied ? 'complete' : 'failed';
+    announce(isCopied ? 'Copied.' : 'The browser does not allow copying.');
+    setTimeout(() => {
+      status.value = 'idle';
+    }, DONE_MS);
+  };
+  return (
+    <button type="button" class="button quiet copy" aria-label={label} title={label} onClick={() => void copy()}>
+      <Icon name={status.value === 'idle' ? 'copy' : status.value} />
+    </button>
   );
 }
