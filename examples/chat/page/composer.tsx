@@ -51,19 +51,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
         area.current?.focus();
       }}
     >
-      {thread.absence.value !== undefined && (
-        <p class="problem" role="alert">
-          {ABSENT[thread.absence.value]}{' '}
-          <a href={NEW_ADDRESS} onClick={() => moveDraft(thread.id, NEW)}>
-            Start a new one
-          </a>
-        </p>
-      )}
-      {thread.problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {thread.problem.value}
-        </p>
-      )}
+      <Problems thread={thread} />
       {isHinted.value && obstacle !== undefined && <p class="note">{obstacle}</p>}
       <div class="composer-box">
         <label>
@@ -86,30 +74,14 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
             }}
           />
         </label>
-        {isWorking ? (
-          <button
-            type="button"
-            class="button primary round"
-            aria-label="Stop"
-            title="Stop (Escape)"
-            onClick={() => {
-              void thread.stop();
-              area.current?.focus();
-            }}
-          >
-            <Icon name="stop" />
-          </button>
-        ) : (
-          <button
-            type="submit"
-            class="button primary round"
-            aria-label="Send"
-            title="Send (Enter)"
-            disabled={isBlank(text.value) || isAsked}
-          >
-            <Icon name="send" />
-          </button>
-        )}
+        <SendButton
+          isWorking={isWorking}
+          isDisabled={isBlank(text.value) || isAsked}
+          stop={() => {
+            void thread.stop();
+            area.current?.focus();
+          }}
+        />
       </div>
     </form>
   );
@@ -121,4 +93,42 @@ function obstacleOf(thread: Thread, isWorking: boolean, isAsked: boolean): strin
     return 'The server does not respond at the moment. Send this when it is back.';
   if (isWorking) return "Still answering. Send this when it's done, or press Stop.";
   return isAsked ? 'The agent is waiting for your decision above.' : undefined;
+}
+
+interface SendButtonProps {
+  readonly isWorking: boolean;
+  readonly isDisabled: boolean;
+  readonly stop: () => void;
+}
+
+function SendButton({ isWorking, isDisabled, stop }: SendButtonProps): JSX.Element {
+  return isWorking ? (
+    <button type="button" class="button primary round" aria-label="Stop" title="Stop (Escape)" onClick={stop}>
+      <Icon name="stop" />
+    </button>
+  ) : (
+    <button type="submit" class="button primary round" aria-label="Send" title="Send (Enter)" disabled={isDisabled}>
+      <Icon name="send" />
+    </button>
+  );
+}
+
+function Problems({ thread }: { thread: Thread }): JSX.Element {
+  return (
+    <>
+      {thread.absence.value !== undefined && (
+        <p class="problem" role="alert">
+          {ABSENT[thread.absence.value]}{' '}
+          <a href={NEW_ADDRESS} onClick={() => moveDraft(thread.id, NEW)}>
+            Start a new one
+          </a>
+        </p>
+      )}
+      {thread.problem.value !== undefined && (
+        <p class="problem" role="alert">
+          {thread.problem.value}
+        </p>
+      )}
+    </>
+  );
 }

@@ -76,7 +76,6 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
   const isText = others.length === 0 && typeof onlyValue === 'string';
   const given = isText ? onlyValue : JSON.stringify(args, null, 2);
   const draft = useSignal(given);
-  const reason = useSignal('');
   const problem = useSignal('');
   const id = useId();
   const isEditable = allowed.includes('edit');
@@ -85,10 +84,6 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
     if (draft.value === given) decide({ type: 'approve' });
     else if (typeof edited !== 'object' || edited === null) problem.value = 'The input is not a JSON object.';
     else decide({ type: 'edit', editedAction: { name, args: edited } });
-  };
-  const reject = (): void => {
-    const why = reason.value.trim();
-    decide({ type: 'reject', message: `The user declined${why === '' ? '.' : `: ${why}`}` });
   };
   return (
     <section aria-labelledby={`${id}-title`}>
@@ -127,24 +122,33 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
             {draft.value === given ? 'Approve' : 'Approve with changes'}
           </button>
         )}
-        {allowed.includes('reject') && (
-          <>
-            <button type="button" class="button" disabled={isDecided} onClick={reject}>
-              Reject
-            </button>
-            <input
-              aria-label="Reason for the rejection"
-              placeholder="Reason (optional)"
-              value={reason.value}
-              disabled={isDecided}
-              onInput={({ currentTarget }) => {
-                reason.value = currentTarget.value;
-              }}
-            />
-          </>
-        )}
+        {allowed.includes('reject') && <RejectButton isDecided={isDecided} decide={decide} />}
       </p>
     </section>
+  );
+}
+
+function RejectButton({ isDecided, decide }: Pick<ActionProps, 'isDecided' | 'decide'>): JSX.Element {
+  const reason = useSignal('');
+  const reject = (): void => {
+    const text = reason.value.trim();
+    decide({ type: 'reject', message: `The user declined${text === '' ? '.' : `: ${text}`}` });
+  };
+  return (
+    <>
+      <button type="button" class="button" disabled={isDecided} onClick={reject}>
+        Reject
+      </button>
+      <input
+        aria-label="Reason for the rejection"
+        placeholder="Reason (optional)"
+        value={reason.value}
+        disabled={isDecided}
+        onInput={({ currentTarget }) => {
+          reason.value = currentTarget.value;
+        }}
+      />
+    </>
   );
 }
 

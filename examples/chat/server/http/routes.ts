@@ -37,15 +37,17 @@ export interface RouteParts {
 
 /** The end points of the protocol, and those that the page needs in addition. */
 export function routes(parts: RouteParts): Hono {
-  const { commands, runs, states, storage, mask, end, traces, info } = parts;
-  const { store, checkpointer } = storage;
   const app = new Hono();
   app.use('/threads/:thread_id/*', checkId);
   app.use('/threads/:thread_id', checkId);
-  const json = (value: unknown): Response =>
-    new Response(mask(plainJson(value)), { headers: { 'content-type': 'application/json' } });
+  app.get('/info', (context) => context.json(parts.info));
+  addRunRoutes(app, parts);
+  addThreadRoutes(app, parts);
+  return app;
+}
 
-  app.get('/info', (context) => context.json(info));
+function addRunRoutes(app: Hono, { commands, runs, states, storage, mask, end, traces }: RouteParts): void {
+  const { store } = storage;
 
   app.post('/threads/:thread_id/commands', async (context) => {
     const command = await bodyOf(context, COMMAND).catch((error: unknown) => {
@@ -75,6 +77,29 @@ export function routes(parts: RouteParts): Hono {
       },
     });
   });
+
+  app.post('/threads/:thread_id/runs/:run_id/cancel', async (context) => {
+    const runId = context.req.param('run_id');
+    if (ID.test(runId) && (await runs.cancel(threadOf(context), runId))) return context.json({}, 202);
+    return unknownRun(context, 'in progress');
+  });
+
+  app.post('/threads/:thread_id/runs/:run_id/feedback', async (context) => {
+    const runId = context.req.param('run_id');
+    if (traces === undefined || !(await states.hasRun(threadOf(context), runId)))
+      return unknownRun(context, 'with a trace');
+    try {
+      return context.json({ urls: await traces.feedbackUrls(runId) });
+    } catch (error) {
+      return context.json(errorBody('bad_gateway', `The trace service failed: ${(error as Error).message}`), 502);
+    }
+  });
+}
+
+function addThreadRoutes(app: Hono, { runs, states, storage, mask }: RouteParts): void {
+  const { store, checkpointer } = storage;
+  const json = (value: unknown): Response =>
+    new Response(mask(plainJson(value)), { headers: { 'content-type': 'application/json' } });
 
   app.get('/threads/:thread_id/state', async (context) => {
     const state = await states.get(threadOf(context));
@@ -110,24 +135,6 @@ export function routes(parts: RouteParts): Hono {
     await checkpointer.deleteThread(threadId);
     return context.body(null, 204);
   });
-
-  app.post('/threads/:thread_id/runs/:run_id/cancel', async (context) => {
-    const runId = context.req.param('run_id');
-    if (ID.test(runId) && (await runs.cancel(threadOf(context), runId))) return context.json({}, 202);
-    return unknownRun(context, 'in progress');
-  });
-
-  app.post('/threads/:thread_id/runs/:run_id/feedback', async (context) => {
-    const runId = context.req.param('run_id');
-    if (traces === undefined || !(await states.hasRun(threadOf(context), runId)))
-      return unknownRun(context, 'with a trace');
-    try {
-      return context.json({ urls: await traces.feedbackUrls(runId) });
-    } catch (error) {
-      return context.json(errorBody('bad_gateway', `The trace service failed: ${(error as Error).message}`), 502);
-    }
-  });
-  return app;
 }
 
 async function checkId(context: Context, next: () => Promise<void>): Promise<Response | undefined> {
