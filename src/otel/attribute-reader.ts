@@ -3,8 +3,8 @@ import { isPlainJson } from '../payload/serialize.ts';
 import type { Place, RowIndex } from './row-index.ts';
 import type { SpanShape, SpanShapes } from './span-shape.ts';
 import { unflatten } from './unflatten.ts';
-import { type Attributes, isVerbatim, type Read } from './values.ts';
-import type { Group, Vocabulary } from './vocabulary.ts';
+import { type Attributes, isVerbatim, type Read } from './conventions/values.ts';
+import type { Group, Vocabulary } from './conventions/vocabulary.ts';
 
 const NOWHERE: readonly Place[] = [];
 

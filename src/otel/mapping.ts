@@ -2,23 +2,23 @@
 
 import type { PayloadRules } from '../payload/limits.ts';
 import { completeUsage } from '../run/run-fields.ts';
-import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
+import { aiSdk, aiSdkBesideGenAi } from './conventions/ai-sdk.ts';
 import { AttributeReader } from './attribute-reader.ts';
-import { database } from './database.ts';
-import { genAi } from './genai.ts';
-import { generalAttributes } from './general-attributes.ts';
-import { http } from './http.ts';
-import { langfuse } from './langfuse.ts';
-import { langSmith } from './langsmith.ts';
-import { mcp } from './mcp.ts';
-import { messaging } from './messaging.ts';
-import { openInference } from './openinference.ts';
+import { database } from './conventions/database.ts';
+import { genAi } from './conventions/genai.ts';
+import { generalAttributes } from './conventions/general-attributes.ts';
+import { http } from './conventions/http.ts';
+import { langfuse } from './conventions/langfuse.ts';
+import { langSmith } from './conventions/langsmith.ts';
+import { mcp } from './conventions/mcp.ts';
+import { messaging } from './conventions/messaging.ts';
+import { openInference } from './conventions/openinference.ts';
 import { carriers, type IsCarrier } from './payload-carriers.ts';
 import { type Place, RowIndex } from './row-index.ts';
-import { runspanAttributes } from './runspan-attributes.ts';
+import { runspanAttributes } from './conventions/runspan-attributes.ts';
 import { SpanShapes } from './span-shape.ts';
-import { traceloop } from './traceloop.ts';
-import { type Attributes, defined, type Fields, isEmpty, text } from './values.ts';
+import { traceloop } from './conventions/traceloop.ts';
+import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
 import {
   collect,
   FIRST_TOKEN,
@@ -28,7 +28,7 @@ import {
   type Rename,
   SERVICE_TIER,
   type Vocabulary,
-} from './vocabulary.ts';
+} from './conventions/vocabulary.ts';
 
 /**
  * In order of precedence. A field that one has set is not set by a later one; payloads are those of one alone. Those of

@@ -1,5 +1,5 @@
-import type { Attributes } from './values.ts';
-import type { Group, Row, Vocabulary } from './vocabulary.ts';
+import type { Attributes } from './conventions/values.ts';
+import type { Group, Row, Vocabulary } from './conventions/vocabulary.ts';
 
 /** Where a row stands. */
 export interface Place {

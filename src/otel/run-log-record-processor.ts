@@ -4,7 +4,7 @@ import { entriesOf } from './active-spans.ts';
 import type { LogRecordLike, LogRecordProcessorLike } from './log-record-like.ts';
 import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
 import { SpanRun } from './span-run.ts';
-import { isObject, text } from './values.ts';
+import { isObject, text } from './conventions/values.ts';
 
 /**
  * Some instrumentations emit messages and exceptions as log records. This processor adds them to the runs of their

@@ -4,7 +4,7 @@ import { isoTimestamp } from '../run/time.ts';
 import { hrTimeUs } from './hr-time.ts';
 import type { IsCarrier } from './payload-carriers.ts';
 import type { SpanEventLike } from './span-like.ts';
-import { type Attributes, isEmpty } from './values.ts';
+import { type Attributes, isEmpty } from './conventions/values.ts';
 
 const FIRST_TOKEN_EVENT = 'new_token';
 /** The AI SDK's own. In 7 it comes at the end, and only an attribute has the time. */

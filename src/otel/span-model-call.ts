@@ -3,7 +3,7 @@ import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from 
 import type { RunSink } from '../run/sink.ts';
 import { mapStart } from './mapping.ts';
 import type { SpanLike } from './span-like.ts';
-import { type Attributes, isEmpty, text } from './values.ts';
+import { type Attributes, isEmpty, text } from './conventions/values.ts';
 
 const NO_PAYLOADS = { hideInputs: true, hideOutputs: true };
 

@@ -2,7 +2,7 @@ import { safeText } from '../base/text.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { metadataJson, serialize } from '../payload/serialize.ts';
 import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
-import { type Fields, number } from './values.ts';
+import { type Fields, number } from './conventions/values.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 

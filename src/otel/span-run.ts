@@ -30,8 +30,8 @@ import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { isAgentAlone, spanModelCall } from './span-model-call.ts';
 import { endedOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 import type { SpanEntry } from './span-registry.ts';
-import type { Attributes } from './values.ts';
-import type { Found } from './vocabulary.ts';
+import type { Attributes } from './conventions/values.ts';
+import type { Found } from './conventions/vocabulary.ts';
 
 /** Where a span starts: below what, by what ids, and with which sink. */
 export interface SpanStart {

@@ -1,6 +1,6 @@
 import type { KeyFacts, Place, RowIndex } from './row-index.ts';
-import type { Attributes } from './values.ts';
-import type { Group, Vocabulary } from './vocabulary.ts';
+import type { Attributes } from './conventions/values.ts';
+import type { Group, Vocabulary } from './conventions/vocabulary.ts';
 
 /** What the names of a span's attributes mean, whatever their values: found out once for the spans of a kind. */
 export interface SpanShape {

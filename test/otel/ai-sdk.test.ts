@@ -1,8 +1,8 @@
 // After https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data, and the sources of `ai` 4 to 6 and `@ai-sdk/otel`.
 import { describe, expect, test } from 'vitest';
-import { aiSdk, aiSdkBesideGenAi } from '../../src/otel/ai-sdk.ts';
+import { aiSdk, aiSdkBesideGenAi } from '../../src/otel/conventions/ai-sdk.ts';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped, SHOW_ALL } from './mapped.ts';
 import { runNamed, setUp } from './set-up.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 
 /** Names from https://opentelemetry.io/docs/specs/semconv/db/database-spans/, and those of its version 1.24. */
 function mapped(attributes: Attributes) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped } from './mapped.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { runNamed, setUp } from './set-up.ts';

@@ -1,6 +1,6 @@
 // What the attributes mean is told by https://langfuse.com/integrations/native/opentelemetry#property-mapping
 import { expect, test } from 'vitest';
-import { langfuseError } from '../../src/otel/langfuse.ts';
+import { langfuseError } from '../../src/otel/conventions/langfuse.ts';
 import { mapped } from './mapped.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { SHOW_ALL } from './mapped.ts';
 
 // https://docs.langchain.com/langsmith/trace-with-opentelemetry#supported-opentelemetry-attribute-and-event-mapping

@@ -1,6 +1,6 @@
 import { defaultLimits } from '../../src/base/limits.ts';
 import { mapSpan, type Visibility } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
 import { defaultRedaction } from '../../src/payload/redact.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type MappedInputs, mapSpan, mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { SHOW_ALL } from './mapped.ts';
 
 const mapped = (attributes: Attributes) => mapSpan(attributes, SHOW_ALL);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 
 /** https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md */
 function mapped(attributes: Attributes) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 
 /** Names from https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/, `rpc/rpc-spans/` and `faas/faas-spans/`. */
 test.each<[string, Attributes, object, Attributes]>([

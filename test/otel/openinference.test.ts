@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { SHOW_ALL, mapped as spanMapped } from './mapped.ts';
 import { runNamed, setUp } from './set-up.ts';

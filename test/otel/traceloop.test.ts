@@ -2,7 +2,7 @@
 // https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
 import { describe, expect, test } from 'vitest';
 import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped, SHOW_ALL } from './mapped.ts';
 
 describe('kinds and names', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutCredentials } from '../../src/otel/url.ts';
+import { withoutCredentials } from '../../src/otel/conventions/url.ts';
 
 test.each([
   ['https://a.example/b?c=d#e', 'https://a.example/b?c=d#e'],

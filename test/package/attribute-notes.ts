@@ -1,4 +1,4 @@
-import type { Attributes } from '../../src/otel/values.ts';
+import type { Attributes } from '../../src/otel/conventions/values.ts';
 
 /** What the tables of a vocabulary cannot tell of themselves. */
 export interface Notes {

@@ -1,6 +1,6 @@
-import type { AttributeReader } from './attribute-reader.ts';
+import type { AttributeReader } from '../attribute-reader.ts';
 import { isMessageList } from './model-messages.ts';
-import type { Place } from './row-index.ts';
+import type { Place } from '../row-index.ts';
 import { type Attributes, type Fields, isObject, type Read } from './values.ts';
 
 /**

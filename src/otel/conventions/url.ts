@@ -1,4 +1,4 @@
-import { SecretNames } from '../payload/secret-names.ts';
+import { SecretNames } from '../../payload/secret-names.ts';
 import { text } from './values.ts';
 
 /** What stands for a credential, as in OpenTelemetry's own conventions. */
