@@ -9,6 +9,8 @@ export interface Slot<Value> {
  * `WeakMap` would be several times slower per object, mostly because of garbage collection.
  */
 export function makeSlot<Value>(): Slot<Value> {
+  /** Values of objects that cannot be extended. */
+  const others = new WeakMap<object, Value>();
   return class Field extends Identity {
     #value: Value;
 
@@ -18,12 +20,13 @@ export function makeSlot<Value>(): Slot<Value> {
     }
 
     static get(object: object): Value | undefined {
-      return #value in object ? object.#value : undefined;
+      return #value in object ? object.#value : others.get(object);
     }
 
     static set(object: object, value: Value): void {
       if (#value in object) object.#value = value;
-      else new Field(object, value);
+      else if (Object.isExtensible(object)) new Field(object, value);
+      else others.set(object, value);
     }
   };
 }

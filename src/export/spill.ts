@@ -1,3 +1,4 @@
+import { describeOpenRun } from '../run/encoded-run.ts';
 import { type Delivery, halves } from './delivery.ts';
 import type { SpoolingParts } from './exporter-parts.ts';
 import type { Replay } from './replay.ts';
@@ -128,5 +129,6 @@ export class Spill {
 }
 
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {
+  describeOpenRun(run);
   return { op: isPosted ? 'patch' : 'post', isEnded: run.endTime !== undefined, run };
 }

@@ -1,4 +1,4 @@
-import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import {
   type Batch,
   bytesBeyondLength,
@@ -138,6 +138,7 @@ export class DeliveryStates {
       this.#queueAgain(delivery);
     }
     delivery.stage = 'incomplete';
+    describeOpenRun(delivery.run);
     this.#measure(delivery);
     this.queue.addReady(delivery);
   }
@@ -163,7 +164,10 @@ export class DeliveryStates {
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
       // The tags, the metadata or the attachments of an open run may have changed.
-      if (isStart) this.queue.bytes += this.#measure(delivery);
+      if (isStart) {
+        describeOpenRun(delivery.run);
+        this.queue.bytes += this.#measure(delivery);
+      }
       bytes += delivery.bytes;
       if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
         for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);

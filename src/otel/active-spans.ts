@@ -3,7 +3,8 @@ import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
-import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';
+import type { SpanEntry } from './span-entry.ts';
+import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
 const registries = new Set<SpanRegistry>();

@@ -1,81 +1,72 @@
 import { defaultLimits } from '../base/limits.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { defaultRedaction } from '../payload/redact.ts';
-import { type EncodedRun, isFilled, mainJson } from '../run/encoded-run.ts';
+import { type EncodedPayload, shownName } from '../payload/serialize.ts';
+import { isFilled } from '../run/encoded-run.ts';
 import type { Attachment, RunRecord } from '../run/record.ts';
-import type { CapturePolicy, FlushResult, RunSink } from '../run/sink.ts';
+import { withTags } from '../run/run-fields.ts';
+import { dottedOrder, isoTimestamp } from '../run/time.ts';
+import { runIdOf, startUsOf } from './span-identity.ts';
 import type { SpanLike } from './span-like.ts';
-import { SpanRun } from './span-run.ts';
+import { openOriginJson } from './span-origin.ts';
+import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
-/** The run that a span of another process is: the same as if that process had a `RunSpanProcessor` with its defaults. */
+/** The run of a span of another process. The same as if that process had a `RunSpanProcessor` with default options. */
 export interface FinishedRun {
-  /** Without payloads, and with the place of a run that stands alone. */
+  /** The record without payloads. `trace_id` and `dotted_order` are those of a run without a parent. */
   readonly record: Omit<RunRecord, 'inputs' | 'outputs' | 'events'>;
-  /** JSON text of the payloads that have something in them. */
+  /** JSON text of the payloads that are not empty. */
   readonly texts: { inputs?: string; outputs?: string; events?: string };
   readonly attachments: readonly Attachment[];
 }
 
-const CAPTURE: Omit<CapturePolicy, 'project'> = {
+const CAPTURE: SpanCapture = {
   hideInputs: false,
   hideOutputs: false,
   payload: payloadRules(defaultLimits, defaultRedaction()),
   attachmentBytes: defaultLimits.attachmentBytes,
-  sampling: undefined,
-  streamIdleMs: defaultLimits.streamIdleMs,
 };
 
-/** Makes a run of a span, in `project` if the span names none. One that has not ended yet has the start alone. */
-export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun | undefined {
-  const sink = new OneRunSink(project);
-  const start = { ids: span.spanContext(), parentIds: span.parentSpanContext, parent: undefined, sink, project };
-  const spanRun = new SpanRun(span, start);
-  if (hasEnded) spanRun.end(span);
-  return sink.run && told(sink.run, hasEnded);
-}
-
-function told(run: EncodedRun, hasEnded: boolean): FinishedRun {
-  const record = JSON.parse(mainJson(run, hasEnded)) as RunRecord;
-  // That of this process says nothing of the one that the span comes from.
-  delete record.extra?.runtime;
-  const { inputs, outputs, events } = run;
+/** Maps a span to a run. A span that has not ended gives the start of the run. `project` is the default project. */
+export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun {
+  const startUs = startUsOf(span);
+  const ids = span.spanContext();
+  const id = runIdOf(startUs, ids);
+  const parentIds = span.parentSpanContext;
+  const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
+    ? spanToRun(span, CAPTURE, { startUs, parentIds })
+    : { ...spanToOpenRun(span, CAPTURE), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
+  const tags = withTags(undefined, fields.tags, CAPTURE.payload);
   return {
-    record,
-    texts: {
-      ...(isFilled(inputs) && { inputs }),
-      ...(isFilled(outputs) && { outputs }),
-      ...(isFilled(events) && { events }),
+    record: {
+      id,
+      trace_id: id,
+      dotted_order: dottedOrder(undefined, startUs, id),
+      name: shownName(fields.name, CAPTURE.payload),
+      run_type: fields.runType,
+      session_name: projectOf(span.attributes) ?? project,
+      start_time: isoTimestamp(startUs),
+      ...(fields.endTime !== undefined && { end_time: fields.endTime }),
+      ...(fields.error !== undefined && { error: fields.error }),
+      ...(tags !== undefined && { tags: [...tags] }),
+      extra: { metadata: parsed(fields.metadata ?? new Map()) },
     },
-    // Of a span they are made of data URIs and bytes, never of a Blob.
-    attachments: (run.attachments ?? []).flatMap(({ bytes, ...rest }) =>
-      bytes instanceof Uint8Array ? [{ ...rest, bytes }] : [],
-    ),
+    texts: {
+      ...(isFilled(fields.inputs?.json) && { inputs: fields.inputs.json }),
+      ...(isFilled(fields.outputs?.json) && { outputs: fields.outputs.json }),
+      ...(isFilled(fields.events) && { events: fields.events }),
+    },
+    attachments: [...attachmentsOf(fields.inputs), ...attachmentsOf(fields.outputs)],
   };
 }
 
-/** Holds the one run that it is told of. */
-class OneRunSink implements RunSink {
-  readonly capture: CapturePolicy;
-  run: EncodedRun | undefined;
+function parsed(metadata: ReadonlyMap<string, string>): Record<string, unknown> {
+  return Object.fromEntries([...metadata].map(([key, json]) => [key, JSON.parse(json)]));
+}
 
-  constructor(project: string) {
-    this.capture = { ...CAPTURE, project };
-  }
-
-  start(run: EncodedRun): boolean {
-    this.run = run;
-    return true;
-  }
-
-  end(): void {}
-
-  skip(): void {}
-
-  async flush(): Promise<FlushResult> {
-    return { ok: true, pending: 0 };
-  }
-
-  close(): Promise<FlushResult> {
-    return this.flush();
-  }
+/** The attachments of a span come from data URIs and bytes, never from a Blob. */
+function attachmentsOf(payload: EncodedPayload | undefined): Attachment[] {
+  return (payload?.attachments ?? []).flatMap(({ bytes, ...rest }) =>
+    bytes instanceof Uint8Array ? [{ ...rest, bytes }] : [],
+  );
 }

@@ -1,7 +1,7 @@
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { PayloadLimits } from '../payload/plain.ts';
-import { addTold } from './message-events.ts';
 import type { Attributes, Fields } from './conventions/values.ts';
+import { addTold } from './message-events.ts';
 
 /** What stands for a value beyond the limits. */
 const CUT = '[Truncated]';

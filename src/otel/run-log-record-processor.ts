@@ -1,10 +1,10 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { entriesOf } from './active-spans.ts';
+import { isObject, text } from './conventions/values.ts';
 import type { LogRecordLike, LogRecordProcessorLike } from './log-record-like.ts';
 import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
 import { SpanRun } from './span-run.ts';
-import { isObject, text } from './conventions/values.ts';
 
 /**
  * Some instrumentations emit messages and exceptions as log records. This processor adds them to the runs of their
@@ -50,7 +50,7 @@ function join({ spanContext, attributes, body, eventName }: LogRecordLike): void
   if (values === undefined) return;
   for (const entry of entriesOf({ spanContext: () => spanContext })) {
     if (!(entry instanceof SpanRun)) continue;
-    if (isException ? entry.addException(values) : entry.tell(values)) continue;
+    if (isException ? entry.addException(values) : entry.addMessages(values)) continue;
     diagnostics.warnOnce(
       'late log records',
       'log records with messages or exceptions came after their span had ended; they are left out.',

@@ -4,16 +4,16 @@ import { isSameCall } from '../run/context.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { recordedRun } from './active-spans.ts';
-import { beginSpan } from './begin-span.ts';
 import { FlushTime } from './flush-time.ts';
 import { resourcesSettled } from './resource-wait.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
+import { SkippedSpan, type SpanEntry } from './span-entry.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
 import { spanModelCall } from './span-model-call.ts';
-import { idsOf, type SpanEntry, type SpanKey, SpanRegistry } from './span-registry.ts';
-import { SpanRun } from './span-run.ts';
-import { type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
+import { type SpanKey, SpanRegistry } from './span-registry.ts';
+import { SpanRun, startSpanRun } from './span-run.ts';
+import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
 /** How long, and how much of it, waits for parents that have not ended yet. */
 const WAIT_MAX_MS = 300_000;
@@ -132,7 +132,7 @@ export class RunSpanExporter implements SpanExporterLike {
     ];
     for (let next = ready.pop(); next !== undefined; next = ready.pop()) {
       const { waiting, above } = next;
-      const entry = guard(PLACE, () => this.#end(waiting, above)) ?? { context: above?.context };
+      const entry = guard(PLACE, () => this.#end(waiting, above)) ?? above;
       for (const child of this.#waiting.takeBelow(idsOf(waiting.span))) ready.push({ waiting: child, above: entry });
     }
   }
@@ -141,18 +141,13 @@ export class RunSpanExporter implements SpanExporterLike {
     const { shouldExport } = this.#options;
     const project = projectIn(this.#options);
     const parent = above?.context;
-    const start = {
-      ids: span.spanContext(),
-      parentIds: parentIdsOf(span),
-      parent,
-      sink,
-      project,
-      hiding: this.#options,
-    };
+    const ids = span.spanContext();
+    const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
     const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span));
-    const entry = isExported(span, shouldExport) && !isSame ? beginSpan(span, start) : { context: parent };
+    const isRun = isExported(span, shouldExport) && !isSame;
+    const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#spans.add(span, entry);
-    if (entry instanceof SpanRun) entry.end(span);
+    if (entry instanceof SpanRun) entry.endedCall = spanModelCall(span, entry.end(span));
     return entry;
   }
 

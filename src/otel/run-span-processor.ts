@@ -5,16 +5,15 @@ import { enteredContext, innermostContext, type RunContext, sinkOf } from '../ru
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';
-import { beginSpan, LeftOutSpan } from './begin-span.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
 import { FlushTime } from './flush-time.ts';
-import { LateEntry } from './late-entry.ts';
 import { resourcesSettled } from './resource-wait.ts';
+import { LateEntry, SkippedSpan, SpanEntry } from './span-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 import { isCallAbove, isCallUnknown } from './span-model-call.ts';
-import { type SpanEntry, SpanRegistry } from './span-registry.ts';
-import { SpanRun, type SpanStart } from './span-run.ts';
+import { SpanRegistry } from './span-registry.ts';
+import { SpanRun, type SpanStart, startSpanRun } from './span-run.ts';
 
 /** Of a span's trace flags, the one that says that it is to be exported. */
 const SAMPLED = 1;
@@ -72,7 +71,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   onEnd(span: SpanLike): void {
     guard('RunSpanProcessor.onEnd', () => {
       const entry = this.#spans.end(span);
-      if (entry instanceof LeftOutSpan) this.#reconsider(span, entry.start);
+      if (entry instanceof FilteredSpan) this.#reconsider(span, entry.start);
       else endEntry(entry, span);
     });
   }
@@ -107,7 +106,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const isLate = isCallUnknown(span, parent, sink);
     this.#spans.add(
       span,
-      isLate ? new LateEntry(() => this.#lateEntryFor(span, start), sink) : this.#entryFor(span, start),
+      isLate ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start)) : this.#entryFor(span, start),
     );
   }
 
@@ -117,21 +116,21 @@ export class RunSpanProcessor implements SpanProcessorLike {
    */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
-    return recorded === undefined ? this.#entryFor(span, start) : { context: recorded.context };
+    return recorded === undefined ? this.#entryFor(span, start) : new SkippedSpan(start.ids, recorded.context);
   }
 
   #entryFor(span: SpanLike, start: SpanStart): SpanEntry {
-    // One that is not sampled is nobody's to export, whatever it has at its end.
-    if ((start.ids.traceFlags & SAMPLED) === 0) return { context: start.parent };
-    if (!isExported(span, this.#options.shouldExport)) return new LeftOutSpan(start);
-    return isCallAbove(span, start.parent, start.sink) ? { context: start.parent } : beginSpan(span, start);
+    const { ids, parent, sink } = start;
+    if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, parent);
+    if (!isExported(span, this.#options.shouldExport)) return new FilteredSpan(start);
+    return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** A span that was left out has all its attributes now, and may be wanted after all. */
+  /** A filtered span has all its attributes at its end, so the filter is asked again. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);
-    if (entry instanceof LeftOutSpan) return;
+    if (entry instanceof FilteredSpan) return;
     this.#spans.add(span, entry);
     this.#spans.end(span);
     endEntry(entry, span);
@@ -179,6 +178,20 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (present !== undefined) sinks.add(present);
     for (const entry of this.#spans.entries()) if (entry instanceof SpanRun) sinks.add(entry.sink);
     return sinks;
+  }
+}
+
+/** A span that `shouldExport` has left out, at least until the span ends. */
+class FilteredSpan extends SpanEntry {
+  readonly start: SpanStart;
+
+  constructor(start: SpanStart) {
+    super(start.ids);
+    this.start = start;
+  }
+
+  get context(): RunContext | undefined {
+    return this.start.parent;
   }
 }
 

@@ -1,7 +1,7 @@
 import { stackFrames } from '../payload/errors.ts';
 import { langfuseError } from './conventions/langfuse.ts';
-import type { SpanEventLike, SpanLike } from './span-like.ts';
 import { type Attributes, number, text } from './conventions/values.ts';
+import type { SpanEventLike, SpanLike } from './span-like.ts';
 
 /** Of the status codes, the one that says that a span has failed. */
 const ERROR = 2;

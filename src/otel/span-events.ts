@@ -1,10 +1,12 @@
 import type { PayloadRules } from '../payload/limits.ts';
 import { eventJson } from '../payload/serialize.ts';
 import { isoTimestamp } from '../run/time.ts';
-import { hrTimeUs } from './hr-time.ts';
-import type { IsCarrier } from './payload-carriers.ts';
-import type { SpanEventLike } from './span-like.ts';
 import { type Attributes, isEmpty } from './conventions/values.ts';
+import { hrTimeUs } from './span-identity.ts';
+import type { SpanEventLike } from './span-like.ts';
+
+/** Whether a name of an attribute or event belongs to a hidden payload. */
+export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 /** The AI SDK's own. In 7 it comes at the end, and only an attribute has the time. */
@@ -29,7 +31,7 @@ export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,
   rules: PayloadRules,
-  isHidden: IsCarrier | undefined,
+  isHidden: IsHidden | undefined,
 ): string | undefined {
   if (events.length === 0) return undefined;
   const parts = events.map(({ name, time, attributes = {} }) => {
@@ -40,7 +42,7 @@ export function spanEventsJson(
   return `[${parts.join(',')}]`;
 }
 
-function shownOf(name: string, attributes: Attributes, isHidden: IsCarrier): Attributes {
+function shownOf(name: string, attributes: Attributes, isHidden: IsHidden): Attributes {
   if (isHidden(name)) return {};
   return Object.fromEntries(Object.entries(attributes).filter(([key]) => !isHidden(key)));
 }

@@ -1,11 +1,9 @@
 import { guard } from '../base/guard.ts';
 import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
-import { mapStart } from './mapping.ts';
-import type { SpanLike } from './span-like.ts';
 import { type Attributes, isEmpty, text } from './conventions/values.ts';
-
-const NO_PAYLOADS = { hideInputs: true, hideOutputs: true };
+import type { SpanLike } from './span-like.ts';
+import { PLACE, runTypeOf } from './span-to-run.ts';
 
 /** Types of the runs that wrappers make of calls of models; a retriever is one that ranks with a model. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
@@ -31,7 +29,7 @@ export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | u
   const { attributes } = span;
   const model = modelOf(attributes);
   if (model === undefined) return undefined;
-  const runType = knownType ?? guard('reading a span', () => mapStart(attributes, NO_PAYLOADS).runType);
+  const runType = knownType ?? guard(PLACE, () => runTypeOf(attributes));
   return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model, scope: scopeOf(span) } : undefined;
 }
 
@@ -50,18 +48,6 @@ export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, si
 
 function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
   return (instrumentationScope ?? instrumentationLibrary)?.name;
-}
-
-/** The value of `SpanKind.CLIENT`, a request to another service. */
-const CLIENT = 2;
-
-/**
- * Whether a span reports the token counts of an agent and the agent's model calls have no spans of their own. This
- * applies to agents that run in another service, and to agents whose tokens are counted by OpenInference.
- */
-export function isAgentAlone(kind: number, attributes: Attributes): boolean {
-  if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
-  return text(attributes['openinference.span.kind'])?.toUpperCase() === 'AGENT';
 }
 
 function modelOf(attributes: Attributes): string | undefined {

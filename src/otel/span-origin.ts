@@ -1,8 +1,8 @@
 import { safeText } from '../base/text.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { metadataJson, serialize } from '../payload/serialize.ts';
-import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { type Fields, number } from './conventions/values.ts';
+import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
@@ -10,19 +10,22 @@ const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'C
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * JSON text of `extra.metadata.otel` while the span is open: by what ids OpenTelemetry knows it. They hold also where the
- * parent is unknown here, so that the two halves of a distributed trace can be joined.
+ * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. With the id of an unknown
+ * parent, the two parts of a distributed trace can be joined.
  */
-export function originJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
+export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   let json = `{"trace_id":${JSON.stringify(ids.traceId)},"span_id":${JSON.stringify(ids.spanId)}`;
   if (parent?.spanId !== undefined) json += `,"parent_span_id":${JSON.stringify(parent.spanId)}`;
   if (parent?.isRemote === true) json += ',"parent_is_remote":true';
   return `${json}}`;
 }
 
-/** The same once the span has ended: with all that no field of a run has a place for. */
-export function endedOriginJson(origin: string, span: SpanLike, runName: string, rules: PayloadRules): string {
-  let json = `${origin.slice(0, -1)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
+/**
+ * Returns the JSON text of `extra.metadata.otel` for an ended span, with all facts that have no field in a run. `open` is
+ * the JSON text for the open span.
+ */
+export function originJson(open: string, span: SpanLike, runName: string, rules: PayloadRules): string {
+  let json = `${open.slice(0, -1)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
   if (span.name !== runName) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;

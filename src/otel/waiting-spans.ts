@@ -1,7 +1,7 @@
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { RunSink } from '../run/sink.ts';
 import type { SpanLike } from './span-like.ts';
-import { idsOf } from './span-registry.ts';
+import type { SpanKey } from './span-registry.ts';
 
 /** A span that has ended before its parent, and where its run will go. */
 export interface WaitingSpan {
@@ -134,4 +134,10 @@ function textIn(attributes: Readonly<Record<string, unknown>> | undefined): numb
     if (typeof value === 'string') characters += value.length;
   }
   return characters;
+}
+
+/** Returns the ids of a span as one text. */
+export function idsOf(span: SpanKey): string {
+  const { traceId, spanId } = span.spanContext();
+  return `${traceId}:${spanId}`;
 }

@@ -56,6 +56,8 @@ export class PlainCheck {
    * check, which needs its own stack.
    */
   #spare: object[] | undefined;
+  /** Number of keys of all objects in the value that was checked last. */
+  #keys = 0;
 
   /** If `names` is undefined, nothing is masked. */
   constructor(names?: SecretNames, texts?: TextSecrets) {
@@ -73,13 +75,13 @@ export class PlainCheck {
     return this.#texts?.hasSecretUrl(json) === true ? undefined : json;
   }
 
-  /** Whether the JSON text of an object can be recorded unchanged. Throws if the text is invalid JSON. */
-  isPlainJson(text: string, limits: PayloadLimits): boolean {
-    if (text.length > limits.bytes || !text.isWellFormed() || SURROGATE_ESCAPE.test(text)) return false;
-    // `JSON.parse` keeps only the last value of a duplicate name, so the text is searched too.
-    if (this.#texts?.isLikelyIn(text) === true || this.#texts?.hasSecretUrl(text) === true) return false;
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) && this.#isPlain(value, limits);
+  /** Whether valid JSON text, which was parsed to `value`, can be recorded unchanged. */
+  isPlainJson(text: string, value: object, limits: PayloadLimits): boolean {
+    if (text.length > limits.bytes || !text.isWellFormed()) return false;
+    if (text.includes('\\u') && SURROGATE_ESCAPE.test(text)) return false;
+    if (this.#texts !== undefined && (text.includes(ESCAPED_SLASHES) || this.#texts.hasSecretUrl(text))) return false;
+    // `JSON.parse` keeps only the last value of a duplicate key.
+    return this.#isPlain(value, limits) && this.#keys === keysIn(text);
   }
 
   isSpecial(key: string): boolean {
@@ -99,6 +101,7 @@ export class PlainCheck {
     // The previous key usually predicts the next key, because similar objects have the same keys in the same order.
     let known = this.#first;
     let nodesLeft = nodes - 1;
+    let keys = 0;
     let charactersLeft = bytes;
     while (waiting > 0) {
       const object = objects[waiting - 1] as Record<string, unknown>;
@@ -128,6 +131,7 @@ export class PlainCheck {
             if (value - value !== 0) return false;
           } else if (typeof value !== 'boolean' && value !== undefined) return false;
         }
+        keys += size;
         // An iterator is not plain, but may inherit `constructor` from `Object.prototype`.
         if (size === 0 && Object.getPrototypeOf(object) !== Object.prototype) return false;
       } else if (type === Array && Array.isArray(object)) {
@@ -153,6 +157,7 @@ export class PlainCheck {
       else waiting--;
     }
     this.#spare = objects;
+    this.#keys = keys;
     return true;
   }
 
@@ -208,6 +213,28 @@ export class PlainCheck {
 export function mayBeDataUri(text: string): boolean {
   return text.length > DATA_URI_CHARACTERS_MAX && text.startsWith('data:');
 }
+
+/**
+ * Returns the number of keys in valid JSON text, including duplicate keys. Returns -1 if white space precedes a colon,
+ * because the colon may belong to a key or to a text.
+ */
+function keysIn(json: string): number {
+  let keys = 0;
+  for (let at = json.indexOf(':'); at >= 0; at = json.indexOf(':', at + 1)) {
+    const before = json.charCodeAt(at - 1);
+    if (before <= SPACE) return -1;
+    // In a text, the quote is escaped. A key may end with an escaped backslash, and is then not counted.
+    if (before === QUOTE && json.charCodeAt(at - 2) !== BACKSLASH) keys++;
+  }
+  return keys;
+}
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** `://` in JSON text whose slashes are escaped. */
+const ESCAPED_SLASHES = ':\\/\\/';
 
 /** The start of the escape that `JSON.stringify` writes for a lone surrogate. */
 const LONE_SURROGATE = '\\ud';

@@ -154,15 +154,11 @@ export class ChunkList {
   }
 }
 
-/** Whether the JSON text of an object is valid, within the limits, and needs no masking. */
-export function isPlainJson(text: string, { redaction, ...limits }: PayloadRules): boolean {
+/** Whether JSON text can be recorded unchanged: it is within the limits and needs no masking. `value` is its object. */
+export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
+  const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;
-  try {
-    return check?.isPlainJson(text, limits) === true;
-  } catch {
-    // The text is invalid JSON.
-    return false;
-  }
+  return check?.isPlainJson(text, value, rules) === true;
 }
 
 /** Replaces a lone surrogate, which strict services reject, with U+FFFD. */

@@ -18,6 +18,12 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
   readonly parent: ParentRun | undefined;
 }
 
+/** The object whose open run is recorded, for example an OpenTelemetry span. */
+export interface RunSource {
+  /** Sets the fields of the open run. Called once, before the start of the run is sent or stored. */
+  describe(): void;
+}
+
 interface ParentRun {
   readonly id: string | undefined;
   readonly traceId: string | undefined;
@@ -55,6 +61,8 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
+  /** Set if the fields of the open run are still to be read from their source. Most runs end before they are sent. */
+  source: RunSource | undefined = undefined;
   /** The sink's state for this run. Reading a field of the run is faster than a lookup in a map of all runs. */
   sinkState: object | undefined = undefined;
 
@@ -81,6 +89,14 @@ const runtimeJson: string = JSON.stringify({
   runtime_version: process.version,
   platform: `${process.platform}-${process.arch}`,
 });
+
+/** Reads the fields of an open run from its source. Called before the start of the run is sent or stored. */
+export function describeOpenRun(run: EncodedRun): void {
+  const { source } = run;
+  if (source === undefined) return;
+  run.source = undefined;
+  source.describe();
+}
 
 /** Clears the payloads of a delivered run, because the application may keep the run in memory. */
 export function releaseRun(run: EncodedRun): void {

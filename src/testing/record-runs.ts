@@ -4,7 +4,7 @@ import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/o
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { defaultRedaction, Redaction } from '../payload/redact.ts';
-import { type EncodedRun, wholeJson } from '../run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import type { RunRecord } from '../run/record.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
@@ -146,6 +146,7 @@ class MemorySink implements RunSink {
 }
 
 function recordOf(run: EncodedRun): RecordedRun {
+  describeOpenRun(run);
   const record: RecordedRun = JSON.parse(wholeJson(run));
   if (run.attachments !== undefined) record.attachments = run.attachments.map((attachment) => ({ ...attachment }));
   return record;

@@ -1,17 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mapSpan } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-
-/** Names from https://opentelemetry.io/docs/specs/semconv/db/database-spans/, and those of its version 1.24. */
-function mapped(attributes: Attributes) {
-  const { runType, inputs, outputs, metadata } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return {
-    runType,
-    inputs: inputs?.payload?.fields,
-    outputs: outputs?.fields,
-    metadata: Object.fromEntries(metadata),
-  };
-}
+import { mapped } from './mapped.ts';
 
 test('a query tells its text, parameters, operation and collection', () => {
   expect(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hrTimeUs } from '../../src/otel/hr-time.ts';
+import { hrTimeUs } from '../../src/otel/span-identity.ts';
 
 test.each<[[number, number], number | undefined]>([
   [[1_795_159_360, 123_456_999], 1_795_159_360_123_456],

@@ -1,21 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { mapSpan } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { mapped as spanMapped } from './mapped.ts';
 import { runNamed, setUp } from './set-up.ts';
 
 /** Names from https://opentelemetry.io/docs/specs/semconv/http/http-spans/, and those of its version 1.20. */
-function mapped(attributes: Attributes) {
-  const { rename, runType, inputs, outputs, metadata } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return {
-    name: rename?.telling,
-    runType,
-    inputs: inputs?.payload?.fields,
-    outputs: outputs?.fields,
-    metadata: Object.fromEntries(metadata),
-  };
-}
+const mapped = (attributes: Attributes) => {
+  const name = String(attributes['http.request.method'] ?? attributes['http.method']);
+  const { name: own, runType, inputs, outputs, metadata } = spanMapped(attributes, { name });
+  return { name: own, runType, inputs, outputs, metadata };
+};
 
 describe('a request', () => {
   test('of a client tells its URL, without credentials', () => {

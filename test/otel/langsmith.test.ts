@@ -1,14 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { mapSpan, mapStart } from '../../src/otel/mapping.ts';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { SHOW_ALL } from './mapped.ts';
+import { mapped } from './mapped.ts';
 
 // https://docs.langchain.com/langsmith/trace-with-opentelemetry#supported-opentelemetry-attribute-and-event-mapping
-
-function mapped(attributes: Attributes) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, SHOW_ALL);
-  return { ...rest, inputs: inputs?.payload?.fields, outputs: outputs?.fields, metadata: Object.fromEntries(metadata) };
-}
 
 test.each([
   ['llm', 'llm'],
@@ -27,7 +20,7 @@ test('a run has the name, the tags and the project that its span is given', () =
     'gen_ai.tool.name': 'other',
     'gen_ai.operation.name': 'execute_tool',
   };
-  expect(mapStart(attributes, SHOW_ALL)).toMatchObject({ name: 'answer', project: 'shop' });
+  expect(mapped(attributes)).toMatchObject({ name: 'answer', project: 'shop' });
   expect(mapped(attributes)).toMatchObject({ name: 'answer', tags: ['a', 'b', 'c'] });
   expect(mapped({ 'langsmith.span.tags': ['a', 'b, c'] }).tags).toEqual(['a', 'b, c']);
   expect(mapped({ 'langsmith.span.tags': '' })).toMatchObject({ tags: undefined, metadata: {} });
@@ -36,7 +29,7 @@ test('a run has the name, the tags and the project that its span is given', () =
 
 test('our own attributes name the project before it does', () => {
   const attributes = { 'langsmith.trace.session_name': 'theirs', 'runspan.project': 'ours' };
-  expect(mapStart(attributes, SHOW_ALL).project).toBe('ours');
+  expect(mapped(attributes).project).toBe('ours');
 });
 
 describe('metadata', () => {

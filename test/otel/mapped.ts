@@ -1,24 +1,47 @@
 import { defaultLimits } from '../../src/base/limits.ts';
-import { mapSpan, type Visibility } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
+import { projectOf, type SpanCapture, spanToRun } from '../../src/otel/span-to-run.ts';
+import type { SpanLike } from '../../src/otel.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
-import { defaultRedaction } from '../../src/payload/redact.ts';
+import { bareSpan } from '../support/bare-span.ts';
 
-export const SHOW_ALL: Visibility = {
+const OWN_NAME = 'span';
+
+const SHOW_ALL: SpanCapture = {
   hideInputs: false,
   hideOutputs: false,
-  payload: payloadRules(defaultLimits, defaultRedaction()),
+  payload: payloadRules(defaultLimits, undefined),
+  attachmentBytes: defaultLimits.attachmentBytes,
 };
 
-/** What a span with these attributes comes to, as JSON has it. */
-export function mapped(attributes: Attributes, visibility: Visibility = SHOW_ALL) {
-  const { inputs, outputs, metadata, ...rest } = mapSpan(attributes, visibility);
-  return JSON.parse(
-    JSON.stringify({
-      ...rest,
-      inputs: inputs?.payload?.fields,
-      outputs: outputs?.fields,
-      metadata: Object.fromEntries(metadata),
-    }),
+const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
+
+/** The fields of the run of a span with these attributes. `name` is undefined if the run has the name of the span. */
+export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, capture: Partial<SpanCapture> = {}) {
+  const { name: spanName = OWN_NAME } = span;
+  const given: SpanLike = {
+    ...bareSpan(spanName, ids),
+    startTime: [1, 0],
+    endTime: [2, 0],
+    status: { code: 1 },
+    ...span,
+    attributes,
+  };
+  const around = { startUs: 1_000_000, parentIds: undefined };
+  const { name, runType, inputs, outputs, tags, metadata, events } = spanToRun(
+    given,
+    { ...SHOW_ALL, ...capture },
+    around,
   );
+  metadata.delete('otel');
+  return {
+    name: name === spanName ? undefined : name,
+    runType,
+    project: projectOf(attributes),
+    inputs: inputs && JSON.parse(inputs.json),
+    outputs: outputs && JSON.parse(outputs.json),
+    tags,
+    metadata: Object.fromEntries([...metadata].map(([key, json]) => [key, JSON.parse(json)])),
+    events: events && JSON.parse(events),
+  };
 }

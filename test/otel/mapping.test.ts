@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type MappedInputs, mapSpan, mapStart } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { SHOW_ALL } from './mapped.ts';
+import { mapped } from './mapped.ts';
 
-const mapped = (attributes: Attributes) => mapSpan(attributes, SHOW_ALL);
-const metadata = (attributes: Attributes) => Object.fromEntries(mapped(attributes).metadata);
+const metadata = (attributes: Attributes) => mapped(attributes).metadata;
 
 describe('precedence', () => {
   const ours = {
@@ -32,8 +30,8 @@ describe('precedence', () => {
     expect(mapped({ ...genAi, ...openInference, ...ours })).toMatchObject({
       runType: 'parser',
       name: 'ours',
-      inputs: { payload: { fields: { from: 'runspan' } } },
-      outputs: { fields: { output: 'runspan' } },
+      inputs: { from: 'runspan' },
+      outputs: { output: 'runspan' },
       tags: ['runspan'],
     });
   });
@@ -43,9 +41,9 @@ describe('precedence', () => {
     expect(run).toMatchObject({
       runType: 'tool',
       name: 'theirs',
-      inputs: { payload: { fields: { from: 'openinference' } } },
+      inputs: { from: 'openinference' },
     });
-    expect(Object.fromEntries(run.metadata)).toMatchObject({
+    expect(run.metadata).toMatchObject({
       ls_provider: 'openinference',
       ls_model_name: 'gen_ai',
       'gen_ai.provider.name': 'gen_ai',
@@ -57,16 +55,16 @@ describe('precedence', () => {
     const run = mapped({ 'llm.system': 'a', 'input.value': 'q', 'output.value': 'r' });
     expect(run).toMatchObject({
       runType: 'chain',
-      inputs: { payload: { fields: { input: 'q' } } },
-      outputs: { fields: { output: 'r' } },
+      inputs: { input: 'q' },
+      outputs: { output: 'r' },
     });
-    expect(Object.fromEntries(run.metadata)).toEqual({ 'llm.system': 'a' });
+    expect(run.metadata).toEqual({ 'llm.system': 'a' });
   });
 
   test('a span that follows no convention is a chain, with all it has in the metadata', () => {
     const run = mapped({ 'process.pid': 7, ok: true });
     expect(run).toMatchObject({ runType: 'chain', name: undefined, inputs: undefined, outputs: undefined });
-    expect(Object.fromEntries(run.metadata)).toEqual({ 'process.pid': 7, ok: true });
+    expect(run.metadata).toEqual({ 'process.pid': 7, ok: true });
   });
 });
 
@@ -92,24 +90,6 @@ describe('metadata', () => {
   });
 });
 
-describe('inputs that are known from the start', () => {
-  const before = { 'input.value': '{"a":1}', 'runspan.name': 'n' };
-  const known = mapStart(before, SHOW_ALL).inputs as MappedInputs;
-
-  test('are not made again while their attributes are the same', () => {
-    const run = mapSpan({ ...before, 'output.value': '2', other: 1 }, SHOW_ALL, known);
-    expect(run.inputs?.payload).toBeUndefined();
-    expect(Object.fromEntries(run.metadata)).toEqual({ other: 1 });
-  });
-
-  test.each<[string, Attributes]>([
-    ['one has changed', { ...before, 'input.value': '{"a":2}' }],
-    ['one has come', { ...before, 'runspan.inputs': '{"a":2}' }],
-  ])('are made again when %s', (_, attributes) => {
-    expect(mapSpan(attributes, SHOW_ALL, known).inputs?.payload?.fields).toEqual({ a: 2 });
-  });
-});
-
 describe('odd values', () => {
   const isWritable = (json: string): boolean => {
     try {
@@ -131,17 +111,16 @@ describe('odd values', () => {
       'gen_ai.output.messages': messages,
     });
     expect(runType).toBe('llm');
-    expect(inputs?.payload?.fields).toEqual({ messages: [{ role: 'assistant', content: 'Hi' }] });
+    expect(inputs).toEqual({ messages: [{ role: 'assistant', content: 'Hi' }] });
     // In Node 26, `JSON.stringify` has no depth limit.
     const isTooDeep = !isWritable(deep);
-    expect(metadata.get('gen_ai.output.messages')).toBe(isTooDeep ? messages : undefined);
+    expect(metadata['gen_ai.output.messages']).toBe(isTooDeep ? messages : undefined);
     expect(JSON.stringify(outputs)?.includes(deep) ?? false).toBe(!isTooDeep);
   });
 
   test('that name a prototype keep that as a name', () => {
     const messages = '[{"role":"user","parts":[{"type":"text","content":"Hi"}],"__proto__":{"role":"system"}}]';
-    const fields = mapped({ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': messages }).inputs?.payload
-      ?.fields;
+    const fields = mapped({ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': messages }).inputs;
     expect(JSON.stringify(fields)).toBe('{"messages":[{"role":"user","__proto__":{"role":"system"},"content":"Hi"}]}');
   });
 

@@ -1,18 +1,6 @@
 import { expect, test } from 'vitest';
-import { mapSpan } from '../../src/otel/mapping.ts';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
-
-/** https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md */
-function mapped(attributes: Attributes) {
-  const { name, runType, inputs, outputs, metadata } = mapSpan(attributes, { hideInputs: false, hideOutputs: false });
-  return {
-    name,
-    runType,
-    inputs: inputs?.payload?.fields,
-    outputs: outputs?.fields,
-    metadata: Object.fromEntries(metadata),
-  };
-}
+import { mapped } from './mapped.ts';
 
 test.each<[string, Attributes]>([
   ['says so itself', { 'gen_ai.operation.name': 'execute_tool' }],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hiddenCarriers } from '../../src/otel/mapping.ts';
+import { hiddenNames } from '../../src/otel/span-to-run.ts';
 
 const INPUTS = [
   'runspan.inputs',
@@ -53,7 +53,7 @@ const NEITHER = [
 
 describe('where nothing is hidden', () => {
   test('there is nothing to leave out', () => {
-    expect(hiddenCarriers({ hideInputs: false, hideOutputs: false })).toBeUndefined();
+    expect(hiddenNames({ hideInputs: false, hideOutputs: false })).toBeUndefined();
   });
 });
 
@@ -62,7 +62,7 @@ describe.each([
   { hideInputs: false, hideOutputs: true },
   { hideInputs: true, hideOutputs: true },
 ])('with %j', (hidden) => {
-  const isHidden = hiddenCarriers(hidden);
+  const isHidden = hiddenNames(hidden);
 
   test.each([
     ...INPUTS.map((name) => [name, hidden.hideInputs] as const),

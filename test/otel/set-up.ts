@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, type Sampler, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { onTestFinished } from 'vitest';
 import { RunSpanProcessor } from '../../src/otel.ts';
-import type { EncodedRun } from '../../src/run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun } from '../../src/run/encoded-run.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import type { RunSink } from '../../src/run/sink.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
@@ -69,7 +69,7 @@ export function runNamed(recorder: RunRecorder, name: string): RunRecord {
 /** The context in which `span` is the active one. */
 export const below = (span: Span) => trace.setSpan(context.active(), span);
 
-/** A sink that notes what is asked of it. */
+/** A sink that notes what is asked of it, and sends starts at once. */
 export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = true) {
   const recorder = recordRuns();
   recorder.stop();
@@ -79,12 +79,13 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
     capture: { ...recorder.exporter.capture, ...capture },
     start: (run) => {
       asked.push(`start ${run.name}${run.refused ? ' (refused)' : ''}`);
-      runs.push({ ...run });
+      describeOpenRun(run);
+      runs.push({ ...run, source: undefined });
       return accepts && !run.refused;
     },
     end: (run) => {
       asked.push(`end ${run.name}`);
-      runs.push({ ...run });
+      runs.push({ ...run, source: undefined });
     },
     skip: () => void asked.push('skip'),
     flush: async () => {

@@ -89,8 +89,8 @@ describe('a span that never ends', () => {
     expect(end_time >= start_time).toBe(true);
   });
 
-  test('is told in the same way when the application has let go of it', () => {
-    // What is known of a span that is gone.
+  test('is interrupted with the fields of its start if the application has released the span', () => {
+    // A reference to a released span.
     vi.stubGlobal(
       'WeakRef',
       class {
@@ -102,7 +102,6 @@ describe('a span that never ends', () => {
     const span = finished({ attributes: { 'input.value': 'hi' } });
     const start = { ids: span.spanContext(), parentIds: undefined, parent: undefined, sink, project: undefined };
     const run = new SpanRun(span, start);
-    run.letGo();
     run.interrupt('no more');
     run.end(span);
     expect(runs).toHaveLength(2);
@@ -121,7 +120,7 @@ describe('a span that never ends', () => {
     expect(runNamed(recorder, 'open').error).toBe('no tea');
   });
 
-  test('is held by nobody after a while', async () => {
+  test('is not kept in memory once its start is recorded', async () => {
     const program = `
       import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
       const { RunSpanProcessor } = await import('./dist/otel.js');
@@ -129,11 +128,12 @@ describe('a span that never ends', () => {
       const recorder = recordRuns();
       const tracer = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }).getTracer('t');
       const ref = new WeakRef(tracer.startSpan('open'));
+      const { length } = recorder.runs;
       for (const untilMs = performance.now() + 10_000; ref.deref() !== undefined && performance.now() < untilMs; ) {
         await new Promise((resolve) => setTimeout(resolve, 50));
         gc();
       }
-      console.log(ref.deref() === undefined, recorder.runs.length);`;
+      console.log(ref.deref() === undefined, length);`;
     expect(await runNode(['--expose-gc', ...moduleText(program)])).toMatchObject({ stdout: 'true 1\n' });
   });
 
@@ -276,6 +276,20 @@ test('a span that another library has wrapped is the parent that its ids name', 
   });
   span.end();
   expect(tree(recorder)).toEqual(['parent', '  run', '  span']);
+});
+
+test.each([
+  ['an open span is the parent that its ids name, however many spans have ended since', 500, false],
+  ['one of the last 50 spans is the parent that its ids name, even if it has ended', 49, true],
+])('a wrapper around %s', (_, others, hasEnded) => {
+  const { tracer, recorder } = setUp();
+  for (let index = 0; index < 75; index++) tracer.startSpan('before').end();
+  const span = tracer.startSpan('parent');
+  if (hasEnded) span.end();
+  for (let index = 0; index < others; index++) tracer.startSpan('other').end();
+  const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
+  tracer.startSpan('child', {}, trace.setSpan(context.active(), wrapper)).end();
+  expect(runNamed(recorder, 'child').parent_run_id).toBe(runNamed(recorder, 'parent').id);
 });
 
 test('a wrapper that ends in the place of the span it wraps ends the run', () => {

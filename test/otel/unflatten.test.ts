@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { unflatten } from '../../src/otel/unflatten.ts';
+import { unflatten } from '../../src/otel/conventions/unflatten.ts';
 
 const from = (flat: Record<string, unknown>) => JSON.parse(JSON.stringify(unflatten(Object.entries(flat))));
 

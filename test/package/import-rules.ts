@@ -56,7 +56,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 };
 
 /** Folders whose files still import types from each other in a circle. */
-const TYPE_CYCLES = ['clients', 'otel'];
+const TYPE_CYCLES = ['clients'];
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {

@@ -1,7 +1,4 @@
-import type { AttributeReader } from '../attribute-reader.ts';
-import { isMessageList } from './model-messages.ts';
-import type { Place } from '../row-index.ts';
-import { type Attributes, type Fields, isObject, type Read } from './values.ts';
+import type { Attributes, Read } from './values.ts';
 
 /**
  * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
@@ -78,89 +75,4 @@ export interface Vocabulary {
   readonly spent?: readonly string[];
   /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
   readonly cleaned?: ReadonlyMap<string, Read>;
-}
-
-/** What rows have found. The object is ours to add to; what is inside of it may be an attribute's. */
-export interface Found {
-  readonly fields: Fields;
-  /** JSON text that stands for the fields as it is; undefined where they have to be written. */
-  readonly text: string | undefined;
-}
-
-/** JSON text that stands for itself: it is parsed only where somebody asks for what is in it. */
-export class KeptText implements Found {
-  readonly text: string;
-  #fields: Fields | undefined;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  get fields(): Fields {
-    this.#fields ??= JSON.parse(this.text) as Fields;
-    return this.#fields;
-  }
-}
-
-/** What rows find; undefined when there is nothing. `wholeKey` is for a payload that is no object. */
-export function collect(places: readonly Place[], reader: AttributeReader, wholeKey: string): Found | undefined {
-  let fields: Fields | undefined;
-  for (const place of places) {
-    const [attribute, key, read, manner] = place.row;
-    const value = reader.get(attribute);
-    if (value === undefined || value === null) continue;
-    // Behind it nothing is added.
-    if (key === WHOLE && fields === undefined && place === places.at(-1) && reader.isKept(value, read)) {
-      reader.use(attribute);
-      return new KeptText(value as string);
-    }
-    if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
-      if (manner === 'repeats') reader.use(attribute);
-      continue;
-    }
-    const meant = readSafely(read, value, reader.attributes);
-    if (meant === undefined) continue;
-    if (manner !== 'kept') reader.use(attribute);
-    if (meant === NOTHING_NEW) continue;
-    if (key !== WHOLE) fields = put(fields ?? {}, key, meant);
-    else fields = fields === undefined ? wholeOf(meant, wholeKey) : { ...wholeOf(meant, wholeKey), ...fields };
-    if (fields === value) fields = { ...fields };
-  }
-  return fields && { fields, text: undefined };
-}
-
-/** A value that cannot be read, as it is nested too deeply for example, stays in the metadata, and costs no other. */
-function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
-  try {
-    return read(value, attributes);
-  } catch {
-    return undefined;
-  }
-}
-
-function isTaken(fields: Fields | undefined, key: string): boolean {
-  if (fields === undefined) return false;
-  if (key === WHOLE) return true;
-  const dot = key.indexOf('.');
-  if (dot < 0) return Object.hasOwn(fields, key);
-  const inner = fields[key.slice(0, dot)];
-  return isObject(inner) && Object.hasOwn(inner, key.slice(dot + 1));
-}
-
-function put(fields: Fields, key: string, value: unknown): Fields {
-  const dot = key.indexOf('.');
-  if (dot < 0) {
-    fields[key] = value;
-    return fields;
-  }
-  const outer = key.slice(0, dot);
-  const inner = fields[outer];
-  fields[outer] = { ...(isObject(inner) ? inner : {}), [key.slice(dot + 1)]: value };
-  return fields;
-}
-
-/** A payload is an object; a list of messages gets the key that messages have, anything else `key`. */
-function wholeOf(value: unknown, key: string): Fields {
-  if (isObject(value)) return value;
-  return { [isMessageList(value) ? 'messages' : key]: value };
 }

@@ -1,4 +1,4 @@
-import type { Fields } from './conventions/values.ts';
+import type { Fields } from './values.ts';
 
 /** Levels that a flattened name may have; what lies deeper stays one name with dots. */
 const LEVELS_MAX = 16;

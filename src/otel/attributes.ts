@@ -1,0 +1,355 @@
+import type { PayloadRules } from '../payload/limits.ts';
+import { isPlainJson } from '../payload/serialize.ts';
+import { isMessageList } from './conventions/model-messages.ts';
+import { unflatten } from './conventions/unflatten.ts';
+import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './conventions/values.ts';
+import { type Group, NOTHING_NEW, type Row, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
+
+/** The fields that rows set. `text` is JSON text with the same content, if the text can be recorded unchanged. */
+export interface Found {
+  readonly fields: Fields;
+  readonly text: string | undefined;
+}
+
+/** A row, with its position among the rows of all vocabularies. */
+interface Place {
+  readonly row: Row;
+  readonly group: Group;
+  /** Position of the vocabulary. */
+  readonly rank: number;
+  readonly order: number;
+}
+
+/** What the tables say about the name of an attribute. */
+interface NameFacts {
+  /** One bit per vocabulary, by rank, that a span with this attribute may use. */
+  readonly speakers: number;
+  /** The prefix that rows read, if the attribute is a part of a flattened list or object. */
+  readonly prefix: string | undefined;
+  readonly isList: boolean;
+  /** Rows that read the attribute or its prefix. */
+  readonly places: readonly Place[];
+  /** One bit per vocabulary that leaves the attribute out of the metadata. */
+  readonly spentFor: number;
+  readonly cleaned: Read | undefined;
+}
+
+/** Facts about names are cached. The names of most spans repeat, except for names that contain ids. */
+const FACTS_MAX = 5_000;
+
+const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
+
+/** Matches the first index in a flattened name. The list is the name before the index. */
+const FIRST_INDEX = /\.\d+(?=\.|$)/;
+
+/** An index of the rows of all tables by the attribute that they read. */
+export class RowIndex {
+  readonly #vocabularies: readonly Vocabulary[];
+  readonly #places = new Map<string, Place[]>();
+  readonly #lists = new Set<string>();
+  readonly #prefixes = new Set<string>();
+  #prefixLengthMax = 0;
+  readonly #speakers = new Map<string, number>();
+  readonly #spent = new Map<string, number>();
+  readonly #cleaned = new Map<string, Read>();
+  readonly #facts = new Map<string, NameFacts>();
+  readonly #byBits = new Map<number, readonly Vocabulary[]>();
+
+  /** `vocabularies` are in order of precedence. */
+  constructor(vocabularies: readonly Vocabulary[]) {
+    this.#vocabularies = vocabularies;
+    let order = 0;
+    for (const [rank, vocabulary] of vocabularies.entries()) {
+      const bit = 1 << rank;
+      for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
+      for (const name of vocabulary.spent ?? []) this.#spent.set(name, (this.#spent.get(name) ?? 0) | bit);
+      for (const [name, read] of vocabulary.cleaned ?? []) this.#cleaned.set(name, read);
+      for (const group of GROUPS) {
+        for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
+      }
+    }
+  }
+
+  factsOf(name: string): NameFacts {
+    const known = this.#facts.get(name);
+    if (known !== undefined) return known;
+    const prefix = this.#prefixOf(name);
+    const facts: NameFacts = {
+      speakers: this.#speakers.get(name.split('.', 1)[0] as string) ?? 0,
+      prefix,
+      isList: prefix !== undefined && this.#lists.has(prefix),
+      places: this.#places.get(prefix ?? name) ?? [],
+      spentFor: this.#spent.get(name) ?? 0,
+      cleaned: this.#cleaned.get(name),
+    };
+    if (this.#facts.size >= FACTS_MAX) this.#facts.clear();
+    this.#facts.set(name, facts);
+    return facts;
+  }
+
+  /** Whether rows read the attribute as a part of the inputs or the outputs. */
+  isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
+    return this.factsOf(name).places.some((place) => place.group === group);
+  }
+
+  /** Returns the bits of the vocabularies among `speakers` that a span with these attributes uses. */
+  spokenBits(speakers: number, attributes: Attributes): number {
+    let spoken = speakers;
+    for (let rank = 0; speakers >> rank !== 0; rank++) {
+      const bit = 1 << rank;
+      if ((speakers & bit) !== 0 && this.#vocabularies[rank]?.isSpoken?.(attributes) === false) spoken &= ~bit;
+    }
+    return spoken;
+  }
+
+  /** In order of precedence. */
+  vocabulariesOf(bits: number): readonly Vocabulary[] {
+    let known = this.#byBits.get(bits);
+    if (known === undefined) {
+      known = this.#vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
+      this.#byBits.set(bits, known);
+    }
+    return known;
+  }
+
+  #add(place: Place): void {
+    const [attribute, , , manner] = place.row;
+    const places = this.#places.get(attribute);
+    if (places === undefined) this.#places.set(attribute, [place]);
+    else places.push(place);
+    if (manner === 'list') this.#lists.add(attribute);
+    if (manner !== 'below') return;
+    this.#prefixes.add(attribute);
+    this.#prefixLengthMax = Math.max(this.#prefixLengthMax, attribute.length);
+  }
+
+  #prefixOf(name: string): string | undefined {
+    const at = name.search(FIRST_INDEX);
+    const list = at < 0 ? undefined : name.slice(0, at);
+    if (list !== undefined && this.#lists.has(list)) return list;
+    if (this.#places.has(name)) return undefined;
+    // Names that contain data, for example header names, may be long, so the search starts at the longest prefix.
+    for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
+      const prefix = name.slice(0, dot);
+      if (this.#prefixes.has(prefix)) return prefix;
+    }
+    return undefined;
+  }
+}
+
+/** An attribute, or all attributes that are parts of one flattened list or object. */
+class Source {
+  /** The name that rows read. */
+  readonly name: string;
+  readonly facts: NameFacts;
+  /** Names of the attributes that are parts. Undefined for a single attribute. */
+  readonly parts: string[] | undefined;
+  isUsed = false;
+  readonly #attributes: Attributes;
+  #value: unknown;
+
+  constructor(name: string, facts: NameFacts, attributes: Attributes, value: unknown) {
+    this.name = facts.prefix ?? name;
+    this.facts = facts;
+    this.parts = facts.prefix === undefined ? undefined : [name];
+    this.#attributes = attributes;
+    this.#value = facts.prefix === undefined ? value : undefined;
+  }
+
+  get value(): unknown {
+    if (this.parts !== undefined) this.#value ??= this.#structure(this.parts);
+    return this.#value;
+  }
+
+  #structure(parts: readonly string[]): unknown {
+    const entries = parts.map((part) => [part.slice(this.name.length + 1), this.#attributes[part]] as const);
+    return this.facts.isList ? unflatten(entries) : Object.fromEntries(entries);
+  }
+}
+
+/** A row and the source that it reads. */
+class Match {
+  readonly place: Place;
+  readonly source: Source;
+
+  constructor(place: Place, source: Source) {
+    this.place = place;
+    this.source = source;
+  }
+}
+
+/** Reads the attributes of one span through the tables, and remembers which attributes the tables have used. */
+export class AttributeReader {
+  readonly attributes: Attributes;
+  /** The vocabularies that the span uses, in order of precedence. */
+  readonly spoken: readonly Vocabulary[];
+  readonly #spokenBits: number;
+  readonly #index: RowIndex;
+  readonly #rules: PayloadRules | undefined;
+  readonly #sources: Source[] = [];
+  #structures: Map<string, Source> | undefined;
+  /** In order of precedence. */
+  readonly #matches: Match[] = [];
+
+  constructor(attributes: Attributes, index: RowIndex, rules: PayloadRules | undefined) {
+    this.attributes = attributes;
+    this.#index = index;
+    this.#rules = rules;
+    let speakers = 0;
+    for (const name of Object.keys(attributes)) {
+      const value = attributes[name];
+      // Other span processors may have set attributes to undefined.
+      if (value === undefined) continue;
+      const facts = index.factsOf(name);
+      speakers |= facts.speakers;
+      const structure = facts.prefix === undefined ? undefined : this.#structures?.get(facts.prefix);
+      if (structure !== undefined) {
+        structure.parts?.push(name);
+        continue;
+      }
+      const source = new Source(name, facts, attributes, value);
+      this.#sources.push(source);
+      if (facts.prefix === undefined) continue;
+      this.#structures ??= new Map();
+      this.#structures.set(facts.prefix, source);
+    }
+    this.#spokenBits = index.spokenBits(speakers, attributes);
+    this.spoken = index.vocabulariesOf(this.#spokenBits);
+    for (const source of this.#sources) {
+      // If one name is both an attribute and the prefix of other attributes, rows read the structure.
+      if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
+      for (const place of source.facts.places) this.#match(place, source);
+    }
+  }
+
+  /** Whether the tables have used an attribute. */
+  isUsed(name: string): boolean {
+    return this.#sources.some((source) => source.isUsed && (source.parts?.includes(name) ?? source.name === name));
+  }
+
+  /** Marks an attribute as used. */
+  use(name: string): void {
+    for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
+  }
+
+  /** Calls `add` for each attribute that belongs to the metadata, because no table has used it. */
+  forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
+    for (const { isUsed, parts, name, value, facts } of this.#sources) {
+      if (isUsed) continue;
+      if (parts === undefined) {
+        if ((facts.spentFor & this.#spokenBits) === 0) add(name, value, facts.cleaned);
+        continue;
+      }
+      for (const part of parts) {
+        const { spentFor, cleaned } = this.#index.factsOf(part);
+        if ((spentFor & this.#spokenBits) === 0) add(part, this.attributes[part], cleaned);
+      }
+    }
+  }
+
+  /**
+   * Returns a payload, or undefined if no row finds one. All fields come from one vocabulary, because two vocabularies
+   * that describe one call in full would give a mixture. `wholeKey` is the key of a payload that is not an object.
+   */
+  payload(group: 'inputs' | 'outputs', wholeKey: string, skippedRank: number): Found | undefined {
+    const matches = this.#matches;
+    for (let from = 0, to = 0; from < matches.length; from = to) {
+      const { place } = matches[from] as Match;
+      to = from + 1;
+      if (place.group !== group || place.rank === skippedRank) continue;
+      while (matches[to]?.place.rank === place.rank && matches[to]?.place.group === group) to++;
+      const found = this.#collect(from, to, group, wholeKey);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** Returns the fields that the rows of all vocabularies set, or undefined if there are none. */
+  fields(group: Group): Fields | undefined {
+    return this.#collect(0, this.#matches.length, group, 'value')?.fields;
+  }
+
+  /** Inserts the match by order. Few rows match, and most attributes are in the order of the rows. */
+  #match(place: Place, source: Source): void {
+    if ((this.#spokenBits & (1 << place.rank)) === 0) return;
+    const matches = this.#matches;
+    let at = matches.length;
+    for (; at > 0 && (matches[at - 1] as Match).place.order > place.order; at--) matches[at] = matches[at - 1] as Match;
+    matches[at] = new Match(place, source);
+  }
+
+  #collect(from: number, to: number, group: Group, wholeKey: string): Found | undefined {
+    let fields: Fields | undefined;
+    for (let at = from; at < to; at++) {
+      const { place, source } = this.#matches[at] as Match;
+      if (place.group !== group) continue;
+      const [, key, read, manner] = place.row;
+      const { value } = source;
+      if (value === null) continue;
+      if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
+        if (manner === 'repeats') source.isUsed = true;
+        continue;
+      }
+      const meant = readSafely(read, value, this.attributes);
+      if (meant === undefined) continue;
+      if (manner !== 'kept') source.isUsed = true;
+      if (meant === NOTHING_NEW) continue;
+      if (key !== WHOLE) {
+        fields = put(fields ?? {}, key, meant);
+      } else if (fields !== undefined) {
+        fields = { ...wholeOf(meant, wholeKey), ...fields };
+      } else {
+        fields = wholeOf(meant, wholeKey);
+        // If another row follows, the row may add fields that the text does not have.
+        if (at === to - 1 && fields === meant && this.#isText(value, fields, read)) {
+          return { fields, text: value as string };
+        }
+        // The attribute itself must not change.
+        if (fields === value) fields = { ...fields };
+      }
+    }
+    return fields && { fields, text: undefined };
+  }
+
+  /** Whether an attribute is JSON text of exactly `fields`, and can be recorded unchanged. */
+  #isText(value: unknown, fields: Fields, read: Read): boolean {
+    if (typeof value !== 'string' || this.#rules === undefined || !isVerbatim(read, this.attributes)) return false;
+    return isPlainJson(value, fields, this.#rules);
+  }
+}
+
+/** If a value cannot be read, for example because it is nested too deeply, the value stays in the metadata. */
+function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
+  try {
+    return read(value, attributes);
+  } catch {
+    return undefined;
+  }
+}
+
+function isTaken(fields: Fields | undefined, key: string): boolean {
+  if (fields === undefined) return false;
+  if (key === WHOLE) return true;
+  const dot = key.indexOf('.');
+  if (dot < 0) return Object.hasOwn(fields, key);
+  const inner = fields[key.slice(0, dot)];
+  return isObject(inner) && Object.hasOwn(inner, key.slice(dot + 1));
+}
+
+function put(fields: Fields, key: string, value: unknown): Fields {
+  const dot = key.indexOf('.');
+  if (dot < 0) {
+    fields[key] = value;
+    return fields;
+  }
+  const outer = key.slice(0, dot);
+  const inner = fields[outer];
+  fields[outer] = { ...(isObject(inner) ? inner : {}), [key.slice(dot + 1)]: value };
+  return fields;
+}
+
+/** A payload is an object. A list of messages becomes `messages`, and any other value gets the key `key`. */
+function wholeOf(value: unknown, key: string): Fields {
+  if (isObject(value)) return value;
+  return { [isMessageList(value) ? 'messages' : key]: value };
+}

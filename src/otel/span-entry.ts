@@ -1,0 +1,67 @@
+import { guard } from '../base/guard.ts';
+import { enclosingModelCall, type RunContext } from '../run/context.ts';
+import type { RunSink } from '../run/sink.ts';
+import type { SpanContextLike } from './span-like.ts';
+
+/** A span that a processor or exporter has seen. `SpanRun` is the entry of a span that has a run of its own. */
+export abstract class SpanEntry {
+  readonly ids: SpanContextLike;
+  isOpen = true;
+  /** The context of nested runs. Undefined if the span has no run and no run encloses the span. */
+  abstract readonly context: RunContext | undefined;
+
+  constructor(ids: SpanContextLike) {
+    this.ids = ids;
+  }
+}
+
+/** A span without a run. Nested runs are attached to the run of `context`. */
+export class SkippedSpan extends SpanEntry {
+  readonly context: RunContext | undefined;
+
+  constructor(ids: SpanContextLike, context: RunContext | undefined) {
+    super(ids);
+    this.context = context;
+  }
+}
+
+/**
+ * Delays the entry of a span if it is not known at its start which call the span records: OpenInference sets attributes after
+ * the start, and the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created
+ * when a child starts, when the span ends, or when the code that started the span returns to the event loop.
+ */
+export class LateEntry extends SpanEntry {
+  readonly #sink: RunSink;
+  #create: (() => SpanEntry) | undefined;
+  #created: SpanEntry | undefined;
+
+  constructor(ids: SpanContextLike, sink: RunSink, create: () => SpanEntry) {
+    super(ids);
+    this.#sink = sink;
+    this.#create = create;
+    queueMicrotask(() => void this.created());
+  }
+
+  get context(): RunContext | undefined {
+    return this.created()?.context;
+  }
+
+  created(): SpanEntry | undefined {
+    const create = this.#create;
+    this.#create = undefined;
+    if (create !== undefined) this.#created = guard('RunSpanProcessor.onStart', create);
+    return this.#created;
+  }
+
+  /** The entry, or undefined if it has not been created yet. */
+  get known(): SpanEntry | undefined {
+    return this.#created;
+  }
+
+  /** Replaces the span with the run of a model call, if that run has the same sink. */
+  replace(context: RunContext): void {
+    if (this.#create === undefined || enclosingModelCall(context, this.#sink) === undefined) return;
+    this.#create = undefined;
+    this.#created = new SkippedSpan(this.ids, context);
+  }
+}

@@ -1,0 +1,26 @@
+import { clock } from '../base/clock.ts';
+import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
+import type { SpanContextLike, SpanLike } from './span-like.ts';
+
+/** Returns the start of a span in microseconds since 1970. */
+export function startUsOf(span: SpanLike): number {
+  return hrTimeUs(span.startTime) ?? clock.nowUs();
+}
+
+/** Returns the run id of a span. Id generators of applications may generate ids that are not hexadecimal. */
+export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
+  const id = spanRunId(startUs, traceId, spanId);
+  return isRunId(id) ? id : newRunId(startUs);
+}
+
+/**
+ * Returns whole microseconds since 1970 for a time in seconds and nanoseconds. Returns undefined if an application has
+ * passed an invalid time, or a time that is not a safe integer in microseconds.
+ */
+export function hrTimeUs(time: readonly [number, number] | undefined): number | undefined {
+  if (!Array.isArray(time)) return undefined;
+  const [seconds, nanoseconds]: readonly unknown[] = time;
+  if (typeof seconds !== 'number' || typeof nanoseconds !== 'number') return undefined;
+  const us = seconds * 1_000_000 + Math.floor(nanoseconds / 1_000);
+  return Number.isSafeInteger(us) && us >= 0 ? us : undefined;
+}

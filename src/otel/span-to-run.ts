@@ -1,0 +1,328 @@
+import { reportFailure } from '../base/guard.ts';
+import { safeText } from '../base/text.ts';
+import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../payload/attachment.ts';
+import { shownError } from '../payload/errors.ts';
+import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../payload/serialize.ts';
+import { completeUsage } from '../run/run-fields.ts';
+import type { CapturePolicy } from '../run/sink.ts';
+import { isoTimestamp } from '../run/time.ts';
+import { AttributeReader, type Found, RowIndex } from './attributes.ts';
+import { isCancelledCall } from './conventions/ai-sdk.ts';
+import { http } from './conventions/http.ts';
+import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
+import { vocabularies } from './conventions/vocabularies.ts';
+import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
+import { carriesInputs, carriesOutputs, toldByEvents, withoutTellers } from './message-events.ts';
+import { spanError } from './span-error.ts';
+import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
+import { hrTimeUs } from './span-identity.ts';
+import type { SpanContextLike, SpanLike } from './span-like.ts';
+import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
+
+/** The settings of a sink that apply to the fields of a span. */
+export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
+
+/** Facts about a span that the span itself does not contain. */
+export interface SpanSurroundings {
+  readonly startUs: number;
+  readonly parentIds: SpanContextLike | undefined;
+  /** Messages from log records, under the names of attributes. Attributes of the span take precedence. */
+  readonly messages?: Attributes | undefined;
+  /** Number of log records beyond the limits. */
+  readonly droppedMessages?: number | undefined;
+  /** The attributes of an exception from a log record. */
+  readonly exception?: Attributes | undefined;
+  /** Whether a nested span has token counts, which the counts of an agent repeat. */
+  readonly hasUsageBelow?: boolean;
+}
+
+/** The fields of a run that are known when its span has just started. */
+export interface SpanStartFields {
+  name: string;
+  runType: string;
+  inputs: EncodedPayload | undefined;
+}
+
+/** The fields of a run that follow from its span. */
+export interface SpanFields extends SpanStartFields {
+  outputs: EncodedPayload | undefined;
+  tags: readonly string[] | undefined;
+  /** Values are JSON text. */
+  metadata: Map<string, string>;
+  error: string | undefined;
+  /** JSON text. */
+  events: string | undefined;
+  endTime: string;
+  hasUsage: boolean;
+}
+
+export const PLACE = 'reading a span';
+
+/** The key of token counts and costs in the outputs and in the metadata. */
+const USAGE = 'usage_metadata';
+
+/** Maximum number of metadata keys of one span. `dropped_attributes` is the number of attributes beyond it. */
+const METADATA_KEYS_MAX = 1_000;
+
+const index = new RowIndex(vocabularies);
+
+/**
+ * Maps an ended span to the fields of its run. Pure: the same span always gives the same fields. If one part of the
+ * span is invalid, the other parts are still mapped.
+ */
+export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
+  const fields: SpanFields = {
+    name: safeText(span.name),
+    runType: 'chain',
+    inputs: undefined,
+    outputs: undefined,
+    tags: undefined,
+    metadata: new Map(),
+    error: undefined,
+    events: undefined,
+    endTime: isoTimestamp(Math.max(around.startUs, hrTimeUs(span.endTime) ?? around.startUs)),
+    hasUsage: false,
+  };
+  for (const part of PARTS) {
+    try {
+      part(fields, span, capture, around);
+    } catch (thrown) {
+      reportFailure(PLACE, thrown);
+    }
+  }
+  return fields;
+}
+
+/** Maps the start of an open span. */
+export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFields {
+  const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
+  try {
+    if (!isEmpty(span.attributes))
+      mapStart(fields, new AttributeReader(span.attributes, index, capture.payload), capture);
+  } catch (thrown) {
+    reportFailure(PLACE, thrown);
+  }
+  return fields;
+}
+
+/** Returns the run type of a span with these attributes. */
+export function runTypeOf(attributes: Attributes): string {
+  for (const vocabulary of new AttributeReader(attributes, index, undefined).spoken) {
+    const { runType } = vocabulary.kindOf(attributes);
+    if (runType !== undefined) return runType;
+  }
+  return 'chain';
+}
+
+/** Returns the project that the attributes name. The project of a run cannot change after its start. */
+export function projectOf(attributes: Attributes): string | undefined {
+  for (const { project, isSpoken } of WITH_PROJECT) {
+    const name = text(attributes[project]);
+    if (name !== undefined && isSpoken?.(attributes) !== false) return name;
+  }
+  return undefined;
+}
+
+const WITH_PROJECT = vocabularies.flatMap(({ project, isSpoken }) =>
+  project === undefined ? [] : [{ project, isSpoken }],
+);
+
+/** Returns a function that checks whether a name of an attribute or event belongs to a hidden payload. */
+export function hiddenNames({
+  hideInputs,
+  hideOutputs,
+}: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>): IsHidden | undefined {
+  if (!hideInputs && !hideOutputs) return undefined;
+  return (name) =>
+    (hideInputs && (index.isPayload(name, 'inputs') || carriesInputs(name))) ||
+    (hideOutputs && (index.isPayload(name, 'outputs') || carriesOutputs(name)));
+}
+
+type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings) => void;
+
+const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError];
+
+function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
+  const told = toldByEvents(span.events);
+  const { attributes } = span;
+  const beside =
+    told && around.messages ? { ...around.messages, ...told.attributes } : (told?.attributes ?? around.messages);
+  const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
+  const reader = new AttributeReader(given, index, capture.payload);
+  mapStart(fields, reader, capture);
+  const outputs = capture.hideOutputs ? undefined : payloadOf('outputs', 'output', fields.runType, reader);
+  // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens
+  // twice.
+  const isCounted = fields.runType !== 'chain' || (around.hasUsageBelow !== true && isAgentAlone(span.kind, given));
+  const metadata = metadataOf(reader);
+  const usage = isCounted ? usageOf(reader, metadata[SERVICE_TIER]) : undefined;
+  fields.hasUsage = usage !== undefined;
+  if (usage !== undefined) metadata[USAGE] ??= usage;
+  const tags = reader.fields('tags')?.tags as string[] | undefined;
+  fields.tags = tags?.length === 0 ? undefined : tags;
+  const firstTokenUs = reader.fields('times')?.[FIRST_TOKEN] as number | undefined;
+  let { events } = span;
+  if (beside !== undefined) {
+    const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
+    const used = new Set(own.filter((name) => reader.isUsed(name)));
+    // A message that no table uses is not an attribute of the span. Its event is recorded unchanged.
+    for (const name of own) reader.use(name);
+    if (told !== undefined) events = withoutTellers(events, told, used);
+  }
+  addMetadata(fields.metadata, metadata, reader, capture);
+  if (outputs !== undefined || (usage !== undefined && !capture.hideOutputs)) {
+    fields.outputs = encoded('outputs', withUsage(outputs, usage), capture, fields.inputs);
+  }
+  const shown = withFirstToken(events, around.startUs, firstTokenUs);
+  fields.events = spanEventsJson(shown, around.startUs, capture.payload, hiddenNames(capture));
+  if (around.droppedMessages) fields.metadata.set('dropped_log_records', String(around.droppedMessages));
+  if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
+}
+
+function addResource({ metadata }: SpanFields, { resource }: SpanLike, { payload }: SpanCapture): void {
+  for (const [key, json] of resourceMetadata(resource, payload)) metadata.set(key, json);
+}
+
+function addOrigin(
+  fields: SpanFields,
+  span: SpanLike,
+  { payload }: SpanCapture,
+  { parentIds }: SpanSurroundings,
+): void {
+  const open = openOriginJson(span.spanContext(), parentIds);
+  fields.metadata.set('otel', open);
+  fields.metadata.set('otel', originJson(open, span, fields.name, payload));
+}
+
+function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, { exception }: SpanSurroundings): void {
+  const error = spanError(span, exception);
+  if (error !== undefined) fields.error = shownError(error, payload.redaction);
+}
+
+/** The value of `SpanKind.CLIENT`, a request to another service. */
+const CLIENT = 2;
+
+/**
+ * Whether a span has the token counts of an agent whose model calls have no spans. This applies to agents that run in
+ * another service, and to agents whose tokens are counted by OpenInference.
+ */
+function isAgentAlone(kind: number, attributes: Attributes): boolean {
+  if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
+  return text(attributes['openinference.span.kind'])?.toUpperCase() === 'AGENT';
+}
+
+function mapStart(fields: SpanStartFields, reader: AttributeReader, capture: SpanCapture): void {
+  const { attributes } = reader;
+  let runType: string | undefined;
+  let rename: Rename | undefined;
+  let nameFrom: string | undefined;
+  for (const vocabulary of reader.spoken) {
+    const kind = vocabulary.kindOf(attributes);
+    runType ??= kind.runType;
+    if (!capture.hideInputs) rename ??= kind.rename;
+    if (nameFrom === undefined && kind.nameFrom !== undefined && text(attributes[kind.nameFrom]) !== undefined) {
+      nameFrom = kind.nameFrom;
+    }
+  }
+  fields.runType = runType ?? 'chain';
+  if (!capture.hideInputs) {
+    const inputs = payloadOf('inputs', 'input', fields.runType, reader);
+    if (inputs !== undefined) fields.inputs = encoded('inputs', inputs, capture, undefined);
+  }
+  if (nameFrom !== undefined) {
+    fields.name = attributes[nameFrom] as string;
+    reader.use(nameFrom);
+  } else if (rename !== undefined && fields.name === rename.plain) {
+    fields.name = rename.telling;
+  }
+}
+
+const HTTP_RANK = vocabularies.indexOf(http);
+
+/** The payloads of these run types never come from an HTTP request. */
+const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
+
+function payloadOf(
+  group: 'inputs' | 'outputs',
+  wholeKey: string,
+  runType: string,
+  reader: AttributeReader,
+): Found | undefined {
+  return reader.payload(group, wholeKey, NOT_REQUESTS.has(runType) ? HTTP_RANK : -1);
+}
+
+function encoded(
+  field: 'inputs' | 'outputs',
+  { fields, text: json }: Found,
+  capture: SpanCapture,
+  inputs: EncodedPayload | undefined,
+): EncodedPayload {
+  if (json !== undefined) return { json, attachments: undefined };
+  return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
+}
+
+/** Returns the room that the attachments of the inputs leave for the attachments of the outputs. */
+function roomBeside(
+  attachments: NonNullable<EncodedPayload['attachments']>,
+  { attachmentBytes }: SpanCapture,
+): AttachmentRoom {
+  const bytes = attachments.reduce((sum, attachment) => sum + sizeOf(attachment.bytes), 0);
+  return {
+    bytesLeft: attachmentBytes - bytes,
+    countLeft: ATTACHMENTS_MAX - attachments.length,
+    isTaken: (name) => attachments.some((attachment) => attachment.name === name),
+  };
+}
+
+/** Adds the token counts to the outputs. Extending JSON text is faster than encoding the outputs again. */
+function withUsage(outputs: Found | undefined, usage: Fields | undefined): Found {
+  if (outputs !== undefined && usage === undefined) return outputs;
+  const body = outputs?.text?.trim().slice(0, -1);
+  const fields = { ...outputs?.fields, [USAGE]: usage };
+  if (body === undefined || body.trimEnd() === '{' || body.includes(USAGE)) return { fields, text: undefined };
+  return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
+}
+
+function usageOf(reader: AttributeReader, serviceTier: unknown): Fields | undefined {
+  const usage = reader.fields('usage');
+  return usage && { ...completeUsage(usage, serviceTier) };
+}
+
+function metadataOf(reader: AttributeReader): Fields {
+  const parameters = reader.fields('parameters');
+  const metadata = reader.fields('metadata') ?? {};
+  if (parameters === undefined) return metadata;
+  const { temperature, max_tokens, max_completion_tokens, stop } = parameters;
+  metadata.ls_invocation_params ??= parameters;
+  metadata.ls_temperature ??= temperature;
+  metadata.ls_max_tokens ??= max_tokens ?? max_completion_tokens;
+  metadata.ls_stop ??= stop;
+  return metadata;
+}
+
+function addMetadata(
+  metadata: Map<string, string>,
+  mapped: Fields,
+  reader: AttributeReader,
+  capture: SpanCapture,
+): void {
+  const { payload } = capture;
+  const add = (key: string, value: unknown): void => {
+    metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
+  };
+  let keys = 0;
+  for (const key of Object.keys(mapped)) {
+    if (mapped[key] === undefined) continue;
+    keys++;
+    add(key, mapped[key]);
+  }
+  const isHidden = hiddenNames(capture);
+  let dropped = 0;
+  reader.forRest((name, value, cleaned) => {
+    if (mapped[name] !== undefined && Object.hasOwn(mapped, name)) return;
+    if (isHidden?.(name) === true) return;
+    if (keys++ < METADATA_KEYS_MAX) add(name, cleaned?.(value, reader.attributes) ?? value);
+    else dropped++;
+  });
+  if (dropped > 0) metadata.set('dropped_attributes', String(dropped));
+}
