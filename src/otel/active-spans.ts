@@ -7,7 +7,8 @@ import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
-const registries = new Set<SpanRegistry>();
+/** An array, because it is read at the start of each span, and iterating over a Set takes longer. */
+let registries: readonly SpanRegistry[] = [];
 
 /** Those of processors that were shut down last: a batch that is exported after that may have spans of theirs. */
 const detached: SpanRegistry[] = [];
@@ -23,16 +24,17 @@ const source: SpanSource = {
 
 /** From now on runs that start inside these spans are their children. */
 export function attach(registry: SpanRegistry): void {
-  registries.add(registry);
+  registries = [...registries, registry];
   setSpanSource(source);
 }
 
 /** From now on they are not. */
 export function detach(registry: SpanRegistry): void {
-  if (!registries.delete(registry)) return;
+  if (!registries.includes(registry)) return;
+  registries = registries.filter((other) => other !== registry);
   detached.push(registry);
   if (detached.length > DETACHED_MAX) detached.shift();
-  if (registries.size === 0) setSpanSource(undefined);
+  if (registries.length === 0) setSpanSource(undefined);
 }
 
 /** Whether a processor has made a run of this span in this sink already: a second one would send it twice. */

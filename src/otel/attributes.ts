@@ -142,28 +142,17 @@ class Source {
   /** The name that rows read. */
   readonly name: string;
   readonly facts: NameFacts;
+  /** The value, or undefined until the structure of the parts is built. */
+  value: unknown;
+  isUsed = false;
   /** Names of the attributes that are parts. Undefined for a single attribute. */
   readonly parts: string[] | undefined;
-  isUsed = false;
-  readonly #attributes: Attributes;
-  #value: unknown;
 
-  constructor(name: string, facts: NameFacts, attributes: Attributes, value: unknown) {
-    this.name = facts.prefix ?? name;
+  constructor(name: string, facts: NameFacts, value: unknown, parts: string[] | undefined) {
+    this.name = name;
     this.facts = facts;
-    this.parts = facts.prefix === undefined ? undefined : [name];
-    this.#attributes = attributes;
-    this.#value = facts.prefix === undefined ? value : undefined;
-  }
-
-  get value(): unknown {
-    if (this.parts !== undefined) this.#value ??= this.#structure(this.parts);
-    return this.#value;
-  }
-
-  #structure(parts: readonly string[]): unknown {
-    const entries = parts.map((part) => [part.slice(this.name.length + 1), this.#attributes[part]] as const);
-    return this.facts.isList ? unflatten(entries) : Object.fromEntries(entries);
+    this.value = value;
+    this.parts = parts;
   }
 }
 
@@ -196,29 +185,26 @@ export class AttributeReader {
     this.#index = index;
     this.#rules = rules;
     let speakers = 0;
-    for (const name of Object.keys(attributes)) {
+    const names = Object.keys(attributes);
+    // Each span runs these loops. Loops by index are faster until the function is fully optimized.
+    for (let at = 0; at < names.length; at++) {
+      const name = names[at] as string;
       const value = attributes[name];
       // Other span processors may have set attributes to undefined.
       if (value === undefined) continue;
       const facts = index.factsOf(name);
       speakers |= facts.speakers;
-      const structure = facts.prefix === undefined ? undefined : this.#structures?.get(facts.prefix);
-      if (structure !== undefined) {
-        structure.parts?.push(name);
-        continue;
-      }
-      const source = new Source(name, facts, attributes, value);
-      this.#sources.push(source);
-      if (facts.prefix === undefined) continue;
-      this.#structures ??= new Map();
-      this.#structures.set(facts.prefix, source);
+      if (facts.prefix === undefined) this.#sources.push(new Source(name, facts, value, undefined));
+      else this.#addPart(facts.prefix, name, facts);
     }
     this.#spokenBits = index.spokenBits(speakers, attributes);
     this.spoken = index.vocabulariesOf(this.#spokenBits);
-    for (const source of this.#sources) {
+    for (let at = 0; at < this.#sources.length; at++) {
+      const source = this.#sources[at] as Source;
       // If one name is both an attribute and the prefix of other attributes, rows read the structure.
       if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
-      for (const place of source.facts.places) this.#match(place, source);
+      const { places } = source.facts;
+      for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
     }
   }
 
@@ -234,7 +220,8 @@ export class AttributeReader {
 
   /** Calls `add` for each attribute that belongs to the metadata, because no table has used it. */
   forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
-    for (const { isUsed, parts, name, value, facts } of this.#sources) {
+    for (let at = 0; at < this.#sources.length; at++) {
+      const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
       if (isUsed) continue;
       if (parts === undefined) {
         if ((facts.spentFor & this.#spokenBits) === 0) add(name, value, facts.cleaned);
@@ -269,6 +256,27 @@ export class AttributeReader {
     return this.#collect(0, this.#matches.length, group, 'value')?.fields;
   }
 
+  #addPart(prefix: string, name: string, facts: NameFacts): void {
+    this.#structures ??= new Map();
+    const structure = this.#structures.get(prefix);
+    if (structure !== undefined) {
+      structure.parts?.push(name);
+      return;
+    }
+    const source = new Source(prefix, facts, undefined, [name]);
+    this.#structures.set(prefix, source);
+    this.#sources.push(source);
+  }
+
+  #valueOf(source: Source): unknown {
+    const { name, parts, facts } = source;
+    if (parts !== undefined && source.value === undefined) {
+      const entries = parts.map((part) => [part.slice(name.length + 1), this.attributes[part]] as const);
+      source.value = facts.isList ? unflatten(entries) : Object.fromEntries(entries);
+    }
+    return source.value;
+  }
+
   /** Inserts the match by order. Few rows match, and most attributes are in the order of the rows. */
   #match(place: Place, source: Source): void {
     if ((this.#spokenBits & (1 << place.rank)) === 0) return;
@@ -284,7 +292,7 @@ export class AttributeReader {
       const { place, source } = this.#matches[at] as Match;
       if (place.group !== group) continue;
       const [, key, read, manner] = place.row;
-      const { value } = source;
+      const value = this.#valueOf(source);
       if (value === null) continue;
       if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
         if (manner === 'repeats') source.isUsed = true;

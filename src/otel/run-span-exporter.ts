@@ -11,13 +11,17 @@ import { SkippedSpan, type SpanEntry } from './span-entry.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
 import { spanModelCall } from './span-model-call.ts';
-import { type SpanKey, SpanRegistry } from './span-registry.ts';
+import type { SpanKey } from './span-registry.ts';
 import { SpanRun, startSpanRun } from './span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
 /** How long, and how much of it, waits for parents that have not ended yet. */
 const WAIT_MAX_MS = 300_000;
 const WAITING_MAX = 10_000;
+
+/** Maximum number of spans among which parents are found. */
+const LATEST_MAX = 10_000;
+
 const WAITING_CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 /** What lets nothing wait any longer, of each exporter in which something has waited. */
@@ -43,8 +47,8 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  */
 export class RunSpanExporter implements SpanExporterLike {
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The spans that parents are found among. */
-  readonly #spans = new SpanRegistry();
+  /** The latest spans, by their ids. Parents are found among these. */
+  readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting: WaitingSpans;
   readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
@@ -121,7 +125,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   #known(ids: SpanContextLike, sink: RunSink): SpanEntry | undefined {
     const key = keyOf(ids);
-    return this.#spans.find(key) ?? recordedRun(key, sink);
+    return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
   /** Records a span, and all that has waited for it. */
@@ -146,7 +150,11 @@ export class RunSpanExporter implements SpanExporterLike {
     const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanModelCall(span));
     const isRun = isExported(span, shouldExport) && !isSame;
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
-    this.#spans.add(span, entry);
+    this.#latest.set(idsOf(span), entry);
+    for (const oldest of this.#latest.keys()) {
+      if (this.#latest.size <= LATEST_MAX) break;
+      this.#latest.delete(oldest);
+    }
     if (entry instanceof SpanRun) entry.endedCall = spanModelCall(span, entry.end(span));
     return entry;
   }

@@ -1,5 +1,5 @@
 import { clock } from '../base/clock.ts';
-import { isRunId, newRunId, spanRunId } from '../run/ids.ts';
+import { isHex, newRunId, spanRunId } from '../run/ids.ts';
 import type { SpanContextLike, SpanLike } from './span-like.ts';
 
 /** Returns the start of a span in microseconds since 1970. */
@@ -9,8 +9,9 @@ export function startUsOf(span: SpanLike): number {
 
 /** Returns the run id of a span. Id generators of applications may generate ids that are not hexadecimal. */
 export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
-  const id = spanRunId(startUs, traceId, spanId);
-  return isRunId(id) ? id : newRunId(startUs);
+  // The id contains these digits.
+  const isUsable = isHex(spanId, 16) && isHex(traceId.slice(29), 3);
+  return isUsable ? spanRunId(startUs, traceId, spanId) : newRunId(startUs);
 }
 
 /**

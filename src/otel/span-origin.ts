@@ -65,19 +65,20 @@ function told(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }
 
-/** What was made of a resource, and by which rules: two exporters may hide different things. */
-const resources = new WeakMap<ResourceLike, { rules: PayloadRules; metadata: ReadonlyMap<string, string> }>();
+type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** Metadata of a run that its resource tells, as JSON text; none as long as the resource is still finding out. */
-export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): ReadonlyMap<string, string> {
+/** The entries depend on the rules too, because two exporters may mask different values. */
+const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
+
+/** Returns the metadata of a resource as JSON text. Empty while attributes of the resource are pending. */
+export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
   const known = resources.get(resource);
-  if (known?.rules === rules) return known.metadata;
-  const metadata = new Map<string, string>();
-  if (resource.asyncAttributesPending === true) return metadata;
+  if (known?.rules === rules) return known.entries;
+  if (resource.asyncAttributesPending === true) return [];
   const { attributes } = resource;
-  for (const key of RESOURCE_KEYS) {
-    if (attributes[key] !== undefined) metadata.set(key, metadataJson(key, attributes[key], rules));
-  }
-  resources.set(resource, { rules, metadata });
-  return metadata;
+  const entries = RESOURCE_KEYS.filter((key) => attributes[key] !== undefined).map(
+    (key) => [key, metadataJson(key, attributes[key], rules)] as const,
+  );
+  resources.set(resource, { rules, entries });
+  return entries;
 }

@@ -20,14 +20,13 @@ export interface SpanKey {
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
-  /** By span id, in the order in which the spans have started. */
-  #byId = new Map<string, SpanEntry>();
-  #sizeMax = 2 * LATEST_MIN;
+  /** In the order in which the spans have started. Searching it is rare, and adding to it is faster than to a map. */
+  #latest: SpanEntry[] = [];
+  #lengthMax = 2 * LATEST_MIN;
 
   add(span: SpanKey, entry: SpanEntry): void {
     this.#bySpan.set(span, entry);
-    this.#byId.set(entry.ids.spanId, entry);
-    if (this.#byId.size > this.#sizeMax) this.#removeEnded();
+    if (this.#latest.push(entry) > this.#lengthMax) this.#removeEnded();
   }
 
   /** Marks the span as ended, and returns its entry. */
@@ -56,12 +55,12 @@ export class SpanRegistry {
 
   /** From now on, spans are found by the object only. */
   forgetIds(): void {
-    this.#byId.clear();
+    this.#latest = [];
   }
 
   /** The entries of open spans and of the latest spans. */
   *entries(): Iterable<SpanEntry> {
-    for (const added of this.#byId.values()) {
+    for (const added of this.#latest) {
       const entry = created(added);
       if (entry !== undefined) yield entry;
     }
@@ -71,17 +70,14 @@ export class SpanRegistry {
     const entry = this.#bySpan.get(span);
     if (entry !== undefined) return entry;
     const { traceId, spanId } = span.spanContext();
-    const found = this.#byId.get(spanId);
-    return found?.ids.traceId === traceId ? found : undefined;
+    return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /** Runs when the map has doubled, because deleting each span at its end takes longer. */
+  /** Called when the list has doubled, because removing each span at its end takes longer. */
   #removeEnded(): void {
-    const entries = [...this.#byId];
-    const latestAt = entries.length - LATEST_MIN;
-    const kept = entries.filter(([, { isOpen }], at) => isOpen || at >= latestAt);
-    this.#byId = new Map(kept.slice(-OPEN_MAX));
-    this.#sizeMax = 2 * Math.max(LATEST_MIN, this.#byId.size);
+    const latestAt = this.#latest.length - LATEST_MIN;
+    this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);
+    this.#lengthMax = 2 * Math.max(LATEST_MIN, this.#latest.length);
   }
 }
 

@@ -204,7 +204,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #fill(record: EncodedRun, fields: SpanFields): void {
     const { payload } = this.#capture;
     const { tags, metadata } = this.context;
-    record.name = shownName(fields.name, payload);
+    if (fields.name !== record.name) record.name = shownName(fields.name, payload);
     record.runType = fields.runType;
     record.tags = withTags(tags, fields.tags, payload);
     record.metadata = metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]);

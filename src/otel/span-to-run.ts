@@ -180,7 +180,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
 }
 
 function addResource({ metadata }: SpanFields, { resource }: SpanLike, { payload }: SpanCapture): void {
-  for (const [key, json] of resourceMetadata(resource, payload)) metadata.set(key, json);
+  for (const entry of resourceMetadata(resource, payload)) metadata.set(entry[0], entry[1]);
 }
 
 function addOrigin(
