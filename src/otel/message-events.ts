@@ -1,5 +1,5 @@
+import { attributesOfVectorEvent } from './conventions/traceloop.ts';
 import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
-import { attributesOfVectorEvent } from './conventions/vector-events.ts';
 import type { SpanEventLike } from './span-like.ts';
 
 /** What the events of a span tell, under the names of the attributes that would tell it. */

@@ -8,7 +8,7 @@ import type { CapturePolicy } from '../run/sink.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { AttributeReader, type Found, RowIndex } from './attributes.ts';
 import { isCancelledCall } from './conventions/ai-sdk.ts';
-import { http } from './conventions/http.ts';
+import { http } from './conventions/protocols.ts';
 import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
 import { vocabularies } from './conventions/vocabularies.ts';
 import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';

@@ -1,12 +1,20 @@
+import { foundDocument, toolCall } from './model-messages.ts';
 import {
-  callInputs,
-  dimensionsOf,
-  finishReasons,
-  traceloopMessages,
-  traceloopTools,
-  vectorDocuments,
-} from './traceloop-messages.ts';
-import { type Attributes, anyJson, count, type Fields, isObject, json, number, same, text, texts } from './values.ts';
+  type Attributes,
+  anyJson,
+  count,
+  defined,
+  type Fields,
+  filled,
+  isEmpty,
+  isObject,
+  json,
+  number,
+  objects,
+  same,
+  text,
+  texts,
+} from './values.ts';
 import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const NAME = 'traceloop.entity.name';
@@ -131,4 +139,102 @@ function stopSequences(value: unknown): string[] | undefined {
 function embedded(value: unknown): Fields[] | undefined {
   const dimensions = dimensionsOf(value);
   return dimensions === undefined ? undefined : [{ dimensions }];
+}
+
+/** `gen_ai.prompt` and `gen_ai.completion`, once unflattened, in the shape that models take. */
+export function traceloopMessages(value: unknown): Fields[] | undefined {
+  return filled(objects(value).map(messageOf));
+}
+
+/** Why the completions have ended. */
+export function finishReasons(value: unknown): string[] | undefined {
+  return texts(objects(value).map(({ finish_reason }) => finish_reason));
+}
+
+/** `llm.request.functions`, in the shape that models take. */
+export function traceloopTools(value: unknown): Fields[] | undefined {
+  const tools = objects(value).map(({ name, description, parameters, arguments: args }) => ({
+    type: 'function',
+    function: defined({ name, description, parameters: json(parameters ?? args) }),
+  }));
+  return filled(tools);
+}
+
+/**
+ * What a function was called with: `{ args, kwargs }`, where the SDK puts a single object into `kwargs`. Frameworks put
+ * their inputs in the same place, as they are.
+ */
+export function callInputs(value: unknown): unknown {
+  const given = anyJson(value);
+  if (!isObject(given) || !Array.isArray(given.args)) return given;
+  const { args, kwargs, ...rest } = given;
+  if (!isEmpty(rest)) return given;
+  if (args.length === 0) return kwargs === undefined ? {} : kwargs;
+  if (kwargs !== undefined && !(isObject(kwargs) && isEmpty(kwargs))) return given;
+  if (args.length > 1) return { args };
+  // LangChain's tools have no kwargs, and their arguments as JSON text.
+  return kwargs === undefined ? json(args[0]) : args[0];
+}
+
+/** Matches of a vector database. Vectors are told by their length alone. */
+export function vectorDocuments(value: unknown): Fields[] | undefined {
+  return filled(objects(value).map(documentOf));
+}
+
+/** The length of a vector, which comes as a list or as JSON text of one. */
+export function dimensionsOf(vector: unknown): number | undefined {
+  const given = json(vector);
+  return Array.isArray(given) ? given.length : undefined;
+}
+
+/** Some write the role and the content of a message one level deeper. */
+function messageOf({ message, ...shallow }: Fields): Fields {
+  const { content, tool_calls, function_call, ...rest } = isObject(message) ? { ...shallow, ...message } : shallow;
+  const calls = filled(objects(tool_calls).map(toolCallOf));
+  return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
+}
+
+/** Content that is no text stands there as JSON. */
+function contentOf(content: unknown): unknown {
+  const given = json(content);
+  const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'type' in item);
+  return isBlocks ? given : content;
+}
+
+function toolCallOf({ id, name, arguments: args, type: _, ...rest }: Fields): Fields {
+  return toolCall(id, name, args, rest);
+}
+
+function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: Fields): Fields {
+  return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
+}
+
+/** Events that stand for one vector each: of what is searched for, and of what is found. */
+const VECTORS: ReadonlySet<string> = new Set([
+  'db.query.embeddings',
+  'db.query.result',
+  'db.search.embeddings',
+  'db.search.result',
+]);
+
+/** Pinecone's metadata come as an event, what they belong to as attributes. */
+const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
+
+/**
+ * What one event of a vector database tells, under the name of the attribute that would tell it: lists of one, to be put
+ * together. Undefined for an event of any other name. Vectors are told by their length alone.
+ */
+export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
+  if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };
+  const place = name.startsWith('pinecone.') ? MATCH_METADATA.exec(name)?.[1] : undefined;
+  return place === undefined ? undefined : { [`db.vector.query.result.${place}.metadata`]: attributes };
+}
+
+function vectorOf(name: string, attributes: Attributes): Fields {
+  const entries = Object.entries(attributes).map(([key, value]) => [
+    key.startsWith(`${name}.`) ? key.slice(name.length + 1) : key,
+    value,
+  ]);
+  const { vector, ...rest } = Object.fromEntries(entries) as Fields;
+  return defined({ ...rest, dimensions: dimensionsOf(vector) });
 }

@@ -1,14 +1,10 @@
 import { aiSdk, aiSdkBesideGenAi } from './ai-sdk.ts';
-import { database } from './database.ts';
 import { genAi } from './genai.ts';
-import { generalAttributes } from './general-attributes.ts';
-import { http } from './http.ts';
+import { generalAttributes, runspanAttributes } from './general.ts';
 import { langfuse } from './langfuse.ts';
 import { langSmith } from './langsmith.ts';
-import { mcp } from './mcp.ts';
-import { messaging } from './messaging.ts';
 import { openInference } from './openinference.ts';
-import { runspanAttributes } from './runspan-attributes.ts';
+import { database, http, mcp, messaging } from './protocols.ts';
 import { traceloop } from './traceloop.ts';
 import type { Vocabulary } from './vocabulary.ts';
 

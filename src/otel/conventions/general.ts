@@ -1,4 +1,4 @@
-import { jsonAs, jsonTexts, text } from './values.ts';
+import { json, jsonAs, jsonTexts, text, texts } from './values.ts';
 import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
@@ -21,4 +21,18 @@ export const generalAttributes: Vocabulary = {
   ],
   tags: [tagList],
   spent: ['input.mime_type', 'output.mime_type'],
+};
+
+const PROJECT = 'runspan.project';
+
+/** Our own attributes, for what no convention has a word for. They go before all others. */
+export const runspanAttributes: Vocabulary = {
+  name: 'runspan',
+  roots: ['runspan'],
+  kindOf: (attributes) => ({ runType: text(attributes['runspan.run_type']), nameFrom: 'runspan.name' }),
+  inputs: [['runspan.inputs', WHOLE, json]],
+  outputs: [['runspan.outputs', WHOLE, json]],
+  tags: [['runspan.tags', 'tags', texts]],
+  project: PROJECT,
+  spent: ['runspan.run_type', PROJECT],
 };

@@ -1,0 +1,204 @@
+import { withoutCredentials } from './url.ts';
+import { type Attributes, json, number, same, text } from './values.ts';
+import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
+
+/**
+ * OpenTelemetry's conventions for HTTP, on both ends of a request; older names stand below those that took their place:
+ * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+ *
+ * A request tells its whole URL where that is known, and else, on servers, its path and query.
+ */
+export const http: Vocabulary = {
+  name: 'http',
+  roots: ['http'],
+  isSpoken: (attributes) => methodOf(attributes) !== undefined,
+  kindOf: (attributes) => ({ runType: 'chain', rename: renameOf(attributes) }),
+  inputs: [
+    ['http.request.method_original', 'method', text],
+    ['http.request.method', 'method', text, 'repeats'],
+    ['http.method', 'method', text, 'repeats'],
+    ['url.full', 'url', withoutCredentials],
+    ['http.url', 'url', withoutCredentials, 'repeats'],
+    ['http.route', 'route', text],
+    ['url.path', 'path', partOfUrl],
+    ['url.query', 'query', partOfUrl],
+    ['http.target', 'path', partOfUrl, 'repeats'],
+    ['http.request.body.content', 'body', json],
+  ],
+  outputs: [
+    ['http.response.status_code', 'status_code', number],
+    ['http.status_code', 'status_code', number, 'repeats'],
+    ['http.response.body.size', 'size', number],
+    ['http.response_content_length', 'size', number, 'repeats'],
+    ['http.response.body.content', 'body', json],
+  ],
+  cleaned: new Map([
+    ['url.full', withoutCredentials],
+    ['url.query', withoutCredentials],
+    ['url.original', withoutCredentials],
+    ['http.url', withoutCredentials],
+    ['http.target', withoutCredentials],
+  ]),
+};
+
+/** The method as the span's name has it. */
+function methodOf(attributes: Attributes): string | undefined {
+  return text(attributes['http.request.method']) ?? text(attributes['http.method']);
+}
+
+function urlOf(attributes: Attributes): string | undefined {
+  return text(attributes['url.full']) ?? text(attributes['http.url']);
+}
+
+function partOfUrl(value: unknown, attributes: Attributes): unknown {
+  if (urlOf(attributes) !== undefined || value === '') return NOTHING_NEW;
+  return withoutCredentials(value);
+}
+
+/** A span is named after its method where no route is known; which one of many requests it was, the URL tells. */
+function renameOf(attributes: Attributes): Rename | undefined {
+  const method = methodOf(attributes);
+  const place = text(attributes['http.route']) ?? placeOf(attributes);
+  return method === undefined || place === undefined ? undefined : { plain: method, telling: `${method} ${place}` };
+}
+
+function placeOf(attributes: Attributes): string | undefined {
+  const url = withoutCredentials(urlOf(attributes));
+  const path = text(attributes['url.template']) ?? text(attributes['url.path']) ?? text(attributes['http.target']);
+  if (url === undefined) return path === undefined ? undefined : withoutQuery(path);
+  if (!URL.canParse(url)) return withoutQuery(url);
+  const { host, pathname } = new URL(url);
+  return host + (text(attributes['url.template']) ?? pathname);
+}
+
+function withoutQuery(url: string): string {
+  return url.split(/[?#]/, 1)[0] ?? url;
+}
+
+const VECTOR_DATABASES: ReadonlySet<string> = new Set([
+  'chroma',
+  'chromadb',
+  'lancedb',
+  'marqo',
+  'milvus',
+  'pinecone',
+  'qdrant',
+  'turbopuffer',
+  'vald',
+  'vespa',
+  'weaviate',
+]);
+
+/** How the names of operations begin that put something into a database instead of finding something there. */
+const WRITES =
+  /^(?:add|batch[_.]?(?:add|insert|upsert|delete)|create|delete|drop|insert|modify|put|remove|update|upsert|write)/i;
+
+/**
+ * OpenTelemetry's conventions for clients of databases; older names stand below those that took their place:
+ * https://opentelemetry.io/docs/specs/semconv/db/database-spans/
+ *
+ * A search of a vector database is a retriever. Everything else is a chain: a tool is what a model has asked for, and the
+ * queries of an application, however many, are none.
+ */
+export const database: Vocabulary = {
+  name: 'database',
+  roots: ['db'],
+  isSpoken: (attributes) => systemOf(attributes) !== undefined,
+  kindOf: (attributes) => ({ runType: isSearch(attributes) ? 'retriever' : 'chain' }),
+  inputs: [
+    ['db.query.text', 'query', text],
+    ['db.statement', 'query', text, 'repeats'],
+    ['db.query.parameter', 'parameters', same, 'below'],
+    ['db.postgresql.values', 'parameters', same, 'repeats'],
+    ['db.operation.name', 'operation', text],
+    ['db.operation', 'operation', text, 'repeats'],
+    ['db.stored_procedure.name', 'procedure', text],
+    ['db.collection.name', 'collection', text],
+    ['db.sql.table', 'collection', text, 'repeats'],
+    ['db.mongodb.collection', 'collection', text, 'repeats'],
+    ['db.cassandra.table', 'collection', text, 'repeats'],
+    ['db.cosmosdb.container', 'collection', text, 'repeats'],
+  ],
+  outputs: [
+    ['db.response.returned_rows', 'returned_rows', number],
+    ['db.response.status_code', 'status_code', same],
+  ],
+  cleaned: new Map([['db.connection_string', withoutCredentials]]),
+};
+
+function systemOf(attributes: Attributes): string | undefined {
+  return text(attributes['db.system.name']) ?? text(attributes['db.system']);
+}
+
+function isSearch(attributes: Attributes): boolean {
+  const operation = text(attributes['db.operation.name']) ?? text(attributes['db.operation']);
+  return (
+    VECTOR_DATABASES.has(systemOf(attributes)?.toLowerCase() ?? '') &&
+    (operation === undefined || !WRITES.test(operation))
+  );
+}
+
+/** What of a span says that it is a message, a remote call or a function that a platform has started. */
+const SYSTEMS: readonly string[] = [
+  'messaging.system.name',
+  'messaging.system',
+  'rpc.system.name',
+  'rpc.system',
+  'faas.trigger',
+];
+
+/**
+ * OpenTelemetry's conventions for messages, remote procedure calls and functions as a service; older names stand below those
+ * that took their place:
+ * https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
+ * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
+ * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
+ *
+ * Of these spans no payload is known, only where it went.
+ */
+export const messaging: Vocabulary = {
+  name: 'messaging',
+  roots: ['messaging', 'rpc', 'faas'],
+  isSpoken: (attributes) => SYSTEMS.some((system) => attributes[system] !== undefined),
+  kindOf: () => ({ runType: 'chain' }),
+  inputs: [
+    ['messaging.destination.name', 'destination', text],
+    ['messaging.destination', 'destination', text, 'repeats'],
+    ['messaging.operation.name', 'operation', text],
+    ['messaging.operation.type', 'operation', text],
+    ['messaging.operation', 'operation', text, 'repeats'],
+    ['rpc.service', 'service', text],
+    ['rpc.method_original', 'method', text],
+    ['rpc.method', 'method', text, 'repeats'],
+    ['faas.trigger', 'trigger', text],
+    ['faas.invoked_name', 'function', text],
+  ],
+};
+
+const METHOD = 'mcp.method.name';
+
+/**
+ * OpenTelemetry's conventions for the Model Context Protocol, on both ends of a request:
+ * https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
+ *
+ * The arguments and the result of a tool are those of the conventions for generative AI, which may be on the span beside
+ * these. `mcp.request.argument` and `mcp.response.value` are Traceloop's.
+ */
+export const mcp: Vocabulary = {
+  name: 'mcp',
+  roots: ['mcp'],
+  isSpoken: (attributes) => attributes[METHOD] !== undefined,
+  kindOf: (attributes) =>
+    attributes[METHOD] === 'tools/call' ? { runType: 'tool', nameFrom: 'gen_ai.tool.name' } : { runType: 'chain' },
+  inputs: [
+    ['gen_ai.tool.call.arguments', WHOLE, json],
+    ['mcp.request.argument', WHOLE, json],
+    ['gen_ai.prompt.name', 'prompt', text],
+    ['mcp.resource.uri', 'uri', withoutCredentials],
+  ],
+  outputs: [
+    ['gen_ai.tool.call.result', WHOLE, json],
+    ['mcp.response.value', WHOLE, json],
+  ],
+  cleaned: new Map([['mcp.resource.uri', withoutCredentials]]),
+};
