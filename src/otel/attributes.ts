@@ -3,138 +3,13 @@ import { isPlainJson } from '../payload/serialize.ts';
 import { isMessageList } from './conventions/model-messages.ts';
 import { unflatten } from './conventions/unflatten.ts';
 import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './conventions/values.ts';
-import { type Group, NOTHING_NEW, type Row, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
+import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
+import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
 /** The fields that rows set. `text` is JSON text with the same content, if the text can be recorded unchanged. */
 export interface Found {
   readonly fields: Fields;
   readonly text: string | undefined;
-}
-
-/** A row, with its position among the rows of all vocabularies. */
-interface Place {
-  readonly row: Row;
-  readonly group: Group;
-  /** Position of the vocabulary. */
-  readonly rank: number;
-  readonly order: number;
-}
-
-/** What the tables say about the name of an attribute. */
-interface NameFacts {
-  /** One bit per vocabulary, by rank, that a span with this attribute may use. */
-  readonly speakers: number;
-  /** The prefix that rows read, if the attribute is a part of a flattened list or object. */
-  readonly prefix: string | undefined;
-  readonly isList: boolean;
-  /** Rows that read the attribute or its prefix. */
-  readonly places: readonly Place[];
-  /** One bit per vocabulary that leaves the attribute out of the metadata. */
-  readonly spentFor: number;
-  readonly cleaned: Read | undefined;
-}
-
-/** Facts about names are cached. The names of most spans repeat, except for names that contain ids. */
-const FACTS_MAX = 5_000;
-
-const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
-
-/** Matches the first index in a flattened name. The list is the name before the index. */
-const FIRST_INDEX = /\.\d+(?=\.|$)/;
-
-/** An index of the rows of all tables by the attribute that they read. */
-export class RowIndex {
-  readonly #vocabularies: readonly Vocabulary[];
-  readonly #places = new Map<string, Place[]>();
-  readonly #lists = new Set<string>();
-  readonly #prefixes = new Set<string>();
-  #prefixLengthMax = 0;
-  readonly #speakers = new Map<string, number>();
-  readonly #spent = new Map<string, number>();
-  readonly #cleaned = new Map<string, Read>();
-  readonly #facts = new Map<string, NameFacts>();
-  readonly #byBits = new Map<number, readonly Vocabulary[]>();
-
-  /** `vocabularies` are in order of precedence. */
-  constructor(vocabularies: readonly Vocabulary[]) {
-    this.#vocabularies = vocabularies;
-    let order = 0;
-    for (const [rank, vocabulary] of vocabularies.entries()) {
-      const bit = 1 << rank;
-      for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
-      for (const name of vocabulary.spent ?? []) this.#spent.set(name, (this.#spent.get(name) ?? 0) | bit);
-      for (const [name, read] of vocabulary.cleaned ?? []) this.#cleaned.set(name, read);
-      for (const group of GROUPS) {
-        for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
-      }
-    }
-  }
-
-  factsOf(name: string): NameFacts {
-    const known = this.#facts.get(name);
-    if (known !== undefined) return known;
-    const prefix = this.#prefixOf(name);
-    const facts: NameFacts = {
-      speakers: this.#speakers.get(name.split('.', 1)[0] as string) ?? 0,
-      prefix,
-      isList: prefix !== undefined && this.#lists.has(prefix),
-      places: this.#places.get(prefix ?? name) ?? [],
-      spentFor: this.#spent.get(name) ?? 0,
-      cleaned: this.#cleaned.get(name),
-    };
-    if (this.#facts.size >= FACTS_MAX) this.#facts.clear();
-    this.#facts.set(name, facts);
-    return facts;
-  }
-
-  /** Whether rows read the attribute as a part of the inputs or the outputs. */
-  isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
-    return this.factsOf(name).places.some((place) => place.group === group);
-  }
-
-  /** Returns the bits of the vocabularies among `speakers` that a span with these attributes uses. */
-  spokenBits(speakers: number, attributes: Attributes): number {
-    let spoken = speakers;
-    for (let rank = 0; speakers >> rank !== 0; rank++) {
-      const bit = 1 << rank;
-      if ((speakers & bit) !== 0 && this.#vocabularies[rank]?.isSpoken?.(attributes) === false) spoken &= ~bit;
-    }
-    return spoken;
-  }
-
-  /** In order of precedence. */
-  vocabulariesOf(bits: number): readonly Vocabulary[] {
-    let known = this.#byBits.get(bits);
-    if (known === undefined) {
-      known = this.#vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
-      this.#byBits.set(bits, known);
-    }
-    return known;
-  }
-
-  #add(place: Place): void {
-    const [attribute, , , manner] = place.row;
-    const places = this.#places.get(attribute);
-    if (places === undefined) this.#places.set(attribute, [place]);
-    else places.push(place);
-    if (manner === 'list') this.#lists.add(attribute);
-    if (manner !== 'below') return;
-    this.#prefixes.add(attribute);
-    this.#prefixLengthMax = Math.max(this.#prefixLengthMax, attribute.length);
-  }
-
-  #prefixOf(name: string): string | undefined {
-    const at = name.search(FIRST_INDEX);
-    const list = at < 0 ? undefined : name.slice(0, at);
-    if (list !== undefined && this.#lists.has(list)) return list;
-    if (this.#places.has(name)) return undefined;
-    // Names that contain data, for example header names, may be long, so the search starts at the longest prefix.
-    for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
-      const prefix = name.slice(0, dot);
-      if (this.#prefixes.has(prefix)) return prefix;
-    }
-    return undefined;
-  }
 }
 
 /** An attribute, or all attributes that are parts of one flattened list or object. */
@@ -173,17 +48,18 @@ export class AttributeReader {
   /** The vocabularies that the span uses, in order of precedence. */
   readonly spoken: readonly Vocabulary[];
   readonly #spokenBits: number;
-  readonly #index: RowIndex;
   readonly #rules: PayloadRules | undefined;
+  readonly #knownText: string | undefined;
   readonly #sources: Source[] = [];
   #structures: Map<string, Source> | undefined;
   /** In order of precedence. */
   readonly #matches: Match[] = [];
 
-  constructor(attributes: Attributes, index: RowIndex, rules: PayloadRules | undefined) {
+  /** `knownText` is the JSON text of the inputs, if an earlier reader has found that it can be recorded unchanged. */
+  constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
-    this.#index = index;
     this.#rules = rules;
+    this.#knownText = knownText;
     let speakers = 0;
     const names = Object.keys(attributes);
     // Each span runs these loops. Loops by index are faster until the function is fully optimized.
@@ -192,13 +68,13 @@ export class AttributeReader {
       const value = attributes[name];
       // Other span processors may have set attributes to undefined.
       if (value === undefined) continue;
-      const facts = index.factsOf(name);
+      const facts = rowIndex.factsOf(name);
       speakers |= facts.speakers;
       if (facts.prefix === undefined) this.#sources.push(new Source(name, facts, value, undefined));
       else this.#addPart(facts.prefix, name, facts);
     }
-    this.#spokenBits = index.spokenBits(speakers, attributes);
-    this.spoken = index.vocabulariesOf(this.#spokenBits);
+    this.#spokenBits = rowIndex.spokenBits(speakers, attributes);
+    this.spoken = rowIndex.vocabulariesOf(this.#spokenBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
       // If one name is both an attribute and the prefix of other attributes, rows read the structure.
@@ -228,7 +104,7 @@ export class AttributeReader {
         continue;
       }
       for (const part of parts) {
-        const { spentFor, cleaned } = this.#index.factsOf(part);
+        const { spentFor, cleaned } = rowIndex.factsOf(part);
         if ((spentFor & this.#spokenBits) === 0) add(part, this.attributes[part], cleaned);
       }
     }
@@ -298,6 +174,10 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
+      if (group === 'inputs' && key === WHOLE && at === to - 1 && this.#isKnown(value, read)) {
+        source.isUsed = true;
+        return { fields: {}, text: value as string };
+      }
       const meant = readSafely(read, value, this.attributes);
       if (meant === undefined) continue;
       if (manner !== 'kept') source.isUsed = true;
@@ -317,6 +197,10 @@ export class AttributeReader {
       }
     }
     return fields && { fields, text: undefined };
+  }
+
+  #isKnown(value: unknown, read: Read): boolean {
+    return value !== undefined && value === this.#knownText && isVerbatim(read, this.attributes);
   }
 
   /** Whether an attribute is JSON text of exactly `fields`, and can be recorded unchanged. */

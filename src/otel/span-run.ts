@@ -169,6 +169,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       messages: this.#logMessages?.attributes,
       droppedMessages: this.#logMessages?.leftOut,
       exception: this.#exception,
+      sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;

@@ -6,13 +6,13 @@ import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '.
 import { completeUsage } from '../run/run-fields.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import { isoTimestamp } from '../run/time.ts';
-import { AttributeReader, type Found, RowIndex } from './attributes.ts';
+import { AttributeReader, type Found } from './attributes.ts';
 import { isCancelledCall } from './conventions/ai-sdk.ts';
 import { http } from './conventions/protocols.ts';
 import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
-import { vocabularies } from './conventions/vocabularies.ts';
 import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
 import { carriesInputs, carriesOutputs, toldByEvents, withoutTellers } from './message-events.ts';
+import { rowIndex, vocabularies } from './row-index.ts';
 import { spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
@@ -32,6 +32,8 @@ export interface SpanSurroundings {
   readonly droppedMessages?: number | undefined;
   /** The attributes of an exception from a log record. */
   readonly exception?: Attributes | undefined;
+  /** The JSON text of the inputs that the start of the run contained. */
+  readonly sentInputs?: string | undefined;
   /** Whether a nested span has token counts, which the counts of an agent repeat. */
   readonly hasUsageBelow?: boolean;
 }
@@ -64,8 +66,6 @@ const USAGE = 'usage_metadata';
 /** Maximum number of metadata keys of one span. `dropped_attributes` is the number of attributes beyond it. */
 const METADATA_KEYS_MAX = 1_000;
 
-const index = new RowIndex(vocabularies);
-
 /**
  * Maps an ended span to the fields of its run. Pure: the same span always gives the same fields. If one part of the
  * span is invalid, the other parts are still mapped.
@@ -97,8 +97,7 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
 export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFields {
   const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
   try {
-    if (!isEmpty(span.attributes))
-      mapStart(fields, new AttributeReader(span.attributes, index, capture.payload), capture);
+    if (!isEmpty(span.attributes)) mapStart(fields, new AttributeReader(span.attributes, capture.payload), capture);
   } catch (thrown) {
     reportFailure(PLACE, thrown);
   }
@@ -107,7 +106,7 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFi
 
 /** Returns the run type of a span with these attributes. */
 export function runTypeOf(attributes: Attributes): string {
-  for (const vocabulary of new AttributeReader(attributes, index, undefined).spoken) {
+  for (const vocabulary of new AttributeReader(attributes, undefined).spoken) {
     const { runType } = vocabulary.kindOf(attributes);
     if (runType !== undefined) return runType;
   }
@@ -134,8 +133,8 @@ export function hiddenNames({
 }: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>): IsHidden | undefined {
   if (!hideInputs && !hideOutputs) return undefined;
   return (name) =>
-    (hideInputs && (index.isPayload(name, 'inputs') || carriesInputs(name))) ||
-    (hideOutputs && (index.isPayload(name, 'outputs') || carriesOutputs(name)));
+    (hideInputs && (rowIndex.isPayload(name, 'inputs') || carriesInputs(name))) ||
+    (hideOutputs && (rowIndex.isPayload(name, 'outputs') || carriesOutputs(name)));
 }
 
 type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings) => void;
@@ -148,7 +147,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   const beside =
     told && around.messages ? { ...around.messages, ...told.attributes } : (told?.attributes ?? around.messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
-  const reader = new AttributeReader(given, index, capture.payload);
+  const reader = new AttributeReader(given, capture.payload, around.sentInputs);
   mapStart(fields, reader, capture);
   const outputs = capture.hideOutputs ? undefined : payloadOf('outputs', 'output', fields.runType, reader);
   // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens

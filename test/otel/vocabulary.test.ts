@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { vocabularies } from '../../src/otel/conventions/vocabularies.ts';
+import { vocabularies } from '../../src/otel/row-index.ts';
 
 const firstWord = (name: string): string => name.split('.', 1)[0] as string;
 

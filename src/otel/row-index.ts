@@ -1,0 +1,155 @@
+import { aiSdk, aiSdkBesideGenAi } from './conventions/ai-sdk.ts';
+import { genAi } from './conventions/genai.ts';
+import { generalAttributes, runspanAttributes } from './conventions/general.ts';
+import { langfuse } from './conventions/langfuse.ts';
+import { langSmith } from './conventions/langsmith.ts';
+import { openInference } from './conventions/openinference.ts';
+import { database, http, mcp, messaging } from './conventions/protocols.ts';
+import { traceloop } from './conventions/traceloop.ts';
+import type { Attributes, Read } from './conventions/values.ts';
+import type { Group, Row, Vocabulary } from './conventions/vocabulary.ts';
+
+/**
+ * All vocabularies, in order of precedence. A field that one vocabulary has set is not set by a later one. Protocol
+ * attributes have the lowest precedence: explicit attributes beat what the URL implies.
+ */
+export const vocabularies: readonly Vocabulary[] = [
+  runspanAttributes,
+  langSmith,
+  openInference,
+  aiSdk,
+  genAi,
+  aiSdkBesideGenAi,
+  traceloop,
+  langfuse,
+  generalAttributes,
+  mcp,
+  http,
+  database,
+  messaging,
+];
+
+/** A row, with its position among the rows of all vocabularies. */
+export interface Place {
+  readonly row: Row;
+  readonly group: Group;
+  /** Position of the vocabulary. */
+  readonly rank: number;
+  readonly order: number;
+}
+
+/** What the tables say about the name of an attribute. */
+export interface NameFacts {
+  /** One bit per vocabulary, by rank, that a span with this attribute may use. */
+  readonly speakers: number;
+  /** The prefix that rows read, if the attribute is a part of a flattened list or object. */
+  readonly prefix: string | undefined;
+  readonly isList: boolean;
+  /** Rows that read the attribute or its prefix. */
+  readonly places: readonly Place[];
+  /** One bit per vocabulary that leaves the attribute out of the metadata. */
+  readonly spentFor: number;
+  readonly cleaned: Read | undefined;
+}
+
+/** Facts about names are cached. The names of most spans repeat, except for names that contain ids. */
+const FACTS_MAX = 5_000;
+
+const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
+
+/** Matches the first index in a flattened name. The list is the name before the index. */
+const FIRST_INDEX = /\.\d+(?=\.|$)/;
+
+/** An index of the rows of all vocabularies by the attribute that the rows read. */
+class RowIndex {
+  readonly #places = new Map<string, Place[]>();
+  readonly #lists = new Set<string>();
+  readonly #prefixes = new Set<string>();
+  #prefixLengthMax = 0;
+  readonly #speakers = new Map<string, number>();
+  readonly #spent = new Map<string, number>();
+  readonly #cleaned = new Map<string, Read>();
+  readonly #facts = new Map<string, NameFacts>();
+  readonly #byBits = new Map<number, readonly Vocabulary[]>();
+
+  constructor() {
+    let order = 0;
+    for (const [rank, vocabulary] of vocabularies.entries()) {
+      const bit = 1 << rank;
+      for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
+      for (const name of vocabulary.spent ?? []) this.#spent.set(name, (this.#spent.get(name) ?? 0) | bit);
+      for (const [name, read] of vocabulary.cleaned ?? []) this.#cleaned.set(name, read);
+      for (const group of GROUPS) {
+        for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
+      }
+    }
+  }
+
+  factsOf(name: string): NameFacts {
+    const known = this.#facts.get(name);
+    if (known !== undefined) return known;
+    const prefix = this.#prefixOf(name);
+    const facts: NameFacts = {
+      speakers: this.#speakers.get(name.split('.', 1)[0] as string) ?? 0,
+      prefix,
+      isList: prefix !== undefined && this.#lists.has(prefix),
+      places: this.#places.get(prefix ?? name) ?? [],
+      spentFor: this.#spent.get(name) ?? 0,
+      cleaned: this.#cleaned.get(name),
+    };
+    if (this.#facts.size >= FACTS_MAX) this.#facts.clear();
+    this.#facts.set(name, facts);
+    return facts;
+  }
+
+  /** Whether rows read the attribute as a part of the inputs or the outputs. */
+  isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
+    return this.factsOf(name).places.some((place) => place.group === group);
+  }
+
+  /** Returns the bits of the vocabularies among `speakers` that a span with these attributes uses. */
+  spokenBits(speakers: number, attributes: Attributes): number {
+    let spoken = speakers;
+    for (let rank = 0; speakers >> rank !== 0; rank++) {
+      const bit = 1 << rank;
+      if ((speakers & bit) !== 0 && vocabularies[rank]?.isSpoken?.(attributes) === false) spoken &= ~bit;
+    }
+    return spoken;
+  }
+
+  /** In order of precedence. */
+  vocabulariesOf(bits: number): readonly Vocabulary[] {
+    let known = this.#byBits.get(bits);
+    if (known === undefined) {
+      known = vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
+      this.#byBits.set(bits, known);
+    }
+    return known;
+  }
+
+  #add(place: Place): void {
+    const [attribute, , , manner] = place.row;
+    const places = this.#places.get(attribute);
+    if (places === undefined) this.#places.set(attribute, [place]);
+    else places.push(place);
+    if (manner === 'list') this.#lists.add(attribute);
+    if (manner !== 'below') return;
+    this.#prefixes.add(attribute);
+    this.#prefixLengthMax = Math.max(this.#prefixLengthMax, attribute.length);
+  }
+
+  #prefixOf(name: string): string | undefined {
+    const at = name.search(FIRST_INDEX);
+    const list = at < 0 ? undefined : name.slice(0, at);
+    if (list !== undefined && this.#lists.has(list)) return list;
+    if (this.#places.has(name)) return undefined;
+    // Names that contain data, for example header names, may be long, so the search starts at the longest prefix.
+    for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
+      const prefix = name.slice(0, dot);
+      if (this.#prefixes.has(prefix)) return prefix;
+    }
+    return undefined;
+  }
+}
+
+export const rowIndex: RowIndex = new RowIndex();
