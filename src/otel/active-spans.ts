@@ -1,4 +1,4 @@
-/** The processors of the process together: what `run/` asks for the active span and its run. */
+/** Registries of all processors of this process. `run/` reads the active span and its run from here. */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -10,7 +10,7 @@ import { SpanRun } from './span-run.ts';
 /** An array, because it is read at the start of each span, and iterating over a Set takes longer. */
 let registries: readonly SpanRegistry[] = [];
 
-/** Those of processors that were shut down last: a batch that is exported after that may have spans of theirs. */
+/** Registries of the processors that were shut down last. A batch that is exported later may contain their spans. */
 const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
 
@@ -22,13 +22,12 @@ const source: SpanSource = {
   },
 };
 
-/** From now on runs that start inside these spans are their children. */
+/** Runs that start inside the spans of the registry become their children. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);
 }
 
-/** From now on they are not. */
 export function detach(registry: SpanRegistry): void {
   if (!registries.includes(registry)) return;
   registries = registries.filter((other) => other !== registry);
@@ -37,7 +36,7 @@ export function detach(registry: SpanRegistry): void {
   if (registries.length === 0) setSpanSource(undefined);
 }
 
-/** Whether a processor has made a run of this span in this sink already: a second one would send it twice. */
+/** Whether a processor has already recorded the span with this sink. */
 export function isRecorded(span: object, sink: RunSink): boolean {
   for (const registry of registries) {
     const entry = registry.get(span);
@@ -46,7 +45,7 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** The run that a processor, perhaps one that was shut down since, has made of this span in this sink. */
+/** Returns the run of a span with this sink, also from a processor that was shut down. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   for (const registry of [...registries, ...detached]) {
     const entry = registry.find(span);
@@ -55,7 +54,7 @@ export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   return undefined;
 }
 
-/** What the processors of the process have made of a span, each for itself. */
+/** Returns the entries of a span in all registries. */
 export function entriesOf(span: SpanKey): SpanEntry[] {
   const entries: SpanEntry[] = [];
   for (const registry of registries) {
@@ -65,7 +64,7 @@ export function entriesOf(span: SpanKey): SpanEntry[] {
   return entries;
 }
 
-/** The innermost run of a context, as a request that is made in it has to tell of it. */
+/** Returns the innermost run of a context, for the headers of a request. */
 export function runAbove(given: Context): RunContext | undefined {
   const entered = enteredContext();
   const span = trace.getSpan(given) ?? extractedFor(given, undefined);

@@ -7,12 +7,12 @@ import type { SpanContextLike } from './span-like.ts';
 const KEY = createContextKey('runspan extracted run');
 
 /**
- * A run of another process in a context of OpenTelemetry. Where nothing but our header came, so that there is no remote
- * span, it stands in the place of one.
+ * A run of another process in an OpenTelemetry context. If only our header was received, it is used instead of a remote
+ * span.
  */
 export class ExtractedRun {
   readonly #run: RemoteRun;
-  /** The remote span that came with it; undefined where none did. */
+  /** Id of the remote span in the same message. Undefined if the message has no remote span. */
   readonly #spanId: string | undefined;
   #known: { readonly sink: RunSink; readonly context: RunContext } | undefined;
 
@@ -21,25 +21,25 @@ export class ExtractedRun {
     this.#spanId = spanId;
   }
 
-  /** What runs below it are told, which go to this sink. */
+  /** Returns the context of nested runs with this sink. */
   contextFor(sink: RunSink): RunContext {
     if (this.#known?.sink !== sink) this.#known = { sink, context: this.#run.contextFor(sink) };
     return this.#known.context;
   }
 
-  /** Whether both came in one message: a context keeps the run of an earlier one when another brings a span alone. */
+  /** Whether the span is from the same message. A context may keep the run of an earlier message. */
   isBeside(span: SpanContextLike | undefined): boolean {
     return this.#spanId === undefined || this.#spanId === span?.spanId;
   }
 }
 
-/** The context with a run that its message told of, beside the remote span that has been read of it. */
+/** Returns the context with a run that was read from the same message as the remote span. */
 export function withExtracted(context: Context, run: RemoteRun): Context {
   const ids: SpanContextLike | undefined = trace.getSpanContext(context);
   return context.setValue(KEY, new ExtractedRun(run, ids?.isRemote === true ? ids.spanId : undefined));
 }
 
-/** The run of another process that stands above a span of this context that is no run here, or where there is none. */
+/** Returns the remote run that is the parent of spans in this context, if `span` has no run here. */
 export function extractedFor(
   context: Context,
   span: { spanContext(): SpanContextLike } | undefined,

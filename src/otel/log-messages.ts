@@ -3,12 +3,11 @@ import type { PayloadLimits } from '../payload/plain.ts';
 import type { Attributes, Fields } from './conventions/values.ts';
 import { addTold } from './message-events.ts';
 
-/** What stands for a value beyond the limits. */
 const CUT = '[Truncated]';
 
 /**
- * What log records tell of a span while it is open, under the names of attributes. Values are copied, as the application goes
- * on with its own; within the limits of one payload for all of them together, beyond which records are left out and counted.
+ * Copies of the messages that log records add to an open span, under the names of attributes. All messages together are
+ * subject to the limits of one payload. Records beyond the limits are dropped and counted.
  */
 export class LogMessages {
   readonly attributes: Fields = {};
@@ -23,7 +22,7 @@ export class LogMessages {
     this.#bytesLeft = bytes;
   }
 
-  /** Records that came beyond the limits. */
+  /** Number of records beyond the limits. */
   get leftOut(): number {
     return this.#leftOut;
   }
@@ -40,7 +39,7 @@ export class LogMessages {
     if (ArrayBuffer.isView(value)) return this.#bytes(value);
     if (depth > this.#depthMax || this.#nodesLeft <= 0) return CUT;
     if (Array.isArray(value)) return this.#list(value, depth);
-    // Objects of the platform say more by themselves than their keys do.
+    // Built-in objects are described by the serializer, not by their keys.
     return hasPlainPrototype(value) ? this.#object(value, depth) : value;
   }
 

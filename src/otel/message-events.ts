@@ -2,16 +2,16 @@ import { attributesOfVectorEvent } from './conventions/traceloop.ts';
 import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
 import type { SpanEventLike } from './span-like.ts';
 
-/** What the events of a span tell, under the names of the attributes that would tell it. */
+/** Messages from the events of a span, under the names of attributes. */
 export interface Told {
   readonly attributes: Attributes;
-  /** The events that have told it, each with the names of what it told. */
+  /** The events that contain messages, with the names of their attributes. */
   readonly tellers: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
 /**
- * Messages that come by events in the place of attributes, as the GenAI conventions had it in their first versions. Undefined
- * when no event tells of any.
+ * Reads messages from events, as in early versions of the GenAI conventions. Returns undefined if there are no
+ * messages.
  */
 export function toldByEvents(events: readonly SpanEventLike[]): Told | undefined {
   let told: { attributes: Fields; tellers: Map<SpanEventLike, readonly string[]> } | undefined;
@@ -25,7 +25,7 @@ export function toldByEvents(events: readonly SpanEventLike[]): Told | undefined
   return told;
 }
 
-/** The events that the run still has to show: without those whose every word it has taken. */
+/** Removes the events whose attributes are all used. */
 export function withoutTellers(
   events: readonly SpanEventLike[],
   { tellers }: Told,
@@ -35,8 +35,8 @@ export function withoutTellers(
 }
 
 /**
- * What one event or log record tells, under the names of attributes; undefined for an event of any other name, and for one
- * without content, as instrumentations send them that are not to capture it.
+ * Returns the content of an event or a log record under the names of attributes. Returns undefined for other events,
+ * and for events without content.
  */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -44,8 +44,8 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Adds to what has been told before: lists are continued, and what has been said stands. The lists are our own, so that each
- * event costs what it brings: the first one may be the application's.
+ * Adds attributes. Lists are extended, and other values are kept. The first list is copied, because it may belong to
+ * the application.
  */
 export function addTold(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
@@ -55,7 +55,7 @@ export function addTold(to: Fields, values: Attributes): void {
   }
 }
 
-/** Whether an event or a log record describes an exception. Span events use the first name, log records either. */
+/** Whether an event or a log record describes an exception. Span events use the first name, log records use both. */
 export function isExceptionEvent(name: string): boolean {
   return name === 'exception' || name === 'gen_ai.client.operation.exception';
 }
@@ -64,7 +64,7 @@ export function isMessageEvent(name: string): boolean {
   return EVENTS.has(name);
 }
 
-/** Whether the event's own name says that all it holds is of one side, whatever its attributes are called. */
+/** Whether all attributes of an event belong to the inputs. */
 export function carriesInputs(name: string): boolean {
   return INPUT_EVENTS.has(name);
 }
@@ -79,9 +79,9 @@ const OUTPUTS = 'gen_ai.output.messages';
 type Tell = (fields: Attributes) => Attributes;
 
 /**
- * Up to version 1.36 of the conventions one event for each message:
+ * Up to version 1.36, the conventions have one event per message:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md
- * and in 1.27 one for all:
+ * Version 1.27 has one event for all messages:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.27.0/docs/gen-ai/gen-ai-spans.md#events
  */
 const INPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
@@ -97,7 +97,7 @@ const OUTPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
   ['gen_ai.content.completion', (fields) => named(fields, ['gen_ai.completion'])],
 ]);
 
-/** What the event of the present version holds beside the attributes of its span. */
+/** Attributes of the current event `gen_ai.client.inference.operation.details`. */
 const DETAILS: readonly string[] = [INPUTS, OUTPUTS, 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
 
 const EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
@@ -106,13 +106,13 @@ const EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
 ]);
 
-/** Azure's packages give the body of an event as JSON, in one attribute. */
+/** Azure's packages set the body of an event as JSON text in one attribute. */
 function contentOf(fields: Attributes): Attributes {
   const content = json(fields['gen_ai.event.content']);
   return isObject(content) ? { ...fields, ...content } : fields;
 }
 
-/** Structured where the value is, so that what comes in several events can be put together. */
+/** Parses lists of messages, because several events are combined. */
 function named(fields: Attributes, names: readonly string[]): Attributes {
   return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
 }
@@ -125,7 +125,7 @@ function listed(name: string, message: Fields | undefined): Attributes {
   return message === undefined ? {} : { [name]: [message] };
 }
 
-/** Undefined for a message of which nothing but the role is told. */
+/** Returns undefined for a message that only has a role. */
 function messageOf(role: string, fields: Attributes): Fields | undefined {
   const content = fields.content ?? undefined;
   const calls = json(fields.tool_calls) ?? undefined;
@@ -139,7 +139,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
   });
 }
 
-/** The calls of tools stand beside the message in the table of the conventions, and within it in their examples. */
+/** The conventions define tool calls next to the message, but their examples have them inside the message. */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
   const said = isObject(given) ? given : { content: given };

@@ -6,9 +6,9 @@ import type { Checks } from '../base/options.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { currentStats, type RequestMessage, type Stats, subscribe } from '../run/stats.ts';
 
-/** What `observeStats` takes. */
+/** Options of `observeStats`. */
 export interface ObserveStatsOptions {
-  /** Makes the instruments. @default one of the global meter provider, which has to be there by then */
+  /** Creates the instruments. @default a meter of the global meter provider, which must be set first */
   meter?: Meter;
 }
 
@@ -16,13 +16,13 @@ const CHECKS: Checks<ObserveStatsOptions> = {
   meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
 };
 
-/** Meters whose instruments are ours already: the API has no way to ask, and what is told twice counts twice. */
+/** Meters that already have our instruments. Observing twice would double the counts. */
 const observed = new WeakMap<Meter, () => void>();
 
 /**
- * Tells OpenTelemetry what `stats()` says and how long requests take, as metrics named `runspan.…` in the manner of its
- * conventions for SDKs: `docs/opentelemetry-metrics.md` lists them. Call it once, after the meter provider has been
- * set: OpenTelemetry gives whoever comes earlier a meter that records nothing. The function given back ends it. Never throws.
+ * Reports `stats()` and the duration of requests as OpenTelemetry metrics. The names start with `runspan.` and follow
+ * the conventions for SDKs (`docs/opentelemetry-metrics.md`). Call it once, after the meter provider is set, because
+ * OpenTelemetry returns a no-op meter before. The returned function stops the reports. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {
   const stop = guard('observeStats', () => {
@@ -56,7 +56,7 @@ function observe(meter: Meter): () => void {
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
 
-/** Each instrument with what it tells of the stats. */
+/** The instruments, each with a function that reads its values from the stats. */
 function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
   const counter = (name: string, unit: string, description: string): Observable =>
     meter.createObservableCounter(name, { unit, description });
@@ -114,7 +114,7 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
   ];
 }
 
-/** The bounds that the conventions give for HTTP, and the default deadline of a request. */
+/** The bucket bounds of the HTTP conventions, and the default timeout of a request. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
 
 function recordDurations(meter: Meter): () => void {
@@ -124,7 +124,7 @@ function recordDurations(meter: Meter): () => void {
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   return subscribe('runspan:request:end', (message) => {
-    // What a subscriber throws ends the process.
+    // An error of a subscriber would end the process.
     guard('observeStats', () => histogram.record(message.durationMs / 1_000, attributesOf(message)));
   });
 }

@@ -39,7 +39,7 @@ async function settledOrLate(resource: ResourceLike, limitMs: number): Promise<v
   try {
     await Promise.race([resource.waitForAsyncAttributes?.(), late]);
   } catch {
-    // A detector of the application has failed; its attributes are missing, as they are for everybody else.
+    // A resource detector has failed. Its attributes are missing.
   } finally {
     clearTimer(timer);
   }

@@ -25,16 +25,16 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     if (!this.#isShutdown) guard('RunLogRecordProcessor.onEmit', () => join(record));
   }
 
-  /** Spares instrumentations the records that nobody would read. */
+  /** Returns false for records that are ignored, so that instrumentations need not create them. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** There is nothing to wait for: runs are flushed by the processor of their spans. */
+  /** Does nothing, because the processor of the spans flushes the runs. */
   async forceFlush(): Promise<void> {}
 
-  /** Later records are left alone. */
+  /** Later records are ignored. */
   async shutdown(): Promise<void> {
     this.#isShutdown = true;
   }

@@ -28,7 +28,7 @@ import { usableOptions } from '../run/run-options.ts';
 import { runAbove } from './active-spans.ts';
 import { withExtracted } from './extracted-run.ts';
 
-/** What `RunPropagator` takes. Everything is optional. */
+/** Options of `RunPropagator`. */
 export interface RunPropagatorOptions {
   /**
    * Whether the headers of incoming messages are read. A function is called for each message with its carrier, for
@@ -60,17 +60,17 @@ const checks: Checks<RunPropagatorOptions> = {
 const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
-/** Characters of a dotted order that are sent, some 69 runs below each other: a server takes 16 KiB of headers in all. */
+/** Maximum length of a dotted order, about 69 nested runs. Servers accept about 16 KiB of headers in total. */
 const ORDER_MAX = 4_096;
 
 /**
- * Carries the run above each request to the process that answers it, for a `CompositePropagator`, after those of W3C:
- * spans that start there because of it are below that run, in one trace. It writes `runspan-trace`, and `runspan-project`
- * and `runspan-sampled` into W3C `baggage`, whose other members it keeps; it reads the same, or `langsmith-trace`. The
- * other process needs a `RunPropagator` as well, and both a `RunSpanProcessor`.
+ * Propagates the current run to other processes. Add it to a `CompositePropagator` after the W3C propagators. Spans
+ * that start in the other process become children of the run, in the same trace. Writes the header `runspan-trace`, and
+ * `runspan-project` and `runspan-sampled` in W3C `baggage`, whose other members are kept. Reads the same headers, or
+ * `langsmith-trace`. Both processes need a `RunPropagator` and a `RunSpanProcessor`.
  *
- * Nothing is written with tracing off or suppressed, and of a run so deep in its trace that its order has over 4 096
- * characters; what does not hold is not read. No method throws.
+ * Writes nothing if tracing is off or suppressed, or if the dotted order of the run exceeds 4 096 characters. Ignores
+ * invalid headers. No method throws.
  */
 export class RunPropagator implements TextMapPropagator<unknown> {
   readonly #trust: NonNullable<RunPropagatorOptions['trust']>;
@@ -125,18 +125,18 @@ export class RunPropagator implements TextMapPropagator<unknown> {
   }
 }
 
-/** The baggage that is there; undefined where the carrier does not show what was written into it just now. */
+/** Returns the baggage of the carrier. Returns undefined if the carrier cannot be read. */
 function baggageIn(carrier: unknown, order: string): { key: string; members: BaggageMember[] } | undefined {
   if (typeof carrier !== 'object' || carrier === null) return undefined;
   const headers = carrier as HeadersLike;
   if (headerOf(headers, TRACE) !== order) return undefined;
-  // In the spelling of the application it is there once more, where another propagator has written it since.
+  // If another propagator has written the header too, the lower-case spelling is the latest.
   const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
   const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
   return { key, members: parseBaggage(text ?? '') };
 }
 
-/** What another propagator has written, as far as the context tells. */
+/** Returns the baggage members of the context. */
 function membersOf(context: Context): BaggageMember[] {
   const entries = propagation.getBaggage(context)?.getAllEntries() ?? [];
   return entries.map(([key, { value, metadata }]) => {

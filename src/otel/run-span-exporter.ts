@@ -15,7 +15,7 @@ import type { SpanKey } from './span-registry.ts';
 import { SpanRun, startSpanRun } from './span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
-/** How long, and how much of it, waits for parents that have not ended yet. */
+/** Limits for spans that wait for their parents. */
 const WAIT_MAX_MS = 300_000;
 const WAITING_MAX = 10_000;
 
@@ -24,7 +24,7 @@ const LATEST_MAX = 10_000;
 
 const WAITING_CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
-/** What lets nothing wait any longer, of each exporter in which something has waited. */
+/** Callbacks that stop the waiting of spans. One callback per exporter. */
 const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
@@ -34,16 +34,17 @@ const PLACE = 'RunSpanExporter.export';
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**
- * Makes runs of finished spans, for a batch processor that you keep. Prefer `RunSpanProcessor`: it sees spans start, so that
- * it shows what is under way, puts wrapped functions and spans in one trace, and loses nothing with the process that had
- * not ended.
+ * Converts finished spans to runs, for a batch processor that you keep. Prefer `RunSpanProcessor`, which sees spans
+ * start: it shows open spans, combines wrapped functions and spans in one trace, and keeps open spans if the process
+ * crashes.
  *
- * A run's place in its trace is known once its parent is, and children end before their parents: a span waits here until
- * its parent comes, for 5 minutes at most, with at most 10 000 others and 64 Mi characters of text. What waits for longer,
- * or is the oldest beyond that, becomes the first run of a trace of its own, whose metadata has the ids of its parent; so
- * does a span whose parent is in another process. `forceFlush`, `shutdown` and the natural end of the process let nothing wait.
+ * The position of a run in its trace requires its parent, and children end before their parents. A span therefore waits
+ * until its parent is exported, for at most 5 minutes, with at most 10 000 spans and 64 Mi characters of text in total.
+ * Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of its parent in the metadata. A
+ * span with a parent in another process does so too. `forceFlush`, `shutdown` and the natural end of the process end
+ * all waiting.
  *
- * Spans of which a `RunSpanProcessor` with the same exporter has made runs are not sent twice.
+ * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
 export class RunSpanExporter implements SpanExporterLike {
   readonly #options: RunSpanExporterOptions & Hiding;
@@ -64,7 +65,9 @@ export class RunSpanExporter implements SpanExporterLike {
     });
   }
 
-  /** Calls back once the runs are delivered or given up, with a failure when that takes over 29 s; they are tried further. */
+  /**
+   * Calls back when all runs are delivered or dropped. After 29 s, calls back with a failure, and delivery continues.
+   */
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
     const answer = (error?: Error): void => {
       const result = error === undefined ? { code: SUCCESS } : { code: FAILED, error };
@@ -128,9 +131,9 @@ export class RunSpanExporter implements SpanExporterLike {
     return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
-  /** Records a span, and all that has waited for it. */
+  /** Records a span and all spans that wait for it. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
-    // A list, as there may be more levels than calls fit into each other.
+    // A list instead of recursion, because a trace may be deeper than the call stack.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
       { waiting: { span, sink }, above: parent },
     ];
@@ -159,7 +162,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return entry;
   }
 
-  /** Begins a trace with the oldest of the spans that wait, as long as that has to be. */
+  /** Starts new traces with the oldest waiting spans while `hasToBe` returns true. */
   #giveUpWaiting(hasToBe: () => boolean): void {
     guard(PLACE, () => {
       while (hasToBe()) {
@@ -193,7 +196,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls back when the process ends by itself: no parent comes any more. */
+/** Calls back when the event loop is empty, because no more parents will be exported. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
@@ -205,7 +208,7 @@ function tellOfEnd(): void {
   process.off('beforeExit', tellOfEnd);
   for (const callback of atEnd) callback();
   atEnd.clear();
-  // One more turn of the event loop, so that the event comes again and the runs' own exporter delivers.
+  // Keeps the event loop alive for one more turn, so that `beforeExit` fires again and the exporter delivers the runs.
   setSoon(() => {});
 }
 
@@ -213,7 +216,7 @@ function counted(runs: number): string {
   return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
-/** In 1.x a finished span has no more of its parent than the id: whether that is remote is not known. */
+/** In SDK 1.x, a finished span only has the id of its parent, and not whether the parent is remote. */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
   if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;

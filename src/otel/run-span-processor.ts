@@ -15,15 +15,20 @@ import { isCallAbove, isCallUnknown } from './span-model-call.ts';
 import { SpanRegistry } from './span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './span-run.ts';
 
-/** Of a span's trace flags, the one that says that it is to be exported. */
+/** The trace flag of sampled spans. */
 const SAMPLED = 1;
 
 const SHUT_DOWN = 'the span had not ended when its provider was shut down';
 
 export interface RunSpanProcessorOptions {
-  /** Where the runs go, and all below them. @default the parent run's, else the configured one */
+  /**
+   * The exporter of the runs and of nested runs. @default the exporter of the parent run, or the configured exporter
+   */
   exporter?: RunSink;
-  /** The project of traces that start with a span; spans below a run are in the run's. @default that of the exporter */
+  /**
+   * The project of traces that start with a span. Nested spans have the project of their parent run. @default the
+   * project of the exporter
+   */
   project?: string;
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
@@ -37,7 +42,7 @@ export interface RunSpanProcessorOptions {
   shouldExport?: ShouldExport;
 }
 
-/** Those of `RunSpanExporter` as well. */
+/** Also used by `RunSpanExporter`. */
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
@@ -46,12 +51,13 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 };
 
 /**
- * Makes a run of every span, for the `spanProcessors` of a tracer provider. A run is posted when its span starts and
- * completed when it ends. Spans inside traced functions, and traced functions inside spans, are parent and child in one
- * trace. Attributes of the OpenInference and GenAI conventions, of Vercel's AI SDK, of Traceloop and of Langfuse become run
- * types, inputs, outputs and token counts; all others are metadata.
+ * Converts every span to a run, for the `spanProcessors` of a tracer provider. A run is completed when its span ends.
+ * If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Spans and traced functions
+ * nest in one trace. Attributes of the OpenInference and GenAI conventions, of Vercel's AI SDK, of Traceloop and of
+ * Langfuse become run types, inputs, outputs and token counts. All other attributes become metadata.
  *
- * Spans that are recorded but not sampled are left out, and what is below them moves up. With tracing off it does nothing.
+ * Spans that are recorded but not sampled are left out, and their children are attached to the parent. If tracing is
+ * off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
@@ -126,7 +132,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** A filtered span has all its attributes at its end, so the filter is asked again. */
+  /** The filter is asked again, because the ended span has all its attributes. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);
@@ -137,16 +143,16 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * The nearest run above a span: that of its parent span, the one of another process that came with that, or the one that
-   * was entered since that became active.
+   * Returns the parent run: the run of the parent span, the remote run of the same message, or the run that was entered
+   * inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, extracted: ExtractedRun | undefined): RunContext | undefined {
     const entered = enteredContext();
-    // Started with `root: true` inside another span: a trace of its own.
+    // A span with the option `root: true` inside another span starts a new trace.
     if (parentSpan === undefined && trace.getActiveSpan() !== undefined) return undefined;
     const above = parentSpan ?? extracted;
     if (above === undefined || above === entered?.span) return entered;
-    // With several processors, the run that this one has made of the parent comes first.
+    // If several processors have recorded the parent span, the run of this processor is the parent.
     const known = parentSpan && this.#spans.find(parentSpan);
     if (known !== undefined) return known.context;
     const sink = extracted && (this.#options.exporter ?? currentSink());
@@ -171,7 +177,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
   }
 
-  /** The sinks that runs of this processor went to lately, and the one that they would go to now. */
+  /** Returns the current sink, and the sinks of open and recent runs. */
   #sinks(): Set<RunSink> {
     const sinks = new Set<RunSink>();
     const present = this.#options.exporter ?? currentSink();

@@ -3,13 +3,13 @@ import { langfuseError } from './conventions/langfuse.ts';
 import { type Attributes, number, text } from './conventions/values.ts';
 import type { SpanEventLike, SpanLike } from './span-like.ts';
 
-/** Of the status codes, the one that says that a span has failed. */
+/** The status code of a failed span. */
 const ERROR = 2;
 
-/** Of the status codes of HTTP, the first one of a failure. */
+/** The lowest HTTP status code of a failure. */
 const FAILED = 400;
 
-/** Says of a span that LangSmith's SDK has made it. */
+/** Set on spans of LangSmith's SDK. */
 const LANGSMITH = 'langsmith.traceable';
 
 const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
@@ -39,14 +39,14 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 }
 
 /**
- * The SDK of LangSmith gives each span the status OK while its run is still at work, which is final, so that ERROR comes too
- * late. It records an exception for a run that has failed alone, made of the error's text and with a stack of its own.
+ * LangSmith's SDK sets the final status OK while the run is still open, so a later ERROR is ignored. It records an
+ * exception only for failed runs. The stack of this exception is its own, not the stack of the error.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
-/** Of requests the status may be all there is, and a bare number says little. */
+/** An HTTP status alone is shown as `HTTP 503`. */
 function typeOf(attributes: Attributes): string | undefined {
   const type = text(attributes['error.type']);
   const status = number(attributes['http.response.status_code'] ?? attributes['http.status_code']) ?? 0;
@@ -66,7 +66,7 @@ function headline(type: string | undefined, message: string | undefined): string
   return message.startsWith(type) ? message : `${type}: ${message}`;
 }
 
-/** Stacks of other languages are not told apart from their headline, and kept whole. */
+/** The stack of another language is kept unchanged. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
   return stackFrames(stack) || `\n${stack}`;

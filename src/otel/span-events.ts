@@ -9,10 +9,10 @@ import type { SpanEventLike } from './span-like.ts';
 export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
-/** The AI SDK's own. In 7 it comes at the end, and only an attribute has the time. */
+/** The event of the AI SDK. In version 7, the event comes at the end, and only an attribute has the time. */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
 
-/** The events with one for the first piece of a model's answer, `afterUs` from the start, where no event is that. */
+/** Adds an event for the first token at `afterUs` microseconds after the start, unless there is one. */
 export function withFirstToken(
   events: readonly SpanEventLike[],
   startUs: number,
@@ -26,7 +26,7 @@ export function withFirstToken(
   return others.toSpliced(later < 0 ? others.length : later, 0, { name: FIRST_TOKEN_EVENT, time });
 }
 
-/** JSON text of the events of a run, or undefined when its span has none. `startUs` stands for a time that is none. */
+/** Returns the JSON text of the events of a run. Events with an invalid time get the time `startUs`. */
 export function spanEventsJson(
   events: readonly SpanEventLike[],
   startUs: number,

@@ -5,8 +5,8 @@ import { shown } from '../base/text.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**
- * Which spans become runs: those that a function answers true for, or with `'llm'` those that look like work with models.
- * The function has to answer at once; what it throws, and any other answer, keeps the span, and one line says so.
+ * Selects the spans that become runs: `'llm'` selects spans that are related to model calls. A function must return a
+ * boolean synchronously. If it throws or returns another value, the span is kept and a warning is logged once.
  */
 export type ShouldExport = 'llm' | ((span: SpanLike) => boolean);
 
@@ -18,7 +18,7 @@ export const shouldExportCheck: Check = [
 export function isExported(span: SpanLike, shouldExport: ShouldExport | undefined): boolean {
   if (shouldExport === undefined) return true;
   if (shouldExport === 'llm') return isModelWork(span);
-  // Where the function has thrown, `guard` has told it.
+  // If the function threw, `guard` has logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;
   ignoreRejection(answer.value);
@@ -29,7 +29,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   return true;
 }
 
-/** The first words of attributes that only work with models has. */
+/** The first words of attribute names that identify spans related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
   'ai',
   'gen_ai',
@@ -42,10 +42,9 @@ const NAMESPACES: ReadonlySet<string> = new Set([
   'traceloop',
 ]);
 
-/** OpenInference's, of a name space that it shares with others. */
 const INPUT = 'input.value';
 
-/** Instrumentations of models and of frameworks around them; with a hyphen or slash at the end, the beginning of their names. */
+/** Scope names of LLM instrumentations. Entries that end with `-` or `/` match by prefix. */
 const SCOPES: ReadonlySet<string> = new Set(['ai', 'gen_ai', 'langfuse-sdk', 'langsmith']);
 const SCOPE_PREFIXES: readonly string[] = [
   '@ai-sdk/',

@@ -1,17 +1,14 @@
 import type { Context } from '@opentelemetry/api';
 
-/**
- * What we use of a span, whichever line of the SDK made it: 1.x, 2.x and 3.x differ in names and agree in shape, so none
- * of their types is named here.
- */
+/** A span of SDK 1.x, 2.x or 3.x. The SDKs have different type names but the same structure. */
 export interface SpanLike {
   readonly name: string;
   readonly kind: number;
   spanContext(): SpanContextLike;
   readonly parentSpanContext?: SpanContextLike;
-  /** In 1.x, in place of `parentSpanContext`. */
+  /** Used by SDK 1.x instead of `parentSpanContext`. */
   readonly parentSpanId?: string;
-  /** Seconds and nanoseconds, as is `endTime`. */
+  /** Seconds and nanoseconds since 1970, like `endTime`. */
   readonly startTime: readonly [number, number];
   readonly endTime: readonly [number, number];
   readonly status: { readonly code: number; readonly message?: string };
@@ -20,7 +17,7 @@ export interface SpanLike {
   readonly events: readonly SpanEventLike[];
   readonly resource: ResourceLike;
   readonly instrumentationScope?: ScopeLike;
-  /** In 1.x, in place of `instrumentationScope`. */
+  /** Used by SDK 1.x instead of `instrumentationScope`. */
   readonly instrumentationLibrary?: ScopeLike;
   readonly droppedAttributesCount?: number;
   readonly droppedEventsCount?: number;
@@ -41,28 +38,28 @@ export interface LinkLike {
   readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
-/** Something that happened within a span. */
+/** An event of a span. */
 export interface SpanEventLike {
   readonly name: string;
   readonly time: readonly [number, number];
   readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
-/** The entity that a span comes from, as a rule the service. */
+/** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Some attributes are not known yet; reading them now makes the SDK complain. */
+  /** Whether some attributes are pending. Reading the attributes meanwhile logs a warning of the SDK. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }
 
-/** The instrumentation that made a span. */
+/** The instrumentation that creates a span. */
 export interface ScopeLike {
   readonly name: string;
   readonly version?: string;
 }
 
-/** The interface of the SDK that `RunSpanProcessor` meets. */
+/** The span processor interface of the SDK. */
 export interface SpanProcessorLike {
   onStart(span: SpanLike, parentContext: Context): void;
   onEnd(span: SpanLike): void;
@@ -70,14 +67,14 @@ export interface SpanProcessorLike {
   shutdown(): Promise<void>;
 }
 
-/** The interface of the SDK that `RunSpanExporter` meets. */
+/** The span exporter interface of the SDK. */
 export interface SpanExporterLike {
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void;
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** How an export went: 0 is success, 1 failure. */
+/** The result of an export: 0 is success, 1 is failure. */
 export interface ExportResultLike {
   code: 0 | 1;
   error?: Error;

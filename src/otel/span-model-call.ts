@@ -5,10 +5,10 @@ import { type Attributes, isEmpty, text } from './conventions/values.ts';
 import type { SpanLike } from './span-like.ts';
 import { PLACE, runTypeOf } from './span-to-run.ts';
 
-/** Types of the runs that wrappers make of calls of models; a retriever is one that ranks with a model. */
+/** Run types of model calls. A retriever may rank with a model. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
-/** In which vocabularies name the model that is asked for, when its span starts. */
+/** Attributes with the requested model, which are set when a span starts. */
 const MODEL_NAMES: readonly string[] = [
   'gen_ai.request.model',
   'llm.model_name',

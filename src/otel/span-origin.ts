@@ -6,7 +6,7 @@ import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } fro
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
-/** The resource attributes that a run tells; the rest is the same for every run of a service, and long. */
+/** Recorded resource attributes. The other attributes are the same for all runs of a service. */
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
@@ -43,14 +43,14 @@ function droppedJson(what: string, count: unknown): string {
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }
 
-/** Applications link to the span of a context that has none, too. */
+/** The context of a link may be missing, because applications may link to an empty context. */
 function linkOf(link: Partial<LinkLike> | undefined): Fields {
   return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();
 
-/** A scope is one object for all spans of an instrumentation. */
+/** All spans of an instrumentation share one scope object. */
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
@@ -60,7 +60,7 @@ function scopeJson(scope: ScopeLike): string {
   return json;
 }
 
-/** JSON has no place for all that can be passed as a name. */
+/** Scope names may have types that JSON does not support. */
 function told(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }

@@ -3,21 +3,21 @@ import type { RunSink } from '../run/sink.ts';
 import type { SpanLike } from './span-like.ts';
 import type { SpanKey } from './span-registry.ts';
 
-/** A span that has ended before its parent, and where its run will go. */
+/** An ended span whose parent has not been exported yet. */
 export interface WaitingSpan {
   readonly span: SpanLike;
-  /** The ids of its parent, as `idsOf` writes them. */
+  /** The ids of the parent, from `idsOf`. */
   readonly parent: string;
   readonly sink: RunSink;
 }
 
 export interface WaitingSpansOptions {
   readonly spansMax: number;
-  /** Of the text in their attributes and events together. */
+  /** Maximum characters of all texts in attributes and events. */
   readonly charactersMax: number;
   readonly ageMaxMs: number;
   readonly monotonicMs: () => number;
-  /** Called, from a timer, when there are some that have waited for too long. */
+  /** Called by a timer when the oldest span has exceeded `ageMaxMs`. */
   readonly overdue: () => void;
 }
 
@@ -27,14 +27,14 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/** Finished spans whose parents are not known yet, oldest first, bounded in number, size and age. */
+/** Ended spans whose parents are unknown, oldest first. Limited by number, size and age. */
 export class WaitingSpans {
   readonly #options: WaitingSpansOptions;
   readonly #entries = new Set<Entry>();
   readonly #byIds = new Map<string, Entry>();
   readonly #byParent = new Map<string, Set<Entry>>();
   #characters = 0;
-  /** One timer, for the span that has waited for longest. */
+  /** Fires when the oldest span exceeds `ageMaxMs`. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: WaitingSpansOptions) {
@@ -45,12 +45,12 @@ export class WaitingSpans {
     return this.#entries.size;
   }
 
-  /** Whether more wait than may. */
+  /** Whether a limit for number or size is exceeded. */
   get isOverfull(): boolean {
     return this.#entries.size > this.#options.spansMax || this.#characters > this.#options.charactersMax;
   }
 
-  /** Whether the oldest has waited for too long. */
+  /** Whether the oldest span has exceeded `ageMaxMs`. */
   get isOverdue(): boolean {
     const [oldest] = this.#entries;
     return oldest !== undefined && this.#leftMs(oldest) <= 0;
@@ -69,20 +69,20 @@ export class WaitingSpans {
     this.#watch();
   }
 
-  /** Those that wait for this parent. They are no longer there. */
+  /** Removes and returns the spans that wait for this parent. */
   takeBelow(parent: string): WaitingSpan[] {
     const children = [...(this.#byParent.get(parent) ?? [])];
     for (const entry of children) this.#delete(entry);
     return children;
   }
 
-  /** The topmost of those that the oldest waits for, itself if that is none of them. It is no longer there. */
+  /** Removes and returns the topmost waiting ancestor of the oldest span, or the oldest span itself. */
   takeTopOfOldest(): WaitingSpan | undefined {
     const [oldest] = this.#entries;
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // Ids that an application has given by hand may go round in circles.
+    // Ids of an application may form a cycle.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);

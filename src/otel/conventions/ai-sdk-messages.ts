@@ -1,12 +1,12 @@
 import { contentOfBlocks, toolCall, urlOfBase64 } from './model-messages.ts';
 import { type Attributes, anyJson, defined, type Fields, filled, isObject, json, objects, text } from './values.ts';
 
-/** `ai.prompt.messages`: what the model is asked with, in the shape that models take: `{ role, content, tool_calls }`. */
+/** Maps `ai.prompt.messages` to messages of the form `{ role, content, tool_calls }`. */
 export function aiSdkMessages(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).flatMap(messagesOf));
 }
 
-/** `ai.prompt`: what a function of the SDK is called with, `{ system, prompt, messages }`. */
+/** Maps `ai.prompt`, the arguments `{ system, prompt, messages }` of a function of the SDK. */
 export function aiSdkPrompt(value: unknown): Fields | undefined {
   const prompt = json(value);
   if (!isObject(prompt)) return undefined;
@@ -14,7 +14,7 @@ export function aiSdkPrompt(value: unknown): Fields | undefined {
   return defined({ ...rest, prompt: aiSdkMessages(asked) ?? asked, messages: aiSdkMessages(messages) ?? messages });
 }
 
-/** The answer as one message, of all the attributes that have a part of it. */
+/** Combines all attributes of the answer into one message. */
 export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   const said = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
   const message = {
@@ -28,12 +28,12 @@ export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   return [defined(message)];
 }
 
-/** The arguments of a tool. Those that the SDK could not know in advance are JSON text within the JSON text. */
+/** Parses the arguments of a tool. For dynamic tools, they are JSON text inside JSON text. */
 export function aiSdkArguments(value: unknown): unknown {
   return json(anyJson(value));
 }
 
-/** Results of tools stand in messages of their own. */
+/** Splits a message, because each tool result becomes a message. */
 function messagesOf(message: Fields): Fields[] {
   const { role, content, ...rest } = message;
   if (!Array.isArray(content)) return [message];
@@ -57,18 +57,18 @@ function blockOf(part: Fields): Fields {
   return type === 'file' || type === 'image' ? fileOf(part) : part;
 }
 
-/** `input` in versions 5 and later, `args` in 4. */
+/** Versions 5 and later use `input`, version 4 uses `args`. */
 function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
-/** `output` in versions 5 and later, which says of what kind it is; `result` in 4. */
+/** Versions 5 and later use `output`, an object with a type. Version 4 uses `result`. */
 function toolAnswerOf({ toolCallId, toolName, output, result }: Fields): Fields {
   const given = isObject(output) && 'value' in output ? output.value : output;
   return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: given ?? result });
 }
 
-/** An image, or `file` of another kind. */
+/** Returns an image part for images and a `file` part for other media. */
 function fileOf({ type, mediaType, mimeType, filename, name, data, image }: Fields): Fields {
   const media = text(mediaType) ?? text(mimeType);
   const url = urlOf(data ?? image, media ?? (type === 'image' ? 'image/*' : 'application/octet-stream'));
@@ -78,14 +78,16 @@ function fileOf({ type, mediaType, mimeType, filename, name, data, image }: Fiel
 }
 
 function urlOf(data: unknown, mediaType: string): unknown {
-  // 7 says of what kind the data are.
+  // Version 7 adds a type to the data.
   if (isObject(data) && data.type === 'data') return urlOf(data.data, mediaType);
   if (isObject(data) && data.type === 'url') return data.url;
   const base64 = typeof data === 'string' ? data : base64Of(data);
   return base64 === undefined ? data : urlOfBase64(base64, mediaType);
 }
 
-/** Bytes that went through `JSON.stringify`: `{ type: 'Buffer', data: [137, …] }`, or `{ 0: 137, … }` of a `Uint8Array`. */
+/**
+ * Matches bytes after `JSON.stringify`: `{ type: 'Buffer', data: [137, …] }`, or `{ 0: 137, … }` for a `Uint8Array`.
+ */
 function base64Of(data: unknown): string | undefined {
   if (!isObject(data)) return undefined;
   const numbers = data.type === 'Buffer' ? data.data : Object.values(data);

@@ -4,8 +4,9 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
 /**
- * Tokens, of which each version has names of its own: `promptTokens` and `completionTokens` in 4, and for objects until 6,
- * `inputTokens` and `outputTokens` from 5 on, their details from 6 on. Before that, some stand in what the provider says.
+ * Token counts. The names depend on the version: `promptTokens` and `completionTokens` in version 4, and for objects
+ * until version 6; `inputTokens` and `outputTokens` from version 5; details from version 6. Earlier versions have some
+ * details in the provider metadata only.
  */
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
@@ -41,7 +42,10 @@ export const aiSdkServiceTier: Row = [
   'kept',
 ];
 
-/** Anthropic counts the tokens of its cache apart. Since 6 the SDK adds them up; before that they are added here. */
+/**
+ * Anthropic's input count excludes cached tokens. The SDK adds them from version 6. For earlier versions, they are
+ * added here.
+ */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const told = count(value);
   const { anthropic } = providersOf(attributes);
@@ -82,7 +86,7 @@ interface Providers {
 
 const known = new WeakMap<Attributes, Providers>();
 
-/** What the provider says beside the answer, which may be long: parsed once for a span. */
+/** Parses the provider metadata once per span, because the text may be long. */
 function providersOf(attributes: Attributes): Providers {
   let providers = known.get(attributes);
   if (providers === undefined) {

@@ -6,10 +6,13 @@ import { FIRST_TOKEN, type Kind, type Row, type Rows, type Vocabulary, WHOLE } f
 
 const OPERATION = 'ai.operationId';
 const METADATA = 'ai.telemetry.metadata';
-/** What 7 has in the place of metadata. */
+/** Version 7 uses this prefix instead of `ai.telemetry.metadata`. */
 const CONTEXT = 'ai.settings.context';
 
-/** By the last word of an operation. All others are functions around these: `ai.generateText`, `ai.embedMany`. */
+/**
+ * Keys are the last word of an operation. All other operations are functions around these steps, for example
+ * `ai.generateText`.
+ */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ['doGenerate', { runType: 'llm' }],
   ['doStream', { runType: 'llm' }],
@@ -55,17 +58,16 @@ const metadata: Rows = [
   ...personal(CONTEXT),
   [METADATA, WHOLE, same, 'below'],
   [CONTEXT, WHOLE, same, 'below'],
-  // They carry keys.
+  // Headers may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
-  // Too long for metadata, where the outputs are told by others.
+  // Vectors are too long for the metadata if another vocabulary sets the outputs.
   ['ai.embeddings', WHOLE, nothing, 'merged'],
   ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
 
 /**
- * The spans of Vercel's AI SDK, versions 4 to 6, and of 7 with `LegacyOpenTelemetry`. What they say in the words of the
- * GenAI conventions as well is a part of this, and in places less exact, so that this goes first:
- * https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. Its GenAI attributes are a less exact
+ * subset, so this table has precedence: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
@@ -97,7 +99,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // What a step was asked with, where `prepareStep` has changed the settings of the whole.
+    // Parameters of one step, which `prepareStep` may change.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -156,8 +158,8 @@ export const aiSdk: Vocabulary = {
 };
 
 /**
- * What 7 says, if asked to, beside the GenAI conventions: `new OpenTelemetry({ usage, embedding, schema, … })` of
- * `@ai-sdk/otel`. Speech and transcriptions are told in both, which the messages win.
+ * Attributes that version 7 adds to the GenAI conventions on request: `new OpenTelemetry({ usage, embedding, schema, …
+ * })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages have precedence.
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
@@ -174,7 +176,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   spent: ['ai.request.text', 'ai.response.text'],
 };
 
-/** The user and the conversation, under their own names too. */
+/** Maps the user and the conversation, and keeps the original keys. */
 function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],
@@ -186,45 +188,44 @@ function personal(prefix: string): Rows {
   ];
 }
 
-/** `doGenerate` of `ai.generateText.doGenerate`. */
+/** Returns the last word of an operation, for example `doGenerate` of `ai.generateText.doGenerate`. */
 function stepOf(operation: unknown): string {
   const name = text(operation) ?? '';
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-/** A function of the SDK is called by what the application calls it. */
+/** Returns the attribute with the application's name for a function call. */
 function nameOf(attributes: Attributes): string {
   const named = `${METADATA}.ls_run_name`;
   return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;
 }
 
-/** `openai.responses` is the provider `openai`. */
+/** Returns `openai` for the provider `openai.responses`. */
 function providerOf(value: unknown): string | undefined {
   return text(text(value)?.split('.', 1)[0]);
 }
 
-/** The object that a function gives. */
+/** Reads the object that a function returns. */
 function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** A model answers with the text of the object. */
+/** Reads the answer of a model, which contains the object as text. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }
 
-/** A list of JSON texts. */
 function eachJson(value: unknown): unknown[] | undefined {
   return Array.isArray(value) ? value.map(anyJson) : undefined;
 }
 
-/** Vectors, as a rule each a JSON text, are told by their length alone. */
+/** Records only the length of vectors. A vector is usually JSON text. */
 function dimensions(value: unknown): Fields[] {
   const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
   return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
 }
 
-/** Numbers of a list in JSON, which may be thousands: counted by what separates them. */
+/** Counts the numbers in a JSON list by the commas, because parsing thousands of numbers is slow. */
 function numbersIn(list: string): number {
   if (/^\s*\[\s*\]\s*$/.test(list)) return 0;
   let count = 1;
@@ -236,16 +237,16 @@ function nothing(): Fields {
   return {};
 }
 
-/** The functions of Vercel's AI SDK that a model answers, and their calls of it. */
+/** Matches functions that return an answer of a model, and the model calls inside these functions. */
 const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stream))?$/;
 
-/** The name of the scope of version 7, and the operations for which it tells why the model has finished. */
+/** The scope of version 7, and the operations that have a finish reason. */
 const SCOPE_OF_7 = 'gen_ai';
 const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
 
 /**
- * Whether a span is a call of the AI SDK that its caller has stopped. The SDK ends these without a status, and tells no
- * reason why the model has finished.
+ * Whether the caller has cancelled a call of the AI SDK. The SDK ends these spans without a status and without a finish
+ * reason.
  */
 export function isCancelledCall({ attributes, status, instrumentationScope: scope }: SpanLike): boolean {
   if (status.code !== 0) return false;

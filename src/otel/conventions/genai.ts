@@ -39,7 +39,7 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
   ['invoke_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
   ['invoke_workflow', { runType: 'chain', nameFrom: 'gen_ai.workflow.name' }],
   ['plan', { runType: 'chain' }],
-  // In no convention. They name the model of the calls below them, which would make them calls themselves.
+  // Operations outside the conventions. These spans name the model of nested calls, so they would look like calls.
   ['agent_step', { runType: 'chain' }],
   ['handoff', { runType: 'chain' }],
   ['guard', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
@@ -56,7 +56,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 ]);
 
 /**
- * OpenTelemetry's conventions for generative AI; older names stand below those that took their place:
+ * OpenTelemetry's conventions for generative AI. Deprecated names follow their replacements:
  * https://github.com/open-telemetry/semantic-conventions-genai
  */
 export const genAi: Vocabulary = {
@@ -150,7 +150,7 @@ export const genAi: Vocabulary = {
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
 };
 
-/** The one attribute holds what was found, or what was to be stored. */
+/** The same attribute contains found records and records to store. */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
 }
@@ -160,8 +160,8 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
 }
 
 /**
- * `gen_ai.input.messages`, with `gen_ai.system_instructions` in front. Messages come as `{ role, parts }` and leave in the
- * shape that models take: `{ role, content, tool_calls }`; a part of an unknown type stays as it is.
+ * Maps `gen_ai.input.messages`, preceded by `gen_ai.system_instructions`, from `{ role, parts }` to `{ role, content,
+ * tool_calls }`. Parts of unknown types are unchanged.
  */
 export function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
@@ -170,7 +170,10 @@ export function genAiInputMessages(value: unknown, attributes: Attributes): Fiel
   return instructions === undefined || isSaidBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
-/** `gen_ai.output.messages`, with the reasons of `gen_ai.response.finish_reasons` where a message has none. */
+/**
+ * Maps `gen_ai.output.messages`. A message without a finish reason gets the reason from
+ * `gen_ai.response.finish_reasons`.
+ */
 export function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = attributes['gen_ai.response.finish_reasons'];
   const messages = objects(json(value)).flatMap((message, at) =>
@@ -179,31 +182,31 @@ export function genAiOutputMessages(value: unknown, attributes: Attributes): Fie
   return filled(messages);
 }
 
-/** A list of parts as in a message; some instrumentations give plain text. */
+/** Maps a list of parts, or plain text from some instrumentations, to a system message. */
 export function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
   const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
-/** `gen_ai.prompt` and `gen_ai.completion` of the first versions: messages, any other JSON, or plain text. */
+/** Maps `gen_ai.prompt` and `gen_ai.completion` of early versions: messages, other JSON, or plain text. */
 export function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
   const given = json(value);
   return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
-/** `gen_ai.retrieval.documents`, and memory records that were found. */
+/** Maps `gen_ai.retrieval.documents`, and memory records that were found. */
 export function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
-/** Some instrumentations give the instructions a second time, as the first message. */
+/** Whether the first message repeats the instructions, as some instrumentations do. */
 function isSaidBy([first]: readonly Fields[], instructions: Fields): boolean {
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
-/** Answers of tools stand in messages of their own. */
+/** Splits a message, because each tool response becomes a message. */
 function messagesOf(message: Fields): Fields[] {
   const { parts, ...rest } = message;
   if (!Array.isArray(parts)) return [defined(rest)];
@@ -221,7 +224,7 @@ function messagesOf(message: Fields): Fields[] {
   return [own, ...answers];
 }
 
-/** Tools that run at the model's provider, files and what else has no other shape stay as they are. */
+/** Tools that run at the provider, files and parts of unknown types are unchanged. */
 function blockOf(part: Fields): Fields {
   const { type, content, ...rest } = part;
   if (type === 'text') return defined({ type, text: content, ...rest });
@@ -238,12 +241,12 @@ function mediaOf(part: Fields, url: string): Fields {
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 
-/** OpenAI's own id of a call, by which its answer is found, is not that of the item which the call came in. */
+/** The response of a tool refers to OpenAI's `call_id`, not to the `id` of the item. */
 function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
   return toolCall(call_id ?? id, name, args, rest);
 }
 
-/** The schema says `response`, its examples `result`. */
+/** The schema uses `response`, the examples use `result`. */
 function toolAnswerOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

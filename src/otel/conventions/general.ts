@@ -4,14 +4,14 @@ import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
 export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
 
-/** OpenInference's own packages write them as JSON. */
+/** OpenInference's packages write tags as JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** What may stand on any span, whatever convention it follows otherwise. They go after all others but the protocols'. */
+/** Attributes that any span may have. Only protocol attributes have lower precedence. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   roots: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
-  // A guess, for what names a model and says nothing of its kind in any vocabulary.
+  // A span that names a model and has no type in any vocabulary is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
@@ -25,7 +25,7 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/** Our own attributes, for what no convention has a word for. They go before all others. */
+/** Our own attributes, for fields that no convention defines. They have the highest precedence. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   roots: ['runspan'],

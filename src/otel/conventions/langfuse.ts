@@ -16,10 +16,7 @@ const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
   ['retriever', { runType: 'retriever' }],
 ]);
 
-/**
- * The attributes of Langfuse's own SDK, and of those who write for it:
- * https://langfuse.com/integrations/native/opentelemetry#property-mapping
- */
+/** The attributes of Langfuse's SDK: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
 export const langfuse: Vocabulary = {
   name: 'langfuse',
   roots: ['langfuse'],
@@ -50,7 +47,7 @@ export const langfuse: Vocabulary = {
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 
-/** An error is a level of the observation; the span's own status says nothing of it. */
+/** Returns the error of an observation. Langfuse records errors as a level and not as the status of the span. */
 export function langfuseError(attributes: Attributes): string | undefined {
   if (attributes['langfuse.observation.level'] !== 'ERROR') return undefined;
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';

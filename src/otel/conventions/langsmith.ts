@@ -16,14 +16,14 @@ const KIND = 'langsmith.span.kind';
 const METADATA = 'langsmith.metadata';
 
 /**
- * LangSmith's own attributes, as its SDK sets them on spans and its guide for OpenTelemetry names them:
+ * LangSmith's attributes, from its SDK and its OpenTelemetry guide:
  * https://docs.langchain.com/langsmith/trace-with-opentelemetry
  *
- * What its SDK calls `gen_ai.prompt` and `gen_ai.completion` is read by the GenAI table.
+ * The GenAI table reads `gen_ai.prompt` and `gen_ai.completion`.
  *
- * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` are metadata and no more. The ids of a run
- * follow from its span, so that the processor, the exporter and other processes agree on them, and the runs below have been
- * placed by them when such an attribute comes: a run that took other ids would leave its own tree.
+ * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata. The id of a run
+ * follows from its span, so the processor, the exporter and other processes agree on the id. Nested runs may exist
+ * before these attributes are set, so a run with another id would lose its children.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
@@ -45,19 +45,22 @@ export const langSmith: Vocabulary = {
   spent: [
     KIND,
     METADATA,
-    // Headers may hold keys.
+    // Headers may contain API keys.
     'langsmith.request.headers',
-    // These tell LangSmith's exporter what to send, and nothing of the run.
+    // Internal attributes of LangSmith's exporter.
     'langsmith.traceable',
     'langsmith.is_root',
     'langsmith.traceable_parent_otel_span_id',
   ],
 };
 
-/** Keys by which LangSmith groups the traces of a conversation. */
+/** Keys by which LangSmith groups traces into conversations. */
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
-/** One attribute for each, of which those that are no text come as JSON, and one for all, which is less exact. */
+/**
+ * Metadata has one attribute per key, with values as text or JSON text, and one attribute for all keys, which is less
+ * exact.
+ */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
   const all = jsonObject(given) ?? defined({ metadata: given });
@@ -73,13 +76,13 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** A text between quotation marks is one of the application. */
+/** JSON text of a string stays text, because the application set the quotes. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;
 }
 
-/** Text of none says that there are none. */
+/** Empty text means no tags. */
 function tagsOf(value: unknown): string[] | undefined {
   return typeof value === 'string' ? (texts(value.split(',').map((tag) => tag.trim())) ?? []) : texts(value);
 }

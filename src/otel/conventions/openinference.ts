@@ -54,13 +54,13 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // By themselves these do not say on which side they were; it is what came in that is described.
+    // These attributes do not name a side. They usually describe the input.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // A definition in the specification, the arguments of the call in some instrumentations: only where nothing else is.
+    // The specification defines a tool schema here, but some instrumentations set the arguments of the call.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
@@ -124,7 +124,7 @@ export const openInference: Vocabulary = {
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [tagList],
-  // Only ever within a list; by itself it would be thousands of numbers in the metadata.
+  // This attribute belongs to a list. Outside a list, it would add thousands of numbers to the metadata.
   spent: ['embedding.vector'],
 };
 
@@ -141,10 +141,10 @@ function inputMessages(value: unknown, attributes: Attributes): unknown {
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
 }
 
-/** What stands for a value that `OPENINFERENCE_HIDE_…` has taken out. */
+/** Replaces a value if `OPENINFERENCE_HIDE_…` is set. */
 const REDACTED = '__REDACTED__';
 
-/** Earlier versions of the specification have plain text in the list. */
+/** Early versions of the specification have plain text in the list. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
   return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
@@ -158,7 +158,7 @@ function embeddedTexts(value: unknown): unknown[] | undefined {
   return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
 }
 
-/** Vectors are told by their length alone; every one is used up, in whatever form it comes. */
+/** Records only the length of vectors. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
     objects(value).map(({ embedding }) => vectorOf(isObject(embedding) ? json(embedding.vector) : undefined)),
@@ -170,7 +170,9 @@ function vectorOf(vector: unknown): Fields {
   return vector === REDACTED ? { vector } : {};
 }
 
-/** What a prompt is made with, where the span is about that; of a call of a model it is only where the messages come from. */
+/**
+ * Template variables are the inputs of a PROMPT span only. For model calls, they are only the source of the messages.
+ */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
   return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
 }
@@ -192,18 +194,18 @@ function askedModel(parameters: unknown): string | undefined {
   return text(jsonObject(parameters)?.model);
 }
 
-/** Instrumentations write the model that answered into `llm.model_name`, once they know it: it is news where it is another. */
+/** Instrumentations replace `llm.model_name` with the answering model, which may differ from the requested model. */
 function answeringModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 
-/** Messages of `llm.input_messages` and `llm.output_messages`, once unflattened, in the shape that models take. */
+/** Maps unflattened `llm.input_messages` and `llm.output_messages` to the format of model APIs. */
 export function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
 }
 
-/** The same of what the model has answered; `llm.finish_reason` is that of the one message there is. */
+/** Maps the output messages. `llm.finish_reason` belongs to the only message. */
 export function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
@@ -211,7 +213,7 @@ export function openInferenceAnswers(value: unknown, attributes: Attributes): Fi
   return [{ finish_reason: reason, ...messages[0] }];
 }
 
-/** `retrieval.documents` and those of a reranker. */
+/** Maps `retrieval.documents` and the documents of a reranker. */
 export function openInferenceDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ document }) => (isObject(document) ? [documentOf(document)] : [])));
 }
@@ -230,7 +232,7 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/** Some instrumentations give the text of a message by itself and what else it has in the list. */
+/** Some instrumentations set the text in `content` and all other blocks in `contents`. */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);
@@ -238,7 +240,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
   return [{ type: 'text', text: words }, ...blocks];
 }
 
-/** What a call of a tool is stands beside the content, and not in it. */
+/** The fields of a tool call are next to the content, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   const { type, text: words, image, audio, video, ...rest } = isObject(message_content) ? message_content : {};
   const known = { ...rest, ...others };

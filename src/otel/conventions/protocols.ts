@@ -3,10 +3,10 @@ import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /**
- * OpenTelemetry's conventions for HTTP, on both ends of a request; older names stand below those that took their place:
+ * OpenTelemetry's conventions for HTTP clients and servers. Deprecated names follow their replacements:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  *
- * A request tells its whole URL where that is known, and else, on servers, its path and query.
+ * The inputs have the full URL, or the path and query on servers that do not know the full URL.
  */
 export const http: Vocabulary = {
   name: 'http',
@@ -41,7 +41,6 @@ export const http: Vocabulary = {
   ]),
 };
 
-/** The method as the span's name has it. */
 function methodOf(attributes: Attributes): string | undefined {
   return text(attributes['http.request.method']) ?? text(attributes['http.method']);
 }
@@ -55,7 +54,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** A span is named after its method where no route is known; which one of many requests it was, the URL tells. */
+/** A span without a known route has the method as its name. The run adds the host and path. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -89,16 +88,15 @@ const VECTOR_DATABASES: ReadonlySet<string> = new Set([
   'weaviate',
 ]);
 
-/** How the names of operations begin that put something into a database instead of finding something there. */
+/** Matches operations that write to a database instead of searching it. */
 const WRITES =
   /^(?:add|batch[_.]?(?:add|insert|upsert|delete)|create|delete|drop|insert|modify|put|remove|update|upsert|write)/i;
 
 /**
- * OpenTelemetry's conventions for clients of databases; older names stand below those that took their place:
+ * OpenTelemetry's conventions for database clients. Deprecated names follow their replacements:
  * https://opentelemetry.io/docs/specs/semconv/db/database-spans/
  *
- * A search of a vector database is a retriever. Everything else is a chain: a tool is what a model has asked for, and the
- * queries of an application, however many, are none.
+ * A search of a vector database is a retriever. All other spans are chains, because only a model calls tools.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -138,7 +136,7 @@ function isSearch(attributes: Attributes): boolean {
   );
 }
 
-/** What of a span says that it is a message, a remote call or a function that a platform has started. */
+/** Attributes that identify a message, a remote procedure call or a function invocation. */
 const SYSTEMS: readonly string[] = [
   'messaging.system.name',
   'messaging.system',
@@ -148,13 +146,11 @@ const SYSTEMS: readonly string[] = [
 ];
 
 /**
- * OpenTelemetry's conventions for messages, remote procedure calls and functions as a service; older names stand below those
- * that took their place:
+ * OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service. Deprecated names follow
+ * their replacements. These spans have no payload, only a destination:
  * https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
- *
- * Of these spans no payload is known, only where it went.
  */
 export const messaging: Vocabulary = {
   name: 'messaging',
@@ -178,11 +174,11 @@ export const messaging: Vocabulary = {
 const METHOD = 'mcp.method.name';
 
 /**
- * OpenTelemetry's conventions for the Model Context Protocol, on both ends of a request:
+ * OpenTelemetry's conventions for clients and servers of the Model Context Protocol:
  * https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  *
- * The arguments and the result of a tool are those of the conventions for generative AI, which may be on the span beside
- * these. `mcp.request.argument` and `mcp.response.value` are Traceloop's.
+ * The arguments and the result of a tool have the names of the GenAI conventions. `mcp.request.argument` and
+ * `mcp.response.value` are Traceloop's names.
  */
 export const mcp: Vocabulary = {
   name: 'mcp',

@@ -36,7 +36,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['embedding', 'embedding'],
 ]);
 
-/** What only a search in a vector database has, or the reading of vectors by their ids. */
+/** Attributes that identify a vector search, or a read by id. */
 const SEARCHES: readonly string[] = [
   'db.query.result',
   'db.query.embeddings',
@@ -47,12 +47,12 @@ const SEARCHES: readonly string[] = [
   'db.vector.get.selector',
 ];
 
-/** What only a change of what a vector database holds has. */
+/** Attributes that identify a write to a vector database. */
 const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.count', 'db.vector.delete.selector'];
 
 /**
- * Traceloop's OpenLLMetry: what its SDK says of functions, and what its instrumentations said of models before they took up
- * the conventions of OpenTelemetry. Vector databases tell their results in events, see `vector-events.ts`.
+ * Traceloop's OpenLLMetry: attributes of its SDK, and of its instrumentations before they adopted the GenAI
+ * conventions. Vector databases report results as events (`attributesOfVectorEvent`).
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
  * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
  */
@@ -106,14 +106,14 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  // The headers of a request have keys in them; a vector is told by its length alone.
+  // Headers may contain API keys. Only the length of a vector is recorded.
   spent: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
 function kindOf(attributes: Attributes): Kind {
   const kind = attributes['traceloop.span.kind'];
   if (kind !== undefined) {
-    // Frameworks name their workflows by this alone; on other spans it is the workflow around them.
+    // For frameworks, this is the name of the workflow. On other spans, it is the name of the enclosing workflow.
     const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
     return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
   }
@@ -121,11 +121,11 @@ function kindOf(attributes: Attributes): Kind {
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
   if (SEARCHES.some((name) => attributes[name] !== undefined)) return RETRIEVER;
-  // Its spans do not name the operation, which by the database alone would be taken for a search.
+  // Without this check, a write would look like a search, because the spans do not name the operation.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
-/** The session goes by the name, too, by which runs of a conversation are found. */
+/** Adds `thread_id`, by which the runs of a conversation are found. */
 function associations(value: unknown): Fields | undefined {
   if (!isObject(value)) return undefined;
   const { session_id } = value;
@@ -141,17 +141,16 @@ function embedded(value: unknown): Fields[] | undefined {
   return dimensions === undefined ? undefined : [{ dimensions }];
 }
 
-/** `gen_ai.prompt` and `gen_ai.completion`, once unflattened, in the shape that models take. */
+/** Maps unflattened `gen_ai.prompt` and `gen_ai.completion` to the format of model APIs. */
 export function traceloopMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(messageOf));
 }
 
-/** Why the completions have ended. */
 export function finishReasons(value: unknown): string[] | undefined {
   return texts(objects(value).map(({ finish_reason }) => finish_reason));
 }
 
-/** `llm.request.functions`, in the shape that models take. */
+/** Maps `llm.request.functions` to the format of model APIs. */
 export function traceloopTools(value: unknown): Fields[] | undefined {
   const tools = objects(value).map(({ name, description, parameters, arguments: args }) => ({
     type: 'function',
@@ -161,8 +160,8 @@ export function traceloopTools(value: unknown): Fields[] | undefined {
 }
 
 /**
- * What a function was called with: `{ args, kwargs }`, where the SDK puts a single object into `kwargs`. Frameworks put
- * their inputs in the same place, as they are.
+ * Maps the arguments `{ args, kwargs }` of a function. The SDK puts a single object into `kwargs`. Frameworks set their
+ * inputs unchanged.
  */
 export function callInputs(value: unknown): unknown {
   const given = anyJson(value);
@@ -172,29 +171,29 @@ export function callInputs(value: unknown): unknown {
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
   if (kwargs !== undefined && !(isObject(kwargs) && isEmpty(kwargs))) return given;
   if (args.length > 1) return { args };
-  // LangChain's tools have no kwargs, and their arguments as JSON text.
+  // LangChain's tools have no `kwargs`, and JSON text as the arguments.
   return kwargs === undefined ? json(args[0]) : args[0];
 }
 
-/** Matches of a vector database. Vectors are told by their length alone. */
+/** Maps the matches of a vector database. Only the length of a vector is recorded. */
 export function vectorDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(documentOf));
 }
 
-/** The length of a vector, which comes as a list or as JSON text of one. */
+/** Returns the length of a vector, which is a list or JSON text of a list. */
 export function dimensionsOf(vector: unknown): number | undefined {
   const given = json(vector);
   return Array.isArray(given) ? given.length : undefined;
 }
 
-/** Some write the role and the content of a message one level deeper. */
+/** Some instrumentations nest the role and the content one level deeper. */
 function messageOf({ message, ...shallow }: Fields): Fields {
   const { content, tool_calls, function_call, ...rest } = isObject(message) ? { ...shallow, ...message } : shallow;
   const calls = filled(objects(tool_calls).map(toolCallOf));
   return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
 }
 
-/** Content that is no text stands there as JSON. */
+/** Content other than text is JSON text. */
 function contentOf(content: unknown): unknown {
   const given = json(content);
   const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'type' in item);
@@ -209,7 +208,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Events that stand for one vector each: of what is searched for, and of what is found. */
+/** Events that describe one vector: of the query or of a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',
@@ -217,12 +216,12 @@ const VECTORS: ReadonlySet<string> = new Set([
   'db.search.result',
 ]);
 
-/** Pinecone's metadata come as an event, what they belong to as attributes. */
+/** Pinecone's instrumentation sets the metadata of a match as an event, and the match as attributes. */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * What one event of a vector database tells, under the name of the attribute that would tell it: lists of one, to be put
- * together. Undefined for an event of any other name. Vectors are told by their length alone.
+ * Returns the attributes that describe the same vector as the event, as lists with one item. Returns undefined for
+ * other events.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };

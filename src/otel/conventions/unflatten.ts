@@ -1,14 +1,14 @@
 import type { Fields } from './values.ts';
 
-/** Levels that a flattened name may have; what lies deeper stays one name with dots. */
+/** Maximum number of levels. Deeper levels remain one name with dots. */
 const LEVELS_MAX = 16;
 
 type Branch = Map<string, unknown>;
 
 /**
- * The structure that flattened names stand for: `0.message.role`, `0.message.content` → `[{ message: { role, content } }]`.
- * Whole numbers are places of a list, sorted as numbers and closed up where some are missing. Objects have no prototype,
- * so that any name is safe as a key. Where one name is the beginning of another, the structure wins.
+ * Builds the structure of flattened names: `0.message.role`, `0.message.content` → `[{ message: { role, content } }]`.
+ * Whole numbers are list indexes, sorted by number and without gaps. Objects have no prototype, so any name is a safe
+ * key. If one name is the prefix of another name, the structure wins.
  */
 export function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
   const root: Branch = new Map();

@@ -1,10 +1,13 @@
 import { SecretNames } from '../../payload/secret-names.ts';
 import { text } from './values.ts';
 
-/** What stands for a credential, as in OpenTelemetry's own conventions. */
+/** The mask for credentials in OpenTelemetry's conventions. */
 const REDACTED = 'REDACTED';
 
-/** Query parameters that sign a request, some of which the conventions for HTTP name; `key` is that of Google's models. */
+/**
+ * Query parameters that contain signatures and keys. The conventions for HTTP name some of them. Google's model APIs
+ * use `key`.
+ */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',
   'awsaccesskeyid',
@@ -17,13 +20,16 @@ const SIGNATURES: ReadonlySet<string> = new Set([
 
 const names = new SecretNames([], true);
 
-/** From the two slashes to the last `@` before the path. */
+/** Matches the user and the password. */
 const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 
-/** A name and its value, in a query or a fragment. */
+/** Matches a parameter in a query or a fragment. */
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
-/** A URL, or a part of one, without user, password, keys and signatures; undefined for what is no text. */
+/**
+ * Returns a URL, or a part of a URL, without user, password, keys and signatures. Returns undefined if the value is not
+ * text.
+ */
 export function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);
   if (url === undefined) return undefined;

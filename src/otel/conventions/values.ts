@@ -1,13 +1,12 @@
-/** The attributes of a span. Values are whatever the instrumentation set: in SDK 3.x objects too. */
+/** The attributes of a span. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** A payload, or a part of one. */
 export type Fields = Record<string, unknown>;
 
-/** What a row of a table makes of a value; undefined when the value is not of its kind. */
+/** Converts the value of an attribute. Returns undefined if the value has an unexpected type. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
-/** Those that make of JSON text all that it says, and nothing else; with the attribute that may call it no JSON. */
+/** The functions that only parse JSON text, each with the attribute that may contain `text/plain` instead. */
 const verbatim = new WeakMap<Read, string | undefined>([
   [json, undefined],
   [anyJson, undefined],
@@ -20,25 +19,24 @@ export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The value as it is. */
 export function same(value: unknown): unknown {
   return value;
 }
 
-/** A finite number; instrumentations give some as text. */
+/** Returns a finite number. Some instrumentations set numbers as text. */
 export function number(value: unknown): number | undefined {
   if (typeof value !== 'number' && text(value) === undefined) return undefined;
   const result = Number(value);
   return Number.isFinite(result) ? result : undefined;
 }
 
-/** A number of tokens, or what they cost: none is below zero. */
+/** Returns a token count or cost, which is never negative. */
 export function count(value: unknown): number | undefined {
   const result = number(value);
   return result === undefined || result < 0 ? undefined : result;
 }
 
-/** An object of counts, and of objects of them one level deeper; what else it holds is left out. */
+/** Returns an object with counts, and objects with counts one level deeper. Drops all other values. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
   return given && countsIn(given, true);
@@ -52,23 +50,23 @@ function countsIn(given: Fields, hasDetails: boolean): Fields {
   return defined(Object.fromEntries(entries));
 }
 
-/** What JSON text stands for, where the value looks like it; anything else, and broken JSON, as it is. */
+/** Parses text that looks like JSON. Returns other values and invalid JSON unchanged. */
 export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;
 }
 
-/** What JSON text stands for, also a number or a word; for what is always written as JSON. */
+/** Parses text that is always JSON, including numbers and words. */
 export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsed(value) : value;
 }
 
-/** The same as `json`, when it comes to a plain object. */
+/** Like `json`, but returns undefined if the result is not an object. */
 export function jsonObject(value: unknown): Fields | undefined {
   const result = json(value);
   return isObject(result) ? result : undefined;
 }
 
-/** The same for a value whose attribute `mimeType` says what it is; without it the value is looked at. */
+/** Like `json`, but `mimeType` is an attribute that may contain the type of the value. */
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
     const type = attributes[mimeType];
@@ -79,24 +77,24 @@ export function jsonAs(mimeType: string): Read {
   return read;
 }
 
-/** Whether what it makes of JSON text is all that the text says, and nothing else. */
+/** Whether the function only parses JSON text. */
 export function isVerbatim(read: Read, attributes: Attributes): boolean {
   if (!verbatim.has(read)) return false;
   const mimeType = verbatim.get(read);
   return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
-/** A list of text, also as JSON; one text alone is a list of one. */
+/** Returns a list of texts, also from JSON text. A single text becomes a list. */
 export function jsonTexts(value: unknown): string[] | undefined {
   return texts(json(value));
 }
 
-/** A list of text; one text alone is a list of one. */
+/** Returns a list of texts. A single text becomes a list. */
 export function texts(value: unknown): string[] | undefined {
   return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }
 
-/** Neither a list nor, as SDK 3.x allows them, bytes. */
+/** Whether a value is an object, and not a list or bytes, which SDK 3.x allows. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
@@ -106,12 +104,12 @@ export function isEmpty(fields: Attributes): boolean {
   return true;
 }
 
-/** A list that has something in it. */
+/** Returns undefined for an empty list. */
 export function filled<Item>(items: Item[]): Item[] | undefined {
   return items.length === 0 ? undefined : items;
 }
 
-/** Whole microseconds of a time whose unit has so many of them; undefined for one that is below zero. */
+/** Returns a function that converts a time to whole microseconds. `each` is the number of microseconds per unit. */
 export function microseconds(each: number): Read {
   return (value) => {
     const time = number(value);
@@ -119,17 +117,17 @@ export function microseconds(each: number): Read {
   };
 }
 
-/** The value as a list of objects; what else it holds is left out. */
+/** Returns the objects of a list. */
 export function objects(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Without the keys whose value is undefined, so that they do not count as said. */
+/** Returns a copy without the keys whose value is undefined. */
 export function defined(fields: Fields): Fields {
   const result: Fields = {};
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined) continue;
-    // Set, it would be what the result inherits from.
+    // An assignment would set the prototype.
     if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true });
     else result[key] = value;
   }

@@ -1,29 +1,27 @@
 import type { Attributes, Read } from './values.ts';
 
 /**
- * One row of a table: what an attribute becomes. `key` is where it goes within the row's group, with a dot where it is
- * one level deeper; `WHOLE` is the group itself. Rows are tried in order, and one that finds its key taken is passed
- * over, so the order is the precedence.
+ * One row of a table: the field that an attribute sets. `key` is the key in the group of the row, with a dot for a
+ * nested key. `WHOLE` is the group itself. Rows are in order of precedence: a row is skipped if its key is already set.
  */
 export type Row = readonly [attribute: string, key: string, read: Read, manner?: Manner];
 
 /**
- * - `list`: the attribute is the prefix of a flattened list;
- * - `repeats`: says again what rows above say, and is left out once one of them has spoken;
- * - `merged`: an object, of which the keys that are not taken yet are added;
- * - `below`: the same with an object that is spread over attributes: it has what stands below the attribute's name;
- * - `kept`: stays in the metadata under its own name, unless another row uses it up.
+ * - `list`: the attribute is the prefix of a flattened list.
+ * - `repeats`: the attribute repeats an earlier row. It is not copied to the metadata if the earlier row was used.
+ * - `merged`: an object whose keys are added, unless they are already set.
+ * - `below`: like `merged`, with an object that is flattened below the attribute's name.
+ * - `kept`: the attribute is copied to the metadata too, unless another row uses it.
  *
- * An attribute that no row has used goes to the metadata unchanged.
+ * Attributes that no row uses are copied to the metadata unchanged.
  */
 export type Manner = 'list' | 'repeats' | 'merged' | 'below' | 'kept';
 
-/** A table, for one group of a run's fields. */
 export type Rows = readonly Row[];
 
 export const WHOLE = '*';
 
-/** The key, among the times, of the first piece of a model's answer. */
+/** Key of the time of the first token. */
 export const FIRST_TOKEN = 'first_token';
 
 /** Metadata key of OpenAI's service tier, which determines the names of token details. */
@@ -34,45 +32,47 @@ export const SERVICE_TIER = 'service_tier';
  */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
-/** The fields of a run that tables are about. */
+/** The groups of fields that tables set. */
 export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
 
-/** What kind of run a span is, and which attribute names it better than the span's own name. */
+/** The run type of a span, and the attribute with a better name than the span's name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
-  /** Made of payload, and so not used where inputs are hidden. */
+  /** Contains parts of the inputs, so it is not used if inputs are hidden. */
   readonly rename?: Rename | undefined;
 }
 
-/** A name for spans whose own is no more than `plain`. */
+/** The name `telling` replaces the span's name `plain`. */
 export interface Rename {
   readonly plain: string;
   readonly telling: string;
 }
 
-/** What the attributes of one convention mean. */
+/** The table of one semantic convention. */
 export interface Vocabulary {
   readonly name: string;
-  /** The words that the names of attributes begin with by which it is spoken: where there is none of them, no row is tried. */
+  /** The first words of attribute names. A span without such an attribute does not use the vocabulary. */
   readonly roots: readonly string[];
-  /** Whether it is, where such a name alone does not tell. */
+  /** Whether a span with these attributes uses the vocabulary. Needed if the first words are ambiguous. */
   isSpoken?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs?: Rows;
   readonly outputs?: Rows;
   /** Token counts and costs. */
   readonly usage?: Rows;
-  /** What a model was called with, beside the inputs. */
+  /** The parameters of a model call. */
   readonly parameters?: Rows;
   readonly metadata?: Rows;
   readonly tags?: Rows;
-  /** Microseconds from the start of the span to what no event tells. */
+  /** Microseconds since the start of the span. */
   readonly times?: Rows;
-  /** The attribute that names the project. Read when the span starts: the project of a run cannot change later. */
+  /** The attribute with the project. It is read when the span starts, because the project of a run cannot change. */
   readonly project?: string;
-  /** Attributes that have told all they have to tell, and are left out of the metadata. */
+  /** Attributes that are not copied to the metadata. */
   readonly spent?: readonly string[];
-  /** How attributes that may hold credentials go to the metadata, where no row has used them. On any span. */
+  /**
+   * Functions that remove credentials from attributes before they are copied to the metadata. They apply to all spans.
+   */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }
