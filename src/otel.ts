@@ -1,8 +1,11 @@
 import './runspan.ts';
 
-export type { LogRecordLike, LogRecordProcessorLike } from './otel/log-record-like.ts';
 export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
-export { RunLogRecordProcessor } from './otel/run-log-record-processor.ts';
+export {
+  type LogRecordLike,
+  type LogRecordProcessorLike,
+  RunLogRecordProcessor,
+} from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';

@@ -2,9 +2,27 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { entriesOf } from './active-spans.ts';
 import { isObject, text } from './conventions/values.ts';
-import type { LogRecordLike, LogRecordProcessorLike } from './log-record-like.ts';
 import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
+import type { SpanContextLike } from './span-like.ts';
 import { SpanRun } from './span-run.ts';
+
+/** A log record of any version of the SDK. */
+export interface LogRecordLike {
+  /** The span that was active when the record was emitted. */
+  readonly spanContext?: SpanContextLike | undefined;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  /** Versions before 0.57 and older instrumentations set the attribute `event.name` instead. */
+  readonly eventName?: string | undefined;
+}
+
+/** The log record processor interface of the SDK. */
+export interface LogRecordProcessorLike {
+  onEmit(record: LogRecordLike): void;
+  enabled(options: { readonly eventName?: string | undefined }): boolean;
+  forceFlush(): Promise<void>;
+  shutdown(): Promise<void>;
+}
 
 /**
  * Some instrumentations emit messages and exceptions as log records. This processor adds them to the runs of their

@@ -6,8 +6,7 @@ import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';
 import { type ExtractedRun, extractedFor } from './extracted-run.ts';
-import { FlushTime } from './flush-time.ts';
-import { resourcesSettled } from './resource-wait.ts';
+import { FlushTime, resourcesSettled } from './flushing.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './span-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { resourceWait } from '../../src/otel/resource-wait.ts';
+import { resourceWait } from '../../src/otel/flushing.ts';
 import type { ResourceLike } from '../../src/otel.ts';
 import { pendingResource } from './pending-resource.ts';
 
