@@ -163,12 +163,13 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
     );
   });
 
-  // It ends the spans of calls that the service has answered, and has no attributes on a span when that starts.
-  it('that never end, as those of calls that fail, are runs that stay open', async () => {
+  // The instrumentation never ends the spans of failed calls. It sets attributes after the start of a span.
+  it('of failed calls are open runs with the inputs of the calls', async () => {
+    const inputs = { messages: [{ role: 'user', content: 'Hi' }] };
     expect(await recorded('failure')).toEqual(
       inOrder([
-        { name: 'OpenAI Responses', type: 'chain', isOpen: true },
-        { name: 'OpenAI Chat Completions', type: 'chain', isOpen: true },
+        { name: 'OpenAI Responses', type: 'llm', isOpen: true, inputs },
+        { name: 'OpenAI Chat Completions', type: 'llm', isOpen: true, inputs },
       ]),
     );
   });

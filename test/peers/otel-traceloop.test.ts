@@ -262,9 +262,9 @@ test("functions of Traceloop's SDK become a tree with its association properties
         },
       },
       // It never ends the span of a function that throws, and says what the function is only after the start.
-      { path: 'plan > book.task', type: 'chain' },
+      { path: 'plan > book', type: 'chain' },
       {
-        path: 'plan > book.task > pay',
+        path: 'plan > book > pay',
         type: 'tool',
         outputs: { output: 12.5 },
         metadata: kind('tool', 'book'),
