@@ -84,17 +84,16 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-const known = new WeakMap<Attributes, Providers>();
+/** The latest provider metadata, because several rows read the same text, which may be long. */
+let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
-/** Parses the provider metadata once per span, because the text may be long. */
 function providersOf(attributes: Attributes): Providers {
-  let providers = known.get(attributes);
-  if (providers === undefined) {
-    const { openai, anthropic } = jsonObject(attributes[PROVIDER_METADATA]) ?? {};
-    providers = { openai: fieldsOf(openai), anthropic: fieldsOf(anthropic) };
-    known.set(attributes, providers);
+  const source = attributes[PROVIDER_METADATA];
+  if (latest === undefined || latest.source !== source) {
+    const { openai, anthropic } = jsonObject(source) ?? {};
+    latest = { source, providers: { openai: fieldsOf(openai), anthropic: fieldsOf(anthropic) } };
   }
-  return providers;
+  return latest.providers;
 }
 
 function fieldsOf(value: unknown): Fields {

@@ -7,7 +7,7 @@ export type Fields = Record<string, unknown>;
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
 /** The functions that only parse JSON text, each with the attribute that may contain `text/plain` instead. */
-const verbatim = new WeakMap<Read, string | undefined>([
+const verbatim = new Map<Read, string | undefined>([
   [json, undefined],
   [anyJson, undefined],
   [jsonObject, undefined],
