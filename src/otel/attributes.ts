@@ -45,8 +45,8 @@ class Match {
 export class AttributeReader {
   readonly attributes: Attributes;
   /** The vocabularies that the span uses, in order of precedence. */
-  readonly spoken: readonly Vocabulary[];
-  readonly #spokenBits: number;
+  readonly vocabularies: readonly Vocabulary[];
+  readonly #matchedBits: number;
   readonly #rules: PayloadRules | undefined;
   readonly #knownText: string | undefined;
   readonly #sources: Source[] = [];
@@ -59,7 +59,7 @@ export class AttributeReader {
     this.attributes = attributes;
     this.#rules = rules;
     this.#knownText = knownText;
-    let speakers = 0;
+    let candidates = 0;
     const names = Object.keys(attributes);
     // Each span runs these loops. Loops by index are faster until the function is fully optimized.
     for (let at = 0; at < names.length; at++) {
@@ -68,12 +68,12 @@ export class AttributeReader {
       // Other span processors may have set attributes to undefined.
       if (value === undefined) continue;
       const facts = rowIndex.factsOf(name);
-      speakers |= facts.speakers;
+      candidates |= facts.candidates;
       if (facts.prefix === undefined) this.#sources.push(new Source(name, facts, value, undefined));
       else this.#addPart(facts.prefix, name, facts);
     }
-    this.#spokenBits = rowIndex.spokenBits(speakers, attributes);
-    this.spoken = rowIndex.vocabulariesOf(this.#spokenBits);
+    this.#matchedBits = rowIndex.matchedBits(candidates, attributes);
+    this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
       // If one name is both an attribute and the prefix of other attributes, rows read the structure.
@@ -99,12 +99,12 @@ export class AttributeReader {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
       if (isUsed) continue;
       if (parts === undefined) {
-        if ((facts.spentFor & this.#spokenBits) === 0) add(name, value, facts.cleaned);
+        if ((facts.ignoredBy & this.#matchedBits) === 0) add(name, value, facts.cleaned);
         continue;
       }
       for (const part of parts) {
-        const { spentFor, cleaned } = rowIndex.factsOf(part);
-        if ((spentFor & this.#spokenBits) === 0) add(part, this.attributes[part], cleaned);
+        const { ignoredBy, cleaned } = rowIndex.factsOf(part);
+        if ((ignoredBy & this.#matchedBits) === 0) add(part, this.attributes[part], cleaned);
       }
     }
   }
@@ -154,7 +154,7 @@ export class AttributeReader {
 
   /** Inserts the match by order. Few rows match, and most attributes are in the order of the rows. */
   #match(place: Place, source: Source): void {
-    if ((this.#spokenBits & (1 << place.rank)) === 0) return;
+    if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;
     let at = matches.length;
     for (; at > 0 && (matches[at - 1] as Match).place.order > place.order; at--) matches[at] = matches[at - 1] as Match;

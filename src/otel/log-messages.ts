@@ -1,7 +1,7 @@
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { PayloadLimits } from '../payload/plain.ts';
 import type { Attributes, Fields } from './conventions/values.ts';
-import { addTold } from './message-events.ts';
+import { addAttributes } from './message-events.ts';
 
 const CUT = '[Truncated]';
 
@@ -29,7 +29,7 @@ export class LogMessages {
 
   add(values: Attributes): void {
     if (this.#nodesLeft <= 0 || this.#bytesLeft <= 0) this.#leftOut++;
-    else addTold(this.attributes, this.#copy(values, 0) as Attributes);
+    else addAttributes(this.attributes, this.#copy(values, 0) as Attributes);
   }
 
   #copy(value: unknown, depth: number): unknown {

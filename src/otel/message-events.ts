@@ -3,35 +3,35 @@ import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } 
 import type { SpanEventLike } from './span-like.ts';
 
 /** Messages from the events of a span, under the names of attributes. */
-export interface Told {
+export interface EventMessages {
   readonly attributes: Attributes;
   /** The events that contain messages, with the names of their attributes. */
-  readonly tellers: ReadonlyMap<SpanEventLike, readonly string[]>;
+  readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
 /**
  * Reads messages from events, as in early versions of the GenAI conventions. Returns undefined if there are no
  * messages.
  */
-export function toldByEvents(events: readonly SpanEventLike[]): Told | undefined {
-  let told: { attributes: Fields; tellers: Map<SpanEventLike, readonly string[]> } | undefined;
+export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessages | undefined {
+  let found: { attributes: Fields; sources: Map<SpanEventLike, readonly string[]> } | undefined;
   for (const event of events) {
     const values = attributesOfEvent(event.name, event.attributes ?? {});
     if (values === undefined) continue;
-    told ??= { attributes: {}, tellers: new Map() };
-    addTold(told.attributes, values);
-    told.tellers.set(event, Object.keys(values));
+    found ??= { attributes: {}, sources: new Map() };
+    addAttributes(found.attributes, values);
+    found.sources.set(event, Object.keys(values));
   }
-  return told;
+  return found;
 }
 
 /** Removes the events whose attributes are all used. */
-export function withoutTellers(
+export function withoutUsedEvents(
   events: readonly SpanEventLike[],
-  { tellers }: Told,
+  { sources }: EventMessages,
   used: ReadonlySet<string>,
 ): readonly SpanEventLike[] {
-  return events.filter((event) => tellers.get(event)?.every((name) => used.has(name)) !== true);
+  return events.filter((event) => sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
 /**
@@ -47,7 +47,7 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
  * Adds attributes. Lists are extended, and other values are kept. The first list is copied, because it may belong to
  * the application.
  */
-export function addTold(to: Fields, values: Attributes): void {
+export function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];
     if (before === undefined) to[name] = Array.isArray(value) ? [...value] : value;
@@ -76,7 +76,7 @@ export function carriesOutputs(name: string): boolean {
 const INPUTS = 'gen_ai.input.messages';
 const OUTPUTS = 'gen_ai.output.messages';
 
-type Tell = (fields: Attributes) => Attributes;
+type ReadEvent = (fields: Attributes) => Attributes;
 
 /**
  * Up to version 1.36, the conventions have one event per message:
@@ -84,7 +84,7 @@ type Tell = (fields: Attributes) => Attributes;
  * Version 1.27 has one event for all messages:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.27.0/docs/gen-ai/gen-ai-spans.md#events
  */
-const INPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
+const INPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.system.message', (fields) => listed(INPUTS, messageOf('system', fields))],
   ['gen_ai.user.message', (fields) => listed(INPUTS, messageOf('user', fields))],
   ['gen_ai.assistant.message', (fields) => listed(INPUTS, messageOf('assistant', fields))],
@@ -92,7 +92,7 @@ const INPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
   ['gen_ai.content.prompt', (fields) => named(fields, ['gen_ai.prompt'])],
 ]);
 
-const OUTPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
+const OUTPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.choice', (fields) => listed(OUTPUTS, choiceOf(fields))],
   ['gen_ai.content.completion', (fields) => named(fields, ['gen_ai.completion'])],
 ]);
@@ -100,7 +100,7 @@ const OUTPUT_EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
 /** Attributes of the current event `gen_ai.client.inference.operation.details`. */
 const DETAILS: readonly string[] = [INPUTS, OUTPUTS, 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
 
-const EVENTS: ReadonlyMap<string, Tell> = new Map<string, Tell>([
+const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ...INPUT_EVENTS,
   ...OUTPUT_EVENTS,
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
@@ -142,7 +142,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
 /** The conventions define tool calls next to the message, but their examples have them inside the message. */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
-  const said = isObject(given) ? given : { content: given };
-  const message = messageOf('assistant', { tool_calls: fields.tool_calls, ...said });
+  const body = isObject(given) ? given : { content: given };
+  const message = messageOf('assistant', { tool_calls: fields.tool_calls, ...body });
   return message && defined({ ...message, finish_reason: text(fields.finish_reason) });
 }

@@ -35,19 +35,19 @@ export function observeStats(options?: ObserveStatsOptions): () => void {
 function observe(meter: Meter): () => void {
   const readings = instrumentsOf(meter);
   const all = readings.map(([observable]) => observable);
-  const tell = (result: BatchObservableResult): void => {
+  const report = (result: BatchObservableResult): void => {
     const stats = currentStats();
     if (stats === undefined) return;
     for (const [observable, valuesOf] of readings) {
       for (const [value, attributes] of valuesOf(stats)) result.observe(observable, value, attributes);
     }
   };
-  meter.addBatchObservableCallback(tell, all);
+  meter.addBatchObservableCallback(report, all);
   const unsubscribe = recordDurations(meter);
   const stop = (): void => {
     observed.delete(meter);
     unsubscribe();
-    meter.removeBatchObservableCallback(tell, all);
+    meter.removeBatchObservableCallback(report, all);
   };
   observed.set(meter, stop);
   diagnostics.debug('stats are observed by OpenTelemetry');

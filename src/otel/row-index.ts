@@ -41,14 +41,14 @@ export interface Place {
 /** What the tables say about the name of an attribute. */
 export interface NameFacts {
   /** One bit per vocabulary, by rank, that a span with this attribute may use. */
-  readonly speakers: number;
+  readonly candidates: number;
   /** The prefix that rows read, if the attribute is a part of a flattened list or object. */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   /** Rows that read the attribute or its prefix. */
   readonly places: readonly Place[];
   /** One bit per vocabulary that leaves the attribute out of the metadata. */
-  readonly spentFor: number;
+  readonly ignoredBy: number;
   readonly cleaned: Read | undefined;
 }
 
@@ -66,8 +66,8 @@ class RowIndex {
   readonly #lists = new Set<string>();
   readonly #prefixes = new Set<string>();
   #prefixLengthMax = 0;
-  readonly #speakers = new Map<string, number>();
-  readonly #spent = new Map<string, number>();
+  readonly #candidates = new Map<string, number>();
+  readonly #ignored = new Map<string, number>();
   readonly #cleaned = new Map<string, Read>();
   readonly #facts = new Map<string, NameFacts>();
   readonly #byBits = new Map<number, readonly Vocabulary[]>();
@@ -76,8 +76,8 @@ class RowIndex {
     let order = 0;
     for (const [rank, vocabulary] of vocabularies.entries()) {
       const bit = 1 << rank;
-      for (const root of vocabulary.roots) this.#speakers.set(root, (this.#speakers.get(root) ?? 0) | bit);
-      for (const name of vocabulary.spent ?? []) this.#spent.set(name, (this.#spent.get(name) ?? 0) | bit);
+      for (const root of vocabulary.namespaces) this.#candidates.set(root, (this.#candidates.get(root) ?? 0) | bit);
+      for (const name of vocabulary.ignored ?? []) this.#ignored.set(name, (this.#ignored.get(name) ?? 0) | bit);
       for (const [name, read] of vocabulary.cleaned ?? []) this.#cleaned.set(name, read);
       for (const group of GROUPS) {
         for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
@@ -90,11 +90,11 @@ class RowIndex {
     if (known !== undefined) return known;
     const prefix = this.#prefixOf(name);
     const facts: NameFacts = {
-      speakers: this.#speakers.get(name.split('.', 1)[0] as string) ?? 0,
+      candidates: this.#candidates.get(name.split('.', 1)[0] as string) ?? 0,
       prefix,
       isList: prefix !== undefined && this.#lists.has(prefix),
       places: this.#places.get(prefix ?? name) ?? [],
-      spentFor: this.#spent.get(name) ?? 0,
+      ignoredBy: this.#ignored.get(name) ?? 0,
       cleaned: this.#cleaned.get(name),
     };
     if (this.#facts.size >= FACTS_MAX) this.#facts.clear();
@@ -107,14 +107,14 @@ class RowIndex {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /** Returns the bits of the vocabularies among `speakers` that a span with these attributes uses. */
-  spokenBits(speakers: number, attributes: Attributes): number {
-    let spoken = speakers;
-    for (let rank = 0; speakers >> rank !== 0; rank++) {
+  /** Returns the bits of the vocabularies among `candidates` that a span with these attributes uses. */
+  matchedBits(candidates: number, attributes: Attributes): number {
+    let matched = candidates;
+    for (let rank = 0; candidates >> rank !== 0; rank++) {
       const bit = 1 << rank;
-      if ((speakers & bit) !== 0 && vocabularies[rank]?.isSpoken?.(attributes) === false) spoken &= ~bit;
+      if ((candidates & bit) !== 0 && vocabularies[rank]?.matches?.(attributes) === false) matched &= ~bit;
     }
-    return spoken;
+    return matched;
   }
 
   /** In order of precedence. */

@@ -92,9 +92,9 @@ export class RunPropagator implements TextMapPropagator<unknown> {
       const order = orderToSend('RunPropagator', run, ORDER_MAX);
       if (run === undefined || order === undefined) return;
       setter.set(carrier, TRACE, order);
-      const told: BaggageContext = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
+      const sent: BaggageContext = this.#withMetadata ? run : { ...run, tags: undefined, metadata: undefined };
       const { key, members } = baggageIn(carrier, order) ?? { key: BAGGAGE, members: membersOf(context) };
-      const baggage = baggageOf(told, members);
+      const baggage = baggageOf(sent, members);
       if (baggage !== '') setter.set(carrier, key, baggage);
     });
   }

@@ -199,12 +199,12 @@ export class RunSpanExporter implements SpanExporterLike {
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
-  process.off('beforeExit', tellOfEnd);
-  process.on('beforeExit', tellOfEnd);
+  process.off('beforeExit', endAllWaiting);
+  process.on('beforeExit', endAllWaiting);
 }
 
-function tellOfEnd(): void {
-  process.off('beforeExit', tellOfEnd);
+function endAllWaiting(): void {
+  process.off('beforeExit', endAllWaiting);
   for (const callback of atEnd) callback();
   atEnd.clear();
   // Keeps the event loop alive for one more turn, so that `beforeExit` fires again and the exporter delivers the runs.

@@ -29,13 +29,13 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
   const exception = event ?? (logged && { attributes: logged });
   if (exception !== undefined && span.attributes[LANGSMITH] === 'true') return langSmithError(exception);
   if (span.status.code !== ERROR) return langfuseError(span.attributes);
-  const said = text(span.status.message);
+  const status = text(span.status.message);
   const type = typeOf(span.attributes);
-  if (exception === undefined) return headline(type, said);
+  if (exception === undefined) return headline(type, status);
   const thrown = exceptionText(exception, type);
   const message = text(exception.attributes?.['exception.message']);
-  const isRepeated = said === undefined || thrown.includes(said) || said === message;
-  return isRepeated ? thrown : `${headline(type, said)}\nCaused by: ${thrown}`;
+  const isRepeated = status === undefined || thrown.includes(status) || status === message;
+  return isRepeated ? thrown : `${headline(type, status)}\nCaused by: ${thrown}`;
 }
 
 /**

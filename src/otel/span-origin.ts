@@ -54,14 +54,14 @@ const scopes = new WeakMap<ScopeLike, string>();
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
-    json = JSON.stringify({ name: told(scope.name), version: told(scope.version) });
+    json = JSON.stringify({ name: asText(scope.name), version: asText(scope.version) });
     scopes.set(scope, json);
   }
   return json;
 }
 
 /** Scope names may have types that JSON does not support. */
-function told(value: unknown): unknown {
+function asText(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }
 

@@ -11,7 +11,7 @@ import { isCancelledCall } from './conventions/ai-sdk.ts';
 import { http } from './conventions/protocols.ts';
 import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
 import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
-import { carriesInputs, carriesOutputs, toldByEvents, withoutTellers } from './message-events.ts';
+import { carriesInputs, carriesOutputs, messagesOfEvents, withoutUsedEvents } from './message-events.ts';
 import { rowIndex, vocabularies } from './row-index.ts';
 import { spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
@@ -106,7 +106,7 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFi
 
 /** Returns the run type of a span with these attributes. */
 export function runTypeOf(attributes: Attributes): string {
-  for (const vocabulary of new AttributeReader(attributes, undefined).spoken) {
+  for (const vocabulary of new AttributeReader(attributes, undefined).vocabularies) {
     const { runType } = vocabulary.kindOf(attributes);
     if (runType !== undefined) return runType;
   }
@@ -115,15 +115,15 @@ export function runTypeOf(attributes: Attributes): string {
 
 /** Returns the project that the attributes name. The project of a run cannot change after its start. */
 export function projectOf(attributes: Attributes): string | undefined {
-  for (const { project, isSpoken } of WITH_PROJECT) {
+  for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
-    if (name !== undefined && isSpoken?.(attributes) !== false) return name;
+    if (name !== undefined && matches?.(attributes) !== false) return name;
   }
   return undefined;
 }
 
-const WITH_PROJECT = vocabularies.flatMap(({ project, isSpoken }) =>
-  project === undefined ? [] : [{ project, isSpoken }],
+const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
+  project === undefined ? [] : [{ project, matches }],
 );
 
 /** Returns a function that checks whether a name of an attribute or event belongs to a hidden payload. */
@@ -142,10 +142,12 @@ type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: S
 const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError];
 
 function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
-  const told = toldByEvents(span.events);
+  const eventMessages = messagesOfEvents(span.events);
   const { attributes } = span;
   const beside =
-    told && around.messages ? { ...around.messages, ...told.attributes } : (told?.attributes ?? around.messages);
+    eventMessages && around.messages
+      ? { ...around.messages, ...eventMessages.attributes }
+      : (eventMessages?.attributes ?? around.messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
   const reader = new AttributeReader(given, capture.payload, around.sentInputs);
   mapStart(fields, reader, capture);
@@ -166,7 +168,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     const used = new Set(own.filter((name) => reader.isUsed(name)));
     // A message that no table uses is not an attribute of the span. Its event is recorded unchanged.
     for (const name of own) reader.use(name);
-    if (told !== undefined) events = withoutTellers(events, told, used);
+    if (eventMessages !== undefined) events = withoutUsedEvents(events, eventMessages, used);
   }
   addMetadata(fields.metadata, metadata, reader, capture);
   if (outputs !== undefined || (usage !== undefined && !capture.hideOutputs)) {
@@ -215,7 +217,7 @@ function mapStart(fields: SpanStartFields, reader: AttributeReader, capture: Spa
   let runType: string | undefined;
   let rename: Rename | undefined;
   let nameFrom: string | undefined;
-  for (const vocabulary of reader.spoken) {
+  for (const vocabulary of reader.vocabularies) {
     const kind = vocabulary.kindOf(attributes);
     runType ??= kind.runType;
     if (!capture.hideInputs) rename ??= kind.rename;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { attributesOfEvent, toldByEvents } from '../../src/otel/message-events.ts';
+import { attributesOfEvent, messagesOfEvents } from '../../src/otel/message-events.ts';
 import { runNamed, setUp } from './set-up.ts';
 
 // Names and bodies of the single events, up to version 1.36 of the conventions:
@@ -89,13 +89,13 @@ describe('what an event tells', () => {
       { name: 'step', time },
       { name: 'gen_ai.user.message', time, attributes: { content: 'b' } },
     ];
-    expect(toldByEvents(events)?.attributes).toEqual({
+    expect(messagesOfEvents(events)?.attributes).toEqual({
       'gen_ai.input.messages': [
         { role: 'system', content: 'a' },
         { role: 'user', content: 'b' },
       ],
     });
-    expect(toldByEvents([{ name: 'step', time }])).toBeUndefined();
+    expect(messagesOfEvents([{ name: 'step', time }])).toBeUndefined();
   });
 });
 

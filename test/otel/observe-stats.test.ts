@@ -5,7 +5,7 @@ import { publish } from '../../src/run/stats.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 
-interface Told {
+interface EventMessages {
   readonly name: string;
   readonly value: number;
   readonly attributes?: Attributes;
@@ -15,7 +15,7 @@ interface Told {
 function makeMeter() {
   const names = new Map<Observable, string>();
   const units: Record<string, string | undefined> = {};
-  const recorded: Told[] = [];
+  const recorded: EventMessages[] = [];
   const callbacks = new Set<BatchObservableCallback>();
   const instrument = (name: string, options?: MetricOptions): Observable => {
     const observable = {} as Observable;
@@ -28,13 +28,13 @@ function makeMeter() {
     createObservableUpDownCounter: instrument,
     createObservableGauge: instrument,
     createHistogram: (name: string) => ({
-      record: (value: number, attributes?: Attributes) => recorded.push({ name, value, attributes } as Told),
+      record: (value: number, attributes?: Attributes) => recorded.push({ name, value, attributes } as EventMessages),
     }),
     addBatchObservableCallback: (callback: BatchObservableCallback) => callbacks.add(callback),
     removeBatchObservableCallback: (callback: BatchObservableCallback) => callbacks.delete(callback),
   };
-  const collect = async (): Promise<Told[]> => {
-    const found: Told[] = [];
+  const collect = async (): Promise<EventMessages[]> => {
+    const found: EventMessages[] = [];
     const observe = (observable: Observable, value: number, attributes?: Attributes): void =>
       void found.push({ name: names.get(observable) ?? '', value, ...(attributes !== undefined && { attributes }) });
     for (const callback of callbacks) await callback({ observe });

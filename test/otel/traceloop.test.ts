@@ -249,7 +249,7 @@ describe('a call of a model', () => {
   });
 
   test.each<[string, Attributes, object]>([
-    ['text', { 'gen_ai.prompt': 'Tell me.' }, { input: 'Tell me.' }],
+    ['text', { 'gen_ai.prompt': 'ReadEvent me.' }, { input: 'ReadEvent me.' }],
     ['an object', { 'gen_ai.prompt': '{"q":1}' }, { q: 1 }],
     ['a list of messages', { 'gen_ai.prompt': '[{"role":"user"}]' }, { messages: [{ role: 'user' }] }],
     [

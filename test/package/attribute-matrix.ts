@@ -46,7 +46,7 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
         rows.map(([field, from]) => [code(field), list(from)]),
       ),
     );
-  if (vocabulary.spent !== undefined) parts.push(`Nowhere: ${list(vocabulary.spent)}.`);
+  if (vocabulary.ignored !== undefined) parts.push(`Nowhere: ${list(vocabulary.ignored)}.`);
   if (omitted.length > 0)
     parts.push(
       'In the specification, and in no table:',

@@ -18,7 +18,7 @@ function isTold(attribute: string): boolean {
     ...groupsOf(vocabulary).flatMap(([, rows]) =>
       rows.map(([name, , , manner]) => (manner === 'below' ? `${name}.*` : name)),
     ),
-    ...(vocabulary.spent ?? []),
+    ...(vocabulary.ignored ?? []),
     ...(notes[vocabulary.name]?.kinds ?? []).map((sample) => vocabulary.kindOf(sample).nameFrom),
     ...(notes[vocabulary.name]?.omitted ?? []).map(([name]) => name),
   ]);

@@ -16,13 +16,13 @@ export function aiSdkPrompt(value: unknown): Fields | undefined {
 
 /** Combines all attributes of the answer into one message. */
 export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
-  const said = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
+  const given = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
   const message = {
     role: 'assistant',
-    content: text(said('text')) ?? text(said('object')),
-    reasoning: text(said('reasoning')),
-    tool_calls: filled(objects(json(said('toolCalls'))).map(toolCallOf)),
-    files: filled(objects(json(said('files'))).map(fileOf)),
+    content: text(given('text')) ?? text(given('object')),
+    reasoning: text(given('reasoning')),
+    tool_calls: filled(objects(json(given('toolCalls'))).map(toolCallOf)),
+    files: filled(objects(json(given('files'))).map(fileOf)),
     finish_reason: text(attributes['ai.response.finishReason'] ?? attributes['ai.finishReason']),
   };
   return [defined(message)];

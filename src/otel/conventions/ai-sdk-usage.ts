@@ -47,21 +47,21 @@ export const aiSdkServiceTier: Row = [
  * added here.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
-  const told = count(value);
+  const given = count(value);
   const { anthropic } = providersOf(attributes);
-  if (told === undefined || count(anthropic.cacheCreationInputTokens) === undefined) return told;
-  if (attributes['ai.usage.inputTokenDetails.noCacheTokens'] !== undefined) return told;
+  if (given === undefined || count(anthropic.cacheCreationInputTokens) === undefined) return given;
+  if (attributes['ai.usage.inputTokenDetails.noCacheTokens'] !== undefined) return given;
   const { input_tokens: own } = fieldsOf(anthropic.usage);
   const input = count(attributes['ai.usage.inputTokens'] ?? attributes['ai.usage.promptTokens']);
-  if (own !== undefined && own !== input) return told;
+  if (own !== undefined && own !== input) return given;
   const read = cacheRead(undefined, attributes) ?? count(attributes['ai.usage.cachedInputTokens']);
-  return told + (read ?? 0) + (cacheWritten(undefined, attributes) ?? 0);
+  return given + (read ?? 0) + (cacheWritten(undefined, attributes) ?? 0);
 }
 
 function cacheRead(_: unknown, attributes: Attributes): number | undefined {
   const { openai, anthropic } = providersOf(attributes);
-  const { cache_read_input_tokens: told } = fieldsOf(anthropic.usage);
-  return count(openai.cachedPromptTokens) ?? count(anthropic.cacheReadInputTokens) ?? count(told);
+  const { cache_read_input_tokens: given } = fieldsOf(anthropic.usage);
+  return count(openai.cachedPromptTokens) ?? count(anthropic.cacheReadInputTokens) ?? count(given);
 }
 
 function cacheWritten(_: unknown, attributes: Attributes): number | undefined {

@@ -71,8 +71,8 @@ const metadata: Rows = [
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
-  roots: ['ai'],
-  isSpoken: (attributes) => attributes[OPERATION] !== undefined,
+  namespaces: ['ai'],
+  matches: (attributes) => attributes[OPERATION] !== undefined,
   kindOf: (attributes) =>
     STEPS.get(stepOf(attributes[OPERATION])) ?? { runType: 'chain', nameFrom: nameOf(attributes) },
   inputs: [
@@ -142,7 +142,7 @@ export const aiSdk: Vocabulary = {
     ['ai.stream.msToFirstChunk', FIRST_TOKEN, microseconds(1_000), 'kept'],
   ],
   project: `${METADATA}.ls_project_name`,
-  spent: [
+  ignored: [
     'operation.name',
     'resource.name',
     'gen_ai.system',
@@ -163,8 +163,8 @@ export const aiSdk: Vocabulary = {
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
-  roots: ['gen_ai'],
-  isSpoken: (attributes) => attributes[OPERATION] === undefined && attributes['gen_ai.operation.name'] !== undefined,
+  namespaces: ['gen_ai'],
+  matches: (attributes) => attributes[OPERATION] === undefined && attributes['gen_ai.operation.name'] !== undefined,
   kindOf: () => ({}),
   inputs,
   outputs,
@@ -173,7 +173,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   metadata,
   tags: [[`${CONTEXT}.tags`, 'tags', texts]],
   times: [['gen_ai.client.operation.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
-  spent: ['ai.request.text', 'ai.response.text'],
+  ignored: ['ai.request.text', 'ai.response.text'],
 };
 
 /** Maps the user and the conversation, and keeps the original keys. */

@@ -61,7 +61,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',
-  roots: ['gen_ai', 'openai', 'anthropic'],
+  namespaces: ['gen_ai', 'openai', 'anthropic'],
   kindOf: (attributes) => OPERATIONS.get(attributes[OPERATION]) ?? {},
   inputs: [
     ['gen_ai.input.messages', 'messages', genAiInputMessages],

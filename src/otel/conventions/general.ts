@@ -10,7 +10,7 @@ export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 /** Attributes that any span may have. Only protocol attributes have lower precedence. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
-  roots: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
+  namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
   // A span that names a model and has no type in any vocabulary is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
@@ -20,7 +20,7 @@ export const generalAttributes: Vocabulary = {
     ['user.id', 'user_id', text],
   ],
   tags: [tagList],
-  spent: ['input.mime_type', 'output.mime_type'],
+  ignored: ['input.mime_type', 'output.mime_type'],
 };
 
 const PROJECT = 'runspan.project';
@@ -28,11 +28,11 @@ const PROJECT = 'runspan.project';
 /** Our own attributes, for fields that no convention defines. They have the highest precedence. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
-  roots: ['runspan'],
+  namespaces: ['runspan'],
   kindOf: (attributes) => ({ runType: text(attributes['runspan.run_type']), nameFrom: 'runspan.name' }),
   inputs: [['runspan.inputs', WHOLE, json]],
   outputs: [['runspan.outputs', WHOLE, json]],
   tags: [['runspan.tags', 'tags', texts]],
   project: PROJECT,
-  spent: ['runspan.run_type', PROJECT],
+  ignored: ['runspan.run_type', PROJECT],
 };

@@ -19,7 +19,7 @@ const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
 /** The attributes of Langfuse's SDK: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
 export const langfuse: Vocabulary = {
   name: 'langfuse',
-  roots: ['langfuse'],
+  namespaces: ['langfuse'],
   kindOf: (attributes) => TYPES.get(attributes[TYPE]) ?? {},
   inputs: [
     ['langfuse.observation.input', WHOLE, json],

@@ -27,7 +27,7 @@ const METADATA = 'langsmith.metadata';
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
-  roots: ['langsmith', 'gen_ai'],
+  namespaces: ['langsmith', 'gen_ai'],
   kindOf: (attributes) => ({ runType: text(attributes[KIND])?.toLowerCase(), nameFrom: 'langsmith.trace.name' }),
   usage: [
     ['langsmith.usage_metadata', WHOLE, counts, 'merged'],
@@ -42,7 +42,7 @@ export const langSmith: Vocabulary = {
   metadata: [[METADATA, WHOLE, ownMetadata, 'below']],
   tags: [['langsmith.span.tags', 'tags', tagsOf]],
   project: 'langsmith.trace.session_name',
-  spent: [
+  ignored: [
     KIND,
     METADATA,
     // Headers may contain API keys.

@@ -38,8 +38,8 @@ const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
  */
 export const openInference: Vocabulary = {
   name: 'openinference',
-  roots: ['openinference'],
-  isSpoken: (attributes) => attributes[KIND] !== undefined,
+  namespaces: ['openinference'],
+  matches: (attributes) => attributes[KIND] !== undefined,
   kindOf: (attributes) => KINDS.get(kindName(attributes) ?? '') ?? { runType: 'chain' },
   inputs: [
     ['llm.input_messages', 'messages', inputMessages, 'list'],
@@ -125,7 +125,7 @@ export const openInference: Vocabulary = {
   ],
   tags: [tagList],
   // This attribute belongs to a list. Outside a list, it would add thousands of numbers to the metadata.
-  spent: ['embedding.vector'],
+  ignored: ['embedding.vector'],
 };
 
 function kindName(attributes: Attributes): string | undefined {

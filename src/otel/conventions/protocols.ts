@@ -10,8 +10,8 @@ import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.t
  */
 export const http: Vocabulary = {
   name: 'http',
-  roots: ['http'],
-  isSpoken: (attributes) => methodOf(attributes) !== undefined,
+  namespaces: ['http'],
+  matches: (attributes) => methodOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: 'chain', rename: renameOf(attributes) }),
   inputs: [
     ['http.request.method_original', 'method', text],
@@ -100,8 +100,8 @@ const WRITES =
  */
 export const database: Vocabulary = {
   name: 'database',
-  roots: ['db'],
-  isSpoken: (attributes) => systemOf(attributes) !== undefined,
+  namespaces: ['db'],
+  matches: (attributes) => systemOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: isSearch(attributes) ? 'retriever' : 'chain' }),
   inputs: [
     ['db.query.text', 'query', text],
@@ -154,8 +154,8 @@ const SYSTEMS: readonly string[] = [
  */
 export const messaging: Vocabulary = {
   name: 'messaging',
-  roots: ['messaging', 'rpc', 'faas'],
-  isSpoken: (attributes) => SYSTEMS.some((system) => attributes[system] !== undefined),
+  namespaces: ['messaging', 'rpc', 'faas'],
+  matches: (attributes) => SYSTEMS.some((system) => attributes[system] !== undefined),
   kindOf: () => ({ runType: 'chain' }),
   inputs: [
     ['messaging.destination.name', 'destination', text],
@@ -182,8 +182,8 @@ const METHOD = 'mcp.method.name';
  */
 export const mcp: Vocabulary = {
   name: 'mcp',
-  roots: ['mcp'],
-  isSpoken: (attributes) => attributes[METHOD] !== undefined,
+  namespaces: ['mcp'],
+  matches: (attributes) => attributes[METHOD] !== undefined,
   kindOf: (attributes) =>
     attributes[METHOD] === 'tools/call' ? { runType: 'tool', nameFrom: 'gen_ai.tool.name' } : { runType: 'chain' },
   inputs: [

@@ -58,7 +58,7 @@ const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.coun
  */
 export const traceloop: Vocabulary = {
   name: 'traceloop',
-  roots: ['traceloop', 'gen_ai', 'llm', 'db'],
+  namespaces: ['traceloop', 'gen_ai', 'llm', 'db'],
   kindOf,
   inputs: [
     ['gen_ai.prompt', 'messages', traceloopMessages, 'list'],
@@ -107,7 +107,7 @@ export const traceloop: Vocabulary = {
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
   // Headers may contain API keys. Only the length of a vector is recorded.
-  spent: ['llm.headers', 'db.vector.query.embeddings.vector'],
+  ignored: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
 function kindOf(attributes: Attributes): Kind {

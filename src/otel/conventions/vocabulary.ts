@@ -53,9 +53,9 @@ export interface Rename {
 export interface Vocabulary {
   readonly name: string;
   /** The first words of attribute names. A span without such an attribute does not use the vocabulary. */
-  readonly roots: readonly string[];
+  readonly namespaces: readonly string[];
   /** Whether a span with these attributes uses the vocabulary. Needed if the first words are ambiguous. */
-  isSpoken?(attributes: Attributes): boolean;
+  matches?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs?: Rows;
   readonly outputs?: Rows;
@@ -70,7 +70,7 @@ export interface Vocabulary {
   /** The attribute with the project. It is read when the span starts, because the project of a run cannot change. */
   readonly project?: string;
   /** Attributes that are not copied to the metadata. */
-  readonly spent?: readonly string[];
+  readonly ignored?: readonly string[];
   /**
    * Functions that remove credentials from attributes before they are copied to the metadata. They apply to all spans.
    */
