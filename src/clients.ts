@@ -22,25 +22,16 @@ export type {
   ToolsEvent,
   UpdatesEvent,
   ValuesEvent,
-} from './clients/agent-event.ts';
-export type { AgentRun, RunStatus } from './clients/agent-run.ts';
-export type { AgentRuns, CancelOptions, JoinOptions, JoinStreamOptions, RunFilter } from './clients/agent-runs.ts';
-export { AgentServer, type AgentServerOptions } from './clients/agent-server.ts';
-export type { AgentServerInfo, AgentSystem } from './clients/agent-system.ts';
+} from './clients/agent-server/agent-event.ts';
+export { AgentServer } from './clients/agent-server/agent-server.ts';
+export type { AgentServerOptions, PageRequest } from './clients/agent-server/agent-service.ts';
 export {
   AgentThreads,
   type AgentThreadsOptions,
+  type BootstrapOptions,
   type RunEventsOptions,
   type ThreadSummary,
-} from './clients/agent-threads.ts';
-export {
-  ApiError,
-  type CallFacts,
-  ConnectionError,
-  type FailedAnswer,
-  InvalidAnswerError,
-  TimeoutError,
-} from './clients/api-error.ts';
+} from './clients/agent-server/agent-threads.ts';
 export type {
   AgentConfig,
   Assistant,
@@ -52,18 +43,7 @@ export type {
   AssistantUpdate,
   AssistantVersionSearch,
   GraphSchemas,
-} from './clients/assistants.ts';
-export type {
-  CallOptions,
-  ClientHooks,
-  ClientOptions,
-  RequestEvent,
-  ResponseEvent,
-  RetryEvent,
-} from './clients/client-options.ts';
-export { CommandError, type CommandErrorReason } from './clients/command-error.ts';
-export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane.ts';
-export { createsRevision } from './clients/creates-revision.ts';
+} from './clients/agent-server/assistants.ts';
 export type {
   Cron,
   CronCreate,
@@ -73,81 +53,39 @@ export type {
   Crons,
   CronUpdate,
   ThreadCronCreate,
-} from './clients/crons.ts';
-export type {
-  Deployment,
-  DeploymentCreate,
-  DeploymentPatch,
-  DeploymentSource,
-  DeploymentStatus,
-  DeploymentTier,
-  DeploymentType,
-  ListenerConfig,
-  RevisionSource,
-  Secret,
-  SecretReference,
-  SourceConfig,
-  SourceRevisionConfig,
-} from './clients/deployment.ts';
-export type { Deployed, SupersededEvent, Updated, WaitOptions } from './clients/deployment-wait.ts';
-export type {
-  DeleteDeploymentOptions,
-  DeletedDeployments,
-  Deployments,
-  ListDeploymentsOptions,
-} from './clients/deployments.ts';
-export { effectiveResources } from './clients/effective-resources.ts';
+} from './clients/agent-server/crons.ts';
 export {
-  type FeedbackSubmission,
-  feedbackLink,
-  type SubmitFeedbackOptions,
-  submitFeedback,
-} from './clients/feedback.ts';
-export { FeedbackError, type FeedbackRefusal } from './clients/feedback-error.ts';
+  CommandError,
+  type CommandErrorReason,
+  type LastEvent,
+  RunFailedError,
+  type RunPlace,
+  type StreamBreak,
+  StreamError,
+} from './clients/agent-server/errors.ts';
 export {
-  createFeedbackToken,
-  createFeedbackTokens,
-  type FeedbackServiceOptions,
-  type FeedbackToken,
-  type FeedbackTokenRequest,
-} from './clients/feedback-token.ts';
-export type { Integration, Repository } from './clients/integration.ts';
-export type { Integrations } from './clients/integrations.ts';
-export type { ListOptions } from './clients/list-options.ts';
-export type { ComputeConfig, Listener, ListenerCreate, ListenerPatch } from './clients/listener.ts';
-export type { Listeners } from './clients/listeners.ts';
-export { type AssembledMessage, type AssembledToolCall, MessageAssembler } from './clients/message-assembler.ts';
-export type { Page, PageList } from './clients/page.ts';
-export type { PageRequest } from './clients/page-request.ts';
+  type AssembledMessage,
+  type AssembledToolCall,
+  MessageAssembler,
+} from './clients/agent-server/message-assembler.ts';
+export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
+export type { RunStream, StreamOptions } from './clients/agent-server/run-stream.ts';
 export type {
-  Container,
-  EnvVar,
-  LocalObjectReference,
-  ResourceRequirements,
-  ResourceSpec,
-  Volume,
-  VolumeMount,
-} from './clients/resource-spec.ts';
-export type { Revision, RevisionStatus } from './clients/revision.ts';
-export { RevisionError, type RevisionErrorCode, type RevisionFacts } from './clients/revision-error.ts';
-export type { ListRevisionsOptions, Revisions } from './clients/revisions.ts';
-export { RunFailedError, type RunPlace } from './clients/run-failed-error.ts';
-export type {
-  RunCommand,
-  RunRequest,
-  RunSettings,
-  StatelessRunRequest,
-  StreamMode,
-} from './clients/run-request.ts';
-export type { RunStream, StreamOptions } from './clients/run-stream.ts';
-export type { UploadedSource, UploadProgress, UploadSourceOptions } from './clients/source-upload.ts';
-export type { Spelling } from './clients/spelling.ts';
-export type { RunCancellation, StatelessRuns } from './clients/stateless-runs.ts';
-export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/store.ts';
-export { type LastEvent, type StreamBreak, StreamError } from './clients/stream-error.ts';
+  AgentRun,
+  AgentRuns,
+  CancelOptions,
+  JoinOptions,
+  JoinStreamOptions,
+  RunFilter,
+  RunStatus,
+} from './clients/agent-server/runs.ts';
+export type { RunCancellation, StatelessRuns } from './clients/agent-server/stateless-runs.ts';
+export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/agent-server/store.ts';
+export type { AgentServerInfo, AgentSystem } from './clients/agent-server/system.ts';
 export type {
   Checkpoint,
   Interrupt,
+  RunCommand,
   Thread,
   ThreadCreate,
   ThreadFilter,
@@ -160,7 +98,7 @@ export type {
   ThreadTask,
   ThreadTimeToLive,
   ThreadUpdate,
-} from './clients/thread.ts';
+} from './clients/agent-server/thread.ts';
 export type {
   CommandedRun,
   InterruptResponse,
@@ -168,7 +106,7 @@ export type {
   StartedRun,
   ThreadResponse,
   ThreadRunRequest,
-} from './clients/thread-command.ts';
+} from './clients/agent-server/thread-command.ts';
 export {
   type BlockDelta,
   type CheckpointEvent,
@@ -195,10 +133,99 @@ export {
   type ToolData,
   type ToolDataOf,
   type ToolEvent,
-} from './clients/thread-event.ts';
-export type { ThreadEvents, ThreadEventsOptions } from './clients/thread-events.ts';
-export { agentServerPaths, type ThreadPaths } from './clients/thread-paths.ts';
-export type { BootstrapOptions } from './clients/thread-states.ts';
-export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/threads.ts';
-export type { UploadUrl } from './clients/upload-url.ts';
-export { InvalidRequestError, type ValidationError } from './clients/validation-error.ts';
+} from './clients/agent-server/thread-event.ts';
+export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/thread-events.ts';
+export { agentServerPaths, type ThreadPaths } from './clients/agent-server/thread-paths.ts';
+export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/agent-server/threads.ts';
+export type {
+  CallOptions,
+  ClientHooks,
+  ClientOptions,
+  RequestEvent,
+  ResponseEvent,
+  RetryEvent,
+} from './clients/client-options.ts';
+export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane/control-plane.ts';
+export type { ListOptions } from './clients/control-plane/control-plane-api.ts';
+export type {
+  Deployment,
+  DeploymentCreate,
+  DeploymentPatch,
+  DeploymentSource,
+  DeploymentStatus,
+  DeploymentTier,
+  DeploymentType,
+  ListenerConfig,
+  RevisionSource,
+  Secret,
+  SecretReference,
+  SourceConfig,
+  SourceRevisionConfig,
+} from './clients/control-plane/deployment.ts';
+export type { Deployed, SupersededEvent, Updated, WaitOptions } from './clients/control-plane/deployment-wait.ts';
+export type {
+  DeleteDeploymentOptions,
+  DeletedDeployments,
+  Deployments,
+  ListDeploymentsOptions,
+} from './clients/control-plane/deployments.ts';
+export { effectiveResources } from './clients/control-plane/effective-resources.ts';
+export type { Integration, Integrations, Repository } from './clients/control-plane/integrations.ts';
+export type {
+  ComputeConfig,
+  Listener,
+  ListenerCreate,
+  ListenerPatch,
+  Listeners,
+} from './clients/control-plane/listeners.ts';
+export type {
+  Container,
+  EnvVar,
+  LocalObjectReference,
+  ResourceRequirements,
+  ResourceSpec,
+  Volume,
+  VolumeMount,
+} from './clients/control-plane/resource-spec.ts';
+export {
+  type Revision,
+  RevisionError,
+  type RevisionErrorCode,
+  type RevisionFacts,
+  type RevisionStatus,
+} from './clients/control-plane/revision.ts';
+export type { ListRevisionsOptions, Revisions } from './clients/control-plane/revisions.ts';
+export { createsRevision } from './clients/control-plane/schemas.ts';
+export type {
+  UploadedSource,
+  UploadProgress,
+  UploadSourceOptions,
+  UploadUrl,
+} from './clients/control-plane/source-upload.ts';
+export type { Spelling } from './clients/control-plane/spelling.ts';
+export {
+  ApiError,
+  type CallFacts,
+  ConnectionError,
+  type FailedAnswer,
+  InvalidAnswerError,
+  InvalidRequestError,
+  TimeoutError,
+  type ValidationError,
+} from './clients/errors.ts';
+export {
+  FeedbackError,
+  type FeedbackRefusal,
+  type FeedbackSubmission,
+  feedbackLink,
+  type SubmitFeedbackOptions,
+  submitFeedback,
+} from './clients/feedback.ts';
+export {
+  createFeedbackToken,
+  createFeedbackTokens,
+  type FeedbackServiceOptions,
+  type FeedbackToken,
+  type FeedbackTokenRequest,
+} from './clients/feedback-token.ts';
+export type { Page, PageList } from './clients/page.ts';

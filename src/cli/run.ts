@@ -2,10 +2,10 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { visible, visibleJson } from '../base/text.ts';
-import type { AgentEvent, AgentMessage } from '../clients/agent-event.ts';
-import { AgentServer } from '../clients/agent-server.ts';
-import { STREAM_MODES, type StreamMode } from '../clients/run-request.ts';
-import type { Interrupt } from '../clients/thread.ts';
+import type { AgentEvent, AgentMessage } from '../clients/agent-server/agent-event.ts';
+import { AgentServer } from '../clients/agent-server/agent-server.ts';
+import { STREAM_MODES, type StreamMode } from '../clients/agent-server/run-request.ts';
+import type { Interrupt } from '../clients/agent-server/thread.ts';
 import {
   type CommandContext,
   CommandFailure,

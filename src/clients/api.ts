@@ -1,71 +1,92 @@
 import { setMaxListeners } from 'node:events';
-import type { Readable } from 'node:stream';
 import { types } from 'node:util';
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
+import { delay } from '../base/timers.ts';
 import { HttpClient, type OpenAnswer } from '../http/client.ts';
 import { environmentProxies } from '../http/connections.ts';
-import { DeadlineError, NoAnswerError } from '../http/errors.ts';
-import { ApiError, type CallFacts, ConnectionError, InvalidAnswerError, requestIdOf } from './api-error.ts';
-import { type Attempt, eventOf, FailedAttempt, failedAttempt, type Head, type Take } from './attempt.ts';
-import { bodyText } from './body-text.ts';
-import { type Call, queryText } from './call.ts';
-import { type CallOptions, type ClientHooks, type ClientOptions, callChecks } from './client-options.ts';
-import { mergedHeaders, secretsIn } from './headers.ts';
-import { retryDelayMs } from './retry-delay.ts';
-import type { Secrets } from './secrets.ts';
-import { serviceAddress } from './service-address.ts';
-import { InvalidRequestError } from './validation-error.ts';
-import { Waits } from './waits.ts';
+import { DeadlineError, failureOf } from '../http/errors.ts';
+import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
+import { ANSWER_BYTES_MAX, parseBody, readText } from './body.ts';
+import {
+  type CallOptions,
+  type ClientHooks,
+  type ClientOptions,
+  callChecks,
+  mergedHeaders,
+  serviceAddress,
+} from './client-options.ts';
+import { type Call, queryText } from './endpoint.ts';
+import {
+  ApiError,
+  type CallFacts,
+  ConnectionError,
+  InvalidAnswerError,
+  InvalidRequestError,
+  requestIdOf,
+  TimeoutError,
+} from './errors.ts';
+import { Secrets, secretsIn } from './secrets.ts';
 
-/** Bytes of an answer that are read; a longer one is an InvalidAnswerError. */
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-
-/** Bytes of an answer that only says what is wrong. */
+/** Maximum bytes that are read of an unsuccessful response. */
 const FAILURE_BYTES_MAX = 256 * 1024;
-
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 8_000;
 const CLOSED = 'the client was closed';
 
-const ACCEPT_JSON = { accept: 'application/json' };
-
-export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
-  /** Paths of calls are appended to its own. */
-  readonly url: URL;
-  /** What goes with every request, credentials among it. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** What no error, run or hook may repeat. */
-  readonly secrets: Secrets;
+/** The address of a service and the credentials for it. */
+export interface Service {
+  /** Option that sets the address. */
+  readonly option: string;
+  readonly url: unknown;
+  /** Headers that only the service receives. */
+  readonly credentials: Readonly<Record<string, string | undefined>>;
 }
 
-/** A successful answer. */
+export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
+  readonly url: URL;
+  /** Further values that no error, run or hook may show. */
+  readonly secrets?: readonly string[];
+}
+
+/** A successful response. */
 export interface Answer<Data> {
-  /** Parsed; undefined where the body is empty. */
+  /** The parsed body, or undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
-  /** Names in lower case. */
+  /** Headers by name in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
+/** Returns a sender for a service. Throws a RunspanError if the address cannot be used. */
+export function serviceApi({ option, url, credentials }: Service, options: ClientOptions): Api {
+  const { apiKey: _, headers: custom = {}, ...rest } = options;
+  const own = Object.entries(credentials).flatMap(([name, value]) => (value ? [[name, value.trim()]] : []));
+  const headers = { ...Object.fromEntries(own), ...custom };
+  const hasKey = secretsIn(headers).length > 0;
+  const { allowInsecure } = options;
+  return new Api({ ...rest, url: serviceAddress(option, url, { hasKey, allowInsecure }), headers });
+}
+
 /**
- * The one way by which clients send calls: deadline, retries, errors, hooks. It rejects with an ApiError for any status
- * that is no success, a ConnectionError, a TimeoutError, an InvalidAnswerError, or the reason of the caller's signal.
+ * Sends the calls of all clients, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError,
+ * a TimeoutError, an InvalidAnswerError, or the reason of the caller's signal.
  */
 export class Api {
   readonly #options: ApiOptions;
   readonly #http: HttpClient;
-  /** For a call that brings none of its own. */
-  readonly timeoutMs: number;
   readonly #basePath: string;
   readonly #secrets: Secrets;
-  readonly #waits = new Waits();
+  readonly #closing = new AbortController();
+  readonly timeoutMs: number;
 
   constructor(options: ApiOptions) {
-    const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher } = options;
+    const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher, headers, secrets = [] } = options;
     this.#options = options;
     this.timeoutMs = timeoutMs;
-    this.#secrets = options.secrets.with(secretsIn(options.headers));
+    this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);
     this.#basePath = url.origin + url.pathname.replace(/(?<!\/)\/+$/, '');
     this.#http = new HttpClient({
       endpoint: url,
@@ -76,203 +97,240 @@ export class Api {
       proxies: environmentProxies(),
       holdsProcess: true,
     });
+    // Calls, uploads and waits all listen to this signal.
+    setMaxListeners(0, this.#closing.signal);
   }
 
-  /** The address with a path below it, and without a query. */
+  /** Returns the URL of a path, without a query. */
   urlOf(path: string): string {
     return this.#basePath + path.replace(/\?.*$/s, '');
   }
 
-  /** The body of an answer, as JSON. What it holds is not checked. */
-  async json<Data>(call: Call): Promise<Data> {
-    return (await this.answer<Data>(call)).data;
+  /** Sends a call and reads the response to its end. */
+  async send<Data>(call: Call): Promise<Answer<Data>> {
+    const { response = 'object' } = call;
+    try {
+      return await this.#send(call, async (attempt, { status, headers, body }) => {
+        const text = await readText(body, { timeoutMs: attempt.leftMs(), bytesMax: ANSWER_BYTES_MAX });
+        const { data, problem } = parseBody(response, text, headers);
+        if (problem !== undefined) throw this.invalidAnswer(call, { status, headers }, problem, attempt.facts);
+        return { data: data as Data, status, headers };
+      });
+    } catch (thrown) {
+      const isGone = thrown instanceof ApiError && thrown.status === 404 && thrown.request.attempts > 1;
+      // An earlier attempt deleted the resource.
+      if (!isGone || call.method !== 'DELETE' || response !== 'none') throw thrown;
+      return { data: undefined as Data, status: thrown.status, headers: thrown.headers };
+    }
   }
 
-  /** The same with the head of the answer. */
-  async answer<Data>(call: Call): Promise<Answer<Data>> {
-    return this.#send(call, async (attempt, { status, headers, body }, head) => {
-      const text = await read(body, ANSWER_BYTES_MAX, attempt, head);
-      return { data: jsonOf(text, attempt, head) as Data, status, headers };
-    });
-  }
-
-  /** The body of an answer, as it is. */
-  async text(call: Call): Promise<string> {
-    return this.#send(call, (attempt, { status, headers, body }) =>
-      read(body, ANSWER_BYTES_MAX, attempt, { status, headers }),
-    );
-  }
-
-  /** For a call that is answered by its status alone. A page is of somebody else, who asks to log in for example. */
-  async none(call: Call): Promise<void> {
-    await this.#send(call, async (attempt, { headers, body }, head) => {
-      const text = await read(body, ANSWER_BYTES_MAX, attempt, head);
-      const isPage = /^text\/html\b/i.test(String(headers['content-type'] ?? '')) && text.trim() !== '';
-      if (isPage) throw new InvalidAnswerError(attempt.facts, head, 'is a web page');
-    });
-  }
-
-  /** What errors tell of a call, for those that come when its answer is read. */
-  factsOf(call: Call): CallFacts {
-    return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
-  }
-
-  /** A text of the service without the keys and secrets of a call. */
-  masked(text: string, call: Call): string {
-    return this.#secretsOf(call).masked(text);
-  }
-
-  /** The answer as soon as its head has come. Its body has no deadline; it fails with the reason of the caller's signal. */
+  /**
+   * Sends a call and resolves when the response headers arrive. Reading the body has no deadline. The body fails with
+   * the reason of the caller's signal.
+   */
   async open(call: Call): Promise<OpenAnswer> {
     return this.#send(call, async (_, answer) => answer);
   }
 
-  /** Waits between calls, until the signal is aborted or the client closed. */
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    await this.#waits.wait(ms, signal);
+  invalidAnswer(
+    call: Call,
+    { status, headers }: Omit<Answer<unknown>, 'data'>,
+    problem: string,
+    facts: CallFacts = this.factsOf(call),
+  ): InvalidAnswerError {
+    return new InvalidAnswerError(facts, { status, headers: this.#secretsOf(call).maskedHeaders(headers) }, problem);
+  }
+
+  factsOf(call: Call): CallFacts {
+    return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
+  }
+
+  /** Masks the keys and secrets of a call in a text of the service. */
+  masked(text: string, call: Call): string {
+    return this.#secretsOf(call).masked(text);
+  }
+
+  /** Rejects with the reason of the signal, or with a ConnectionError if the client closes. */
+  async wait(ms: number, signal?: AbortSignal): Promise<void> {
+    const ends = new AbortController();
+    const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
+    for (const one of [signal, this.closing]) one?.addEventListener('abort', abort);
+    if (signal?.aborted || this.isClosed) abort();
+    try {
+      await delay(ms, ends.signal, true);
+    } finally {
+      for (const one of [signal, this.closing]) one?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Aborts with a ConnectionError when the client closes. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   get isClosed(): boolean {
-    return this.#waits.isOver;
+    return this.closing.aborted;
   }
 
-  /** Ends what is under way, with a ConnectionError, and closes the connections. */
+  /** Ends all calls with a ConnectionError and closes the connections. */
   async close(): Promise<void> {
-    this.#waits.end(new NoAnswerError(CLOSED));
+    this.#closing.abort(new ConnectionError({ method: 'GET', url: this.#basePath, attempts: 0 }, CLOSED, false));
     await this.#http.destroy();
   }
 
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
-    // One signal for many calls is no leak, of which Node would warn at the eleventh.
+    // Node warns about the eleventh listener, but a signal may belong to many calls.
     if (options.signal !== undefined) setMaxListeners(0, options.signal);
     const timeoutMs = options.timeoutMs ?? this.timeoutMs;
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
     const retriesMax = options.maxRetries ?? this.#options.maxRetries ?? 2;
-    const isIdempotent = call.isIdempotent ?? !['POST', 'PATCH'].includes(call.method);
-    this.#allow(options.headers);
+    const { url: address, allowInsecure } = this.#options;
+    const hasKey = secretsIn(options.headers).length + secretsIn(call.headers).length > 0;
+    if (hasKey) serviceAddress('the address of the client', address, { hasKey, allowInsecure });
     const secrets = this.#secretsOf(call);
     const url = secrets.masked(this.urlOf(call.path));
     const body = jsonTextOf(call, secrets);
     for (let attempts = 1; ; attempts++) {
       const facts: CallFacts = { method: call.method, url, attempts };
-      const attempt: Attempt = { call, body, options, timeoutMs, leftMs, facts, secrets };
+      const event = { call: call.name, method: call.method, url, attempt: attempts };
+      const attempt: Attempt = { call, body, options, timeoutMs, leftMs, facts, secrets, event };
       try {
         return await this.#attempt(attempt, take);
       } catch (thrown) {
         if (!(thrown instanceof FailedAttempt)) throw thrown;
-        const delayMs = retryDelayMs(thrown.failure, isIdempotent, attempts - 1, Math.random(), wallNowMs());
+        const delayMs = thrown.retryDelayMs(attempts - 1);
         if (delayMs === undefined || attempts > retriesMax || delayMs >= leftMs() || this.isClosed) throw thrown.error;
-        await this.#pause(attempt, thrown.error, delayMs);
+        this.#callHook('onRetry', { ...event, error: thrown.error, delayMs });
+        await this.wait(delayMs, options.signal).catch(() => {
+          options.signal?.throwIfAborted();
+          throw new ConnectionError(facts, CLOSED, false);
+        });
       }
     }
   }
 
-  /** Those of the client and of the call, which may bring keys of its own. */
-  #secretsOf({ secrets = [], headers, options }: Call): Secrets {
-    return this.#secrets.with([...secrets, ...secretsIn(headers), ...secretsIn(options?.headers)]);
-  }
-
-  /** Throws where a key of the call's own must not go to the address of the client. */
-  #allow(headers: CallOptions['headers']): void {
-    const { url, allowInsecure } = this.#options;
-    if (secretsIn(headers).length > 0)
-      serviceAddress('the address of the client', url, { hasKey: true, allowInsecure });
-  }
-
-  async #pause(attempt: Attempt, error: Error, delayMs: number): Promise<void> {
-    const { signal } = attempt.options;
-    this.#tell('onRetry', { ...eventOf(attempt), error, delayMs });
-    try {
-      await this.#waits.wait(delayMs, signal);
-    } catch (thrown) {
-      signal?.throwIfAborted();
-      throw new ConnectionError(attempt.facts, messageOf(thrown), false);
-    }
-  }
-
   async #attempt<Result>(attempt: Attempt, take: Take<Result>): Promise<Result> {
-    const { call, options, facts, secrets, body } = attempt;
+    const { call, options, facts, secrets, body, event } = attempt;
     const startedMs = monotonicNowMs();
     options.signal?.throwIfAborted();
     if (this.isClosed) throw new ConnectionError(facts, CLOSED, false);
-    this.#tell('onRequest', eventOf(attempt));
+    this.#callHook('onRequest', event);
     const stream = call.stream?.();
+    const type = body === undefined ? {} : { 'content-type': 'application/json' };
     try {
       const answer = await this.#http.open({
         method: call.method,
         path: call.path + queryText(call.query),
-        headers: mergedHeaders(ACCEPT_JSON, typeOf(call), this.#options.headers, call.headers, options.headers),
+        headers: mergedHeaders(ACCEPT_JSON, type, this.#options.headers, call.headers, options.headers),
         timeoutMs: Math.max(1, attempt.leftMs()),
-        ...(body === undefined ? {} : { body: [body] }),
-        ...(stream === undefined ? {} : { stream }),
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
+        ...(body !== undefined && { body: [body] }),
+        ...(stream !== undefined && { stream }),
+        ...(options.signal !== undefined && { signal: options.signal }),
       });
       const { status } = answer;
-      const head: Head = { status, headers: secrets.maskedHeaders(answer.headers) };
+      const headers = secrets.maskedHeaders(answer.headers);
       const durationMs = monotonicNowMs() - startedMs;
-      this.#tell('onResponse', { ...eventOf(attempt), status, requestId: requestIdOf(head.headers), durationMs });
-      if (status >= 200 && status < 300) return await take(attempt, answer, head);
-      const text = await read(answer.body, FAILURE_BYTES_MAX, attempt, head, true).catch((thrown) => {
-        if (thrown instanceof DeadlineError || this.isClosed || options.signal?.aborted) throw thrown;
-        // The connection broke; the status has told what became of the call.
-        return '';
-      });
-      const failed = { ...head, text: secrets.maskedBody(text) };
-      throw new FailedAttempt(new ApiError(facts, failed), { kind: 'answer', answer: failed });
+      this.#callHook('onResponse', { ...event, status, requestId: requestIdOf(headers), durationMs });
+      if (status >= 200 && status < 300) return await take(attempt, answer);
+      const text = await this.#failureText(answer, attempt);
+      throw new FailedAttempt(new ApiError(facts, { status, headers, text: secrets.maskedBody(text) }), call);
     } catch (thrown) {
       options.signal?.throwIfAborted();
-      throw failedAttempt(thrown, attempt);
+      if (thrown instanceof FailedAttempt || thrown instanceof InvalidAnswerError) throw thrown;
+      if (thrown instanceof DeadlineError) throw new TimeoutError(facts, attempt.timeoutMs);
+      const { detail, isLasting, isUnsent } = failureOf(thrown);
+      throw new FailedAttempt(new ConnectionError(facts, detail, !isUnsent), call, isLasting);
     } finally {
-      // By now it has been sent, or never will be; a file is closed by that.
       stream?.stream.destroy();
     }
   }
 
-  #tell<Name extends keyof ClientHooks>(name: Name, event: Parameters<NonNullable<ClientHooks[Name]>>[0]): void {
-    const failed = (thrown: unknown): void => {
+  /** If the connection breaks, the text is empty, because the status is enough for the error. */
+  async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
+    try {
+      return (await readText(body, { timeoutMs: leftMs(), bytesMax: FAILURE_BYTES_MAX, truncate: true })) ?? '';
+    } catch (thrown) {
+      if (thrown instanceof DeadlineError || this.isClosed || options.signal?.aborted) throw thrown;
+      return '';
+    }
+  }
+
+  #secretsOf({ secrets = [], headers, options }: Call): Secrets {
+    return this.#secrets.with([...secrets, ...secretsIn(headers), ...secretsIn(options?.headers)]);
+  }
+
+  #callHook<Name extends keyof ClientHooks>(name: Name, event: Parameters<NonNullable<ClientHooks[Name]>>[0]): void {
+    const report = (thrown: unknown): void => {
       const problem = this.#secrets.masked(messageOf(thrown));
       diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${problem}); the call goes on.`);
     };
     try {
-      const answer = (this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event);
-      // Of one that is async.
-      if (types.isPromise(answer)) answer.catch(failed);
+      const result = (this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event);
+      if (types.isPromise(result)) result.catch(report);
     } catch (thrown) {
-      failed(thrown);
+      report(thrown);
     }
   }
 }
 
-async function read(body: Readable, bytesMax: number, attempt: Attempt, head: Head, mayCut = false): Promise<string> {
-  const text = await bodyText(body, bytesMax, attempt.leftMs(), mayCut);
-  if (text === undefined) throw new InvalidAnswerError(attempt.facts, head, `is longer than ${bytesMax} bytes`);
-  return text;
+const ACCEPT_JSON = { accept: 'application/json' };
+
+interface Attempt {
+  readonly call: Call;
+  /** The body as JSON. */
+  readonly body: string | undefined;
+  readonly options: CallOptions;
+  readonly timeoutMs: number;
+  readonly leftMs: () => number;
+  readonly facts: CallFacts;
+  readonly secrets: Secrets;
+  readonly event: { readonly call: string; readonly method: string; readonly url: string; readonly attempt: number };
 }
 
-function jsonOf(text: string, attempt: Attempt, head: Head): unknown {
-  if (text.trim() === '') return undefined;
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch {
-    // The error of `JSON.parse` repeats a part of the text.
-    throw new InvalidAnswerError(attempt.facts, head, 'is no JSON');
+/** Reads a successful response. */
+type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
+
+/** A failed attempt, which may be retried. */
+class FailedAttempt extends Error {
+  readonly error: ApiError | ConnectionError;
+  readonly #call: Call;
+  readonly #isLasting: boolean;
+
+  constructor(error: ApiError | ConnectionError, call: Call, isLasting = false) {
+    super(error.message);
+    this.error = error;
+    this.#call = call;
+    this.#isLasting = isLasting;
+  }
+
+  /**
+   * Returns undefined if the call must not be retried. A call that is not idempotent is retried only if the service
+   * cannot have started it: without a connection, or after 429 (RFC 6585, 4).
+   */
+  retryDelayMs(retries: number): number | undefined {
+    const { isIdempotent = !['POST', 'PATCH'].includes(this.#call.method) } = this.#call;
+    const jitterMs = backoffMs(retries, Math.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS);
+    if (this.error instanceof ConnectionError)
+      return !this.#isLasting && (isIdempotent || !this.error.mayHaveArrived) ? jitterMs : undefined;
+    const { status } = this.error;
+    if (!isTransient(status) || !(isIdempotent || status === 429)) return undefined;
+    return retryAfterMs(this.error) ?? jitterMs;
   }
 }
 
-/** The body of a call; an InvalidRequestError where JSON cannot hold it. */
+export function retryAfterMs({ headers }: Pick<ApiError, 'headers'>): number | undefined {
+  const [after, date] = [headers['retry-after'], headers.date].map((text) => [text].flat()[0]);
+  return parseRetryAfter(after, wallNowMs(), date);
+}
+
 function jsonTextOf({ name, body }: Call, secrets: Secrets): string | undefined {
   if (body === undefined) return undefined;
   try {
     return JSON.stringify(body);
   } catch (thrown) {
-    // A `toJSON` may throw anything.
-    const msg = `Expected what JSON can hold (${secrets.masked(messageOf(thrown))})`;
+    const msg = `Expected a value that JSON can represent (${secrets.masked(messageOf(thrown))})`;
     throw new InvalidRequestError(name, [{ loc: ['body'], msg, type: 'json_invalid' }]);
   }
-}
-
-function typeOf({ body }: Call): Record<string, string> {
-  return body === undefined ? {} : { 'content-type': 'application/json' };
 }

@@ -1,31 +1,31 @@
 import type { Dispatcher } from 'undici';
+import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { type Checks, isObject, wholeFrom } from '../base/options.ts';
-import { areHeaders } from './headers.ts';
+import { type Check, type Checks, isLoopback, isObject, wholeFrom } from '../base/options.ts';
 
-/** What all clients take. */
+/** Options of all clients. */
 export interface ClientOptions {
-  /** Sent as `X-Api-Key`, to the address of the client alone: redirects are not followed. */
+  /** API key, sent as `X-Api-Key`. Only the address of the client receives the key, because redirects are not followed. */
   apiKey?: string | undefined;
-  /** Sent with every request, over those of the client. */
+  /** Headers of every request. They replace headers of the client with the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Milliseconds for a call, its retries and the body of its answer included; of a stream, until it begins. After that a
-   * call rejects with a TimeoutError.
+   * Timeout of a call in milliseconds, including retries and the response body. For a stream, the timeout ends when the
+   * response headers arrive. After the timeout, a call rejects with a TimeoutError.
    *
    * @default 60_000
    */
   timeoutMs?: number | undefined;
   /**
-   * Milliseconds to connect.
+   * Timeout to connect, in milliseconds.
    *
    * @default 5_000
    */
   connectTimeoutMs?: number | undefined;
   /**
-   * How often a call is tried again: after no answer, 408, 429 and 5xx, with `Retry-After`, else after 0.5 s × 2 up to 8 s,
-   * with full jitter. A call that makes something is tried again only where it cannot have been taken: there was no
-   * connection, or it was answered by 429.
+   * Maximum retries of a call. A call is retried after a missing response, 408, 429 and 5xx. The delay is `Retry-After`,
+   * or a random delay up to 0.5 s, doubled with each retry up to 8 s. A call that creates something is retried only if
+   * no connection was made, or after 429.
    *
    * @default 2
    */
@@ -36,101 +36,165 @@ export interface ClientOptions {
    * @default false
    */
   allowInsecure?: boolean | undefined;
-  /** An undici Dispatcher that sends the requests, for a proxy or a pool of your own. */
+  /** An undici Dispatcher that sends the requests, for example a proxy or your own pool. */
   dispatcher?: Dispatcher | undefined;
-  /** Told of each attempt. */
+  /** Functions that are called for each attempt. */
   hooks?: ClientHooks | undefined;
 }
 
-/** What a single call takes, over the options of its client. */
+/** Options of one call. They override the options of the client. */
 export interface CallOptions {
-  /** Ends the call, its waits and its stream; the call rejects with the signal's reason. */
+  /** Aborts the call, its retries and its stream. The call rejects with the reason of the signal. */
   signal?: AbortSignal | undefined;
-  /** As for the client. */
+  /** See `timeoutMs` of the client. */
   timeoutMs?: number | undefined;
-  /** As for the client. */
+  /** See `maxRetries` of the client. */
   maxRetries?: number | undefined;
-  /** Sent with this call, over those of the client; `null` leaves one out. */
+  /** Headers of this call. They replace headers of the client; `null` removes a header. */
   headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
-/** Functions that are told of what a client does. What they throw is told in one line and changes nothing. */
+/** Functions that observe the requests of a client. An error of a hook is logged and does not affect the call. */
 export interface ClientHooks {
-  /** Before an attempt is sent. */
+  /** Called before an attempt is sent. */
   onRequest?: ((event: RequestEvent) => void) | undefined;
-  /** When the head of an answer has come, whatever its status. */
+  /** Called when response headers arrive, with any status. */
   onResponse?: ((event: ResponseEvent) => void) | undefined;
-  /** Before the wait for another attempt. */
+  /** Called before the delay of a retry. */
   onRetry?: ((event: RetryEvent) => void) | undefined;
 }
 
-/** An attempt. */
+/** An attempt to send a request. */
 export interface RequestEvent {
-  /** Of the call, as `deployments.create`. */
+  /** Name of the call, for example `deployments.create`. */
   readonly call: string;
   readonly method: string;
-  /** Without its query. */
+  /** The URL without its query. */
   readonly url: string;
   /** Counts from 1. */
   readonly attempt: number;
 }
 
-/** An attempt that was answered. */
+/** An attempt that received a response. */
 export interface ResponseEvent extends RequestEvent {
   readonly status: number;
-  /** What the service calls the request, where it says so. */
+  /** The service's id of the request, if the response has one. */
   readonly requestId: string | undefined;
-  /** Until the head of the answer. */
+  /** Time until the response headers arrived. */
   readonly durationMs: number;
 }
 
-/** An attempt that will be made again. */
+/** An attempt that will be retried. */
 export interface RetryEvent extends RequestEvent {
-  /** Why the attempt failed. */
+  /** Reason of the failure. */
   readonly error: Error;
   readonly delayMs: number;
 }
 
-/** What the options that all clients take have to be. */
+export const TRUTH: Check = ['true or false', (value) => typeof value === 'boolean'];
+export const ADDRESS: Check = ['an address', (value) => typeof value === 'string' || value instanceof URL];
+export const TIMEOUT: Check = wholeFrom(1, DELAY_MAX_MS);
+
 export const clientChecks: Checks<ClientOptions> = {
-  apiKey: ['a text that is not empty, of printable ASCII', isHeaderText, 'secret'],
+  apiKey: ['a text that is not empty, of printable ASCII', isKey, 'secret'],
   headers: ['an object of names and texts that headers can hold', (value) => areHeaders(value, false)],
-  timeoutMs: wholeFrom(1, DELAY_MAX_MS),
-  connectTimeoutMs: wholeFrom(1, DELAY_MAX_MS),
+  timeoutMs: TIMEOUT,
+  connectTimeoutMs: TIMEOUT,
   maxRetries: wholeFrom(0, 100),
-  allowInsecure: ['true or false', (value) => typeof value === 'boolean'],
+  allowInsecure: TRUTH,
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
-  hooks: ['an object of functions', isHooks],
+  hooks: ['an object of functions', areHooks],
 };
 
-/** What the options of a call have to be. */
 export const callChecks: Checks<CallOptions> = {
   signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
   timeoutMs: clientChecks.timeoutMs,
   maxRetries: clientChecks.maxRetries,
   headers: [
-    'an object of names and texts that headers can hold, or null to leave one out',
+    'an object of names and texts that headers can hold, or null to remove a header',
     (value) => areHeaders(value, true),
   ],
 };
 
-/** What is a call's of options that hold more. */
+/** Returns the common options of an object that has more options. */
 export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
   const options = { signal, timeoutMs, maxRetries, headers };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Whether a value is fit for a header that carries a key. */
-export function isHeaderText(value: unknown): boolean {
+/** Merges headers by name in lower case. Later headers replace earlier headers, and `null` removes a header. */
+export function mergedHeaders(...sources: readonly (CallOptions['headers'] | undefined)[]): Record<string, string> {
+  const headers = new Map<string, string>();
+  for (const [name, value] of sources.flatMap((source) => Object.entries(source ?? {}))) {
+    if (value === null) headers.delete(name.toLowerCase());
+    else headers.set(name.toLowerCase(), value);
+  }
+  return Object.fromEntries(headers);
+}
+
+/**
+ * Returns the address of a service. Throws a RunspanError if the value is not an address, contains credentials, a query
+ * or a fragment, or if a key would be sent over plain HTTP to another machine.
+ */
+export function serviceAddress(
+  option: string,
+  given: unknown,
+  { hasKey, allowInsecure = false }: { readonly hasKey: boolean; readonly allowInsecure: boolean | undefined },
+): URL {
+  const url =
+    given instanceof URL ? given : typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined;
+  const problem = given === undefined ? 'is missing' : addressProblem(url);
+  if (problem !== undefined || url === undefined) {
+    throw new RunspanError(
+      'RUNSPAN_INVALID_OPTION',
+      `Expected \`${option}\` to be an http or https address, such as https://host/path, got one that ${problem}`,
+    );
+  }
+  if (hasKey && !allowInsecure && url.protocol === 'http:' && !isLoopback(url.hostname)) {
+    throw new RunspanError(
+      'RUNSPAN_INVALID_OPTION',
+      `Expected \`${option}\` to be an https address: a key is not sent over plain HTTP to another machine unless \`allowInsecure\` is set`,
+    );
+  }
+  return url;
+}
+
+/** The problem does not show the address, which may contain credentials. */
+function addressProblem(url: URL | undefined): string | undefined {
+  if (url === undefined) return 'cannot be parsed';
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';
+  if (url.username !== '' || url.password !== '') return 'contains a user or password';
+  return url.search === '' && url.hash === '' ? undefined : 'has a query or fragment';
+}
+
+function isKey(value: unknown): boolean {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value.trim());
 }
 
-function isHooks(value: unknown): boolean {
-  const names = ['onRequest', 'onResponse', 'onRetry'];
-  return (
-    isObject(value) &&
-    Object.entries(value).every(
-      ([name, hook]) => names.includes(name) && (hook === undefined || typeof hook === 'function'),
-    )
-  );
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Matches values that undici can send. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** Headers of the connection and of the body length, which only undici sets. */
+const RESERVED: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** `Headers` and `Map` are refused, because their entries are not properties. */
+function areHeaders(value: unknown, mayBeNull: boolean): boolean {
+  if (typeof value !== 'object' || value === null || Symbol.iterator in value) return false;
+  return Object.entries(value).every(([name, text]) => {
+    if (!HEADER_NAME.test(name) || RESERVED.has(name.toLowerCase())) return false;
+    return text === null ? mayBeNull : typeof text === 'string' && HEADER_VALUE.test(text);
+  });
+}
+
+function areHooks(value: unknown): boolean {
+  const isHook = ([name, hook]: [string, unknown]): boolean =>
+    ['onRequest', 'onResponse', 'onRetry'].includes(name) && (hook === undefined || typeof hook === 'function');
+  return isObject(value) && Object.entries(value).every(isHook);
 }

@@ -1,27 +1,30 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isObject } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject } from '../base/options.ts';
 import { Api } from './api.ts';
-import { ApiError } from './api-error.ts';
-import type { Call } from './call.ts';
-import { type CallOptions, type ClientOptions, callChecks, callOptionsOf, clientChecks } from './client-options.ts';
-import { FeedbackError } from './feedback-error.ts';
-import { type Headers, secretsIn } from './headers.ts';
-import { Secrets } from './secrets.ts';
-import { serviceAddress } from './service-address.ts';
+import {
+  type CallOptions,
+  type ClientOptions,
+  callChecks,
+  callOptionsOf,
+  clientChecks,
+  serviceAddress,
+} from './client-options.ts';
+import { ApiError, InvalidRequestError } from './errors.ts';
+import { parseRequest, RECORD, type Schema, strictRequest, value } from './schema.ts';
+import { secretsIn } from './secrets.ts';
 import { tracedCall } from './traced-call.ts';
-import { InvalidRequestError, type ValidationError } from './validation-error.ts';
 
-/** What an end user says of a run. Each field may be left out. */
+/** Feedback of an end user on a run. Every field is optional. */
 export interface FeedbackSubmission {
-  /** By which runs are compared: a rating, 1 or -1, or true or false for 1 and 0. */
+  /** A rating by which runs are compared, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;
-  /** What was chosen, where it is more than a number. */
+  /** The user's choice, if it is more than a number. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
-  /** In the user's words. */
+  /** The user's own text. */
   comment?: string | null;
-  /** What the run should have answered. */
+  /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Anything else, for POST alone: a link cannot carry it. */
+  /** Other data. Only a POST can carry it. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 
@@ -39,47 +42,81 @@ export interface SubmitFeedbackOptions
   origin?: string;
 }
 
+/** Why the service refused feedback. */
+export type FeedbackRefusal = 'unknown' | 'expired' | 'invalid';
+
+const REFUSALS: Readonly<Record<number, FeedbackRefusal>> = {
+  400: 'invalid',
+  403: 'expired',
+  404: 'unknown',
+  410: 'expired',
+  422: 'invalid',
+};
+
+const REFUSAL_TEXTS: Readonly<Record<FeedbackRefusal, string>> = {
+  unknown: 'The service does not know the feedback URL or its run',
+  expired: 'The feedback URL has expired',
+  invalid: 'The service does not accept this feedback',
+};
+
+/** The service refused feedback: the URL is unknown or has expired, or the feedback is invalid. */
+export class FeedbackError extends RunspanError {
+  override readonly name: string = 'FeedbackError';
+  readonly reason: FeedbackRefusal;
+  declare readonly cause: ApiError;
+
+  private constructor(reason: FeedbackRefusal, cause: ApiError) {
+    const detail = cause.detail === undefined ? '' : `: ${cause.detail}`;
+    super('RUNSPAN_FEEDBACK_REFUSED', `${REFUSAL_TEXTS[reason]} (${cause.status}${detail})`, { cause });
+    this.reason = reason;
+  }
+
+  /** @internal Returns `thrown` if it is not a refusal. */
+  static of(thrown: unknown): unknown {
+    const reason = thrown instanceof ApiError ? REFUSALS[thrown.status] : undefined;
+    return reason === undefined ? thrown : new FeedbackError(reason, thrown as ApiError);
+  }
+}
+
 /**
- * Sends feedback to a pre-signed address, as a run's `feedback` event or `createFeedbackToken` gives it. No key goes with it: whoever
- * has the address may use it. Rejects with a FeedbackError where the address is unknown or has expired or the
- * service does not take what is said, and with an InvalidRequestError where that is clear beforehand. It is sent again only
- * where it cannot have arrived, so that nothing is said twice.
+ * Sends feedback to a pre-signed URL of a run's `feedback` event or of `createFeedbackToken`. The request carries no
+ * key, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The request
+ * is retried only if it cannot have arrived, so that feedback is never stored twice.
  */
 export async function submitFeedback(
   url: string | URL,
   feedback: FeedbackSubmission,
   options: SubmitFeedbackOptions = {},
 ): Promise<void> {
-  const checked = checkedOptions<SubmitFeedbackOptions>('the options of submitFeedback', options, submitChecks);
+  const name = 'submitFeedback';
+  const checked = checkedOptions<SubmitFeedbackOptions>(`the options of ${name}`, options, submitChecks);
   const { method = 'POST', origin, connectTimeoutMs, allowInsecure, dispatcher, hooks } = checked;
-  const address = feedbackAddress(url, allowInsecure, origin);
-  const said = method === 'GET' ? saidInQuery('submitFeedback', feedback) : saidInBody('submitFeedback', feedback);
+  const address = feedbackUrl(url, allowInsecure, origin);
+  const fields = method === 'GET' ? checkedQuery(name, feedback) : checkedFields(name, 'body', feedback, FEEDBACK);
   const api = new Api({
     url: new URL(address.origin),
-    headers: {},
-    // Whoever has the address may give feedback, so it is told to nobody.
-    secrets: new Secrets(secretsOf(address)),
-    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
-    ...(dispatcher === undefined ? {} : { dispatcher }),
-    ...(hooks === undefined ? {} : { hooks }),
+    secrets: secretsOf(address),
+    connectTimeoutMs,
+    dispatcher,
+    hooks,
   });
-  const call: Call = {
-    name: 'submitFeedback',
+  const call = {
+    name,
     method,
-    path: address.pathname + (method === 'GET' ? withQuery(address, said) : address.search),
-    // What a GET does would be done again as well.
+    path: address.pathname + (method === 'GET' ? withQuery(address, fields) : address.search),
+    // A repeated GET stores the feedback again.
     isIdempotent: false,
     options: callOptionsOf(checked),
-    ...(method === 'GET' ? {} : { body: said }),
+    ...(method === 'POST' && { body: fields }),
   };
   try {
-    await tracedCall({ name: 'submitFeedback', runType: 'tool', inputs: () => said }, async () => {
-      // Of the answer only the status counts: whoever follows a link may be thanked in HTML.
+    await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
+      // Only the status counts. A GET may respond with a page that thanks the user.
       const { body } = await api.open(call);
       body.resume();
     });
   } catch (thrown) {
-    throw (thrown instanceof ApiError && FeedbackError.of(thrown)) || thrown;
+    throw FeedbackError.of(thrown);
   } finally {
     await api.close();
   }
@@ -92,93 +129,82 @@ export async function submitFeedback(
  * is an object, because a link cannot contain them.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
-  const address = feedbackAddress(url, true, undefined);
-  return address.origin + address.pathname + withQuery(address, saidInQuery('feedbackLink', feedback));
+  const address = feedbackUrl(url, true, undefined);
+  return address.origin + address.pathname + withQuery(address, checkedQuery('feedbackLink', feedback));
 }
 
-function saidInBody(call: string, feedback: FeedbackSubmission): Said {
-  return saidOf(call, 'body', feedback, RULES);
-}
+const isScalar = (given: unknown): boolean => Number.isFinite(given) || typeof given === 'boolean';
+const isText = (given: unknown): boolean => typeof given === 'string';
 
-function saidInQuery(call: string, feedback: FeedbackSubmission): Said {
-  return saidOf(call, 'query', feedback, QUERY_RULES);
-}
-
-type Said = Record<string, unknown>;
-type Rules = Readonly<Record<keyof FeedbackSubmission, Check>>;
-
-const isText = (value: unknown): boolean => typeof value === 'string';
-const isNumber = (value: unknown): boolean => Number.isFinite(value);
-const isTruth = (value: unknown): boolean => typeof value === 'boolean';
-
-const RULES: Rules = {
-  score: ['a finite number, true or false', (value) => isNumber(value) || isTruth(value)],
-  value: [
+const FIELDS = {
+  score: value<number | boolean>('a finite number, true or false', isScalar),
+  value: value<NonNullable<FeedbackSubmission['value']>>(
     'a finite number, true, false, text or an object',
-    (v) => isNumber(v) || isTruth(v) || isText(v) || isObject(v),
-  ],
-  comment: ['text', isText],
-  correction: ['an object or text', (value) => isObject(value) || isText(value)],
-  metadata: ['an object', isObject],
+    (given) => isScalar(given) || isText(given) || isObject(given),
+  ),
+  comment: value<string>('text', isText),
+  correction: value<string>('an object or text', (given) => isObject(given) || isText(given)),
+  metadata: RECORD,
 };
 
-const QUERY_RULES: Rules = {
-  ...RULES,
-  value: [
-    'a finite number, true, false or text; an object goes by POST alone',
-    (v) => RULES.value[1](v) && !isObject(v),
-  ],
-  metadata: ['left out; it goes by POST alone', () => false],
-};
+const FEEDBACK: Schema<FeedbackSubmission> = strictRequest<FeedbackSubmission>({}, FIELDS);
 
-/** The fields that are there, each of which has been checked. */
-function saidOf(call: string, place: 'body' | 'query', feedback: unknown, rules: Rules): Said {
-  if (!isObject(feedback)) {
-    throw new InvalidRequestError(call, [{ loc: [place], msg: 'Expected an object of feedback', type: 'dict_type' }]);
-  }
-  const given = Object.entries(feedback as object).filter(([, value]) => value !== undefined && value !== null);
-  const errors = given.flatMap(([field, value]): ValidationError[] => {
-    const rule = Object.hasOwn(rules, field) ? rules[field as keyof Rules] : undefined;
-    const loc = [place, field];
-    if (rule === undefined)
-      return [{ loc, msg: `Expected one of ${Object.keys(rules).join(', ')}`, type: 'extra_forbidden' }];
-    return rule[1](value) ? [] : [{ loc, msg: `Expected ${rule[0]}`, type: 'value_error' }];
-  });
-  if (errors.length > 0) throw new InvalidRequestError(call, errors);
-  return Object.fromEntries(given);
+const LINK_FEEDBACK: Schema<FeedbackSubmission> = strictRequest<FeedbackSubmission>(
+  {},
+  {
+    ...FIELDS,
+    value: value<string>(
+      'a finite number, true, false or text; only POST can send an object',
+      (given) => isScalar(given) || isText(given),
+    ),
+    metadata: value<never>('no metadata; only POST can send it', () => false),
+  },
+);
+
+type Fields = Record<string, unknown>;
+
+function checkedQuery(call: string, feedback: FeedbackSubmission): Fields {
+  return checkedFields(call, 'query', feedback, LINK_FEEDBACK);
 }
 
-/** The query of the address with what is said; an object as JSON. */
-function withQuery({ searchParams }: URL, said: Said): string {
+function checkedFields(call: string, place: string, feedback: unknown, schema: Schema<FeedbackSubmission>): Fields {
+  const { errors } = parseRequest(schema, feedback, [place]);
+  if (errors.length > 0) throw new InvalidRequestError(call, errors);
+  return Object.fromEntries(
+    Object.entries(feedback as object).filter(([, given]) => given !== undefined && given !== null),
+  );
+}
+
+/** Adds the feedback to the query of the URL, objects as JSON. */
+function withQuery({ searchParams }: URL, fields: Fields): string {
+  const texts = Object.entries(fields).map(([name, given]) => [
+    name,
+    isObject(given) ? JSON.stringify(given) : String(given),
+  ]);
   const query = new URLSearchParams(searchParams);
-  for (const [field, value] of Object.entries(said))
-    query.set(field, isObject(value) ? JSON.stringify(value) : String(value));
+  for (const [name = '', text = ''] of texts) query.set(name, text);
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** The address, which may carry a query; a RunspanError where it is none, or one of another origin. */
-function feedbackAddress(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
+/** Returns the URL, which may have a query. Throws a RunspanError if it is not a URL or has another origin. */
+function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
-  const bare = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
-  // The address is a credential itself.
-  const { origin: found } = serviceAddress('url', bare, { hasKey: true, allowInsecure });
+  const withoutQuery = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
+  // The URL is a credential.
+  const { origin: found } = serviceAddress('url', withoutQuery, { hasKey: true, allowInsecure });
   const expected = origin === undefined ? found : originOf(origin);
-  if (url === undefined || expected !== found) {
-    throw new RunspanError(
-      'RUNSPAN_INVALID_OPTION',
-      `Expected \`url\` to be an address of ${expected}, got one of ${found}`,
-    );
-  }
-  return url;
+  if (url !== undefined && expected === found) return url;
+  const message = `Expected \`url\` to be an address of ${expected}, got one of ${found}`;
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 
-/** Empty for what is no address. */
+/** Returns an empty string if the text is not a URL. */
 function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : '';
 }
 
-/** What of an address gives the right to use it: the end of its path, and its query. */
+/** Returns the parts of the URL that authorize feedback: the end of its path, and its query. */
 function secretsOf({ pathname, searchParams }: URL): string[] {
   const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
   return [token, ...searchParams.values()];
@@ -187,13 +213,13 @@ function secretsOf({ pathname, searchParams }: URL): string[] {
 const submitChecks: Checks<SubmitFeedbackOptions> = {
   ...callChecks,
   headers: [
-    'headers without a key: none goes to a pre-signed address',
-    (value) => callChecks.headers[1](value) && secretsIn(value as Headers).length === 0,
+    'headers without a key, because no key is sent to a pre-signed address',
+    (given) => callChecks.headers[1](given) && secretsIn(given as Record<string, string>).length === 0,
   ],
   connectTimeoutMs: clientChecks.connectTimeoutMs,
   allowInsecure: clientChecks.allowInsecure,
   dispatcher: clientChecks.dispatcher,
   hooks: clientChecks.hooks,
-  method: ["'POST' or 'GET'", (value) => value === 'POST' || value === 'GET'],
-  origin: ['an http or https origin', (value) => isText(value) && /^https?:/.test(originOf(value as string))],
+  method: ["'POST' or 'GET'", (given) => given === 'POST' || given === 'GET'],
+  origin: ['an http or https origin', (given) => typeof given === 'string' && /^https?:/.test(originOf(given))],
 };

@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import { shown } from '../base/text.ts';
 
-/** Some of the items of a list, and the way to the next. */
+/** A page of a list. */
 export class Page<Item> implements AsyncIterable<Item> {
   readonly items: readonly Item[];
   readonly #next: (() => Promise<Page<Item>>) | undefined;
@@ -12,17 +12,17 @@ export class Page<Item> implements AsyncIterable<Item> {
     this.#next = next;
   }
 
-  /** Whether there may be more; the next page can be empty all the same. */
+  /** Whether another page may follow. The next page may be empty. */
   get hasNext(): boolean {
     return this.#next !== undefined;
   }
 
-  /** The next page; undefined after the last. */
+  /** Requests the next page. Undefined after the last page. */
   async next(): Promise<Page<Item> | undefined> {
     return this.#next?.();
   }
 
-  /** The items of this page and all that follow, which are asked for as they are needed. */
+  /** Iterates over the items of this page and all later pages. Each page is requested when needed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
     let page: Page<Item> | undefined = this;
     while (page !== undefined) {
@@ -33,8 +33,8 @@ export class Page<Item> implements AsyncIterable<Item> {
 }
 
 /**
- * A list that is asked for when it is awaited or iterated, and once only: `await list` gives its first page, and
- * `for await (const item of list)` every item, page by page.
+ * A list that is requested when it is awaited or iterated, once. `await list` returns the first page, and
+ * `for await (const item of list)` iterates over all items.
  */
 export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #ask: () => Promise<Page<Item>>;
@@ -45,7 +45,7 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     this.#ask = ask;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: a list is awaited like the call that it is.
+  // biome-ignore lint/suspicious/noThenProperty: a list is awaited like a call.
   then<Result = Page<Item>, Failure = never>(
     fulfilled?: ((page: Page<Item>) => Result | PromiseLike<Result>) | null,
     rejected?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,
@@ -57,13 +57,13 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     yield* await this.#page();
   }
 
-  /** Each page in turn. */
+  /** Iterates over the pages. */
   async *pages(): AsyncGenerator<Page<Item>, void, undefined> {
     for (let page: Page<Item> | undefined = await this.#page(); page !== undefined; page = await page.next())
       yield page;
   }
 
-  /** The first items, so many at the most; `Infinity` for all of them. */
+  /** Returns at most `limit` items. `Infinity` returns all items. */
   async toArray(limit: number): Promise<Item[]> {
     if (typeof limit !== 'number' || Number.isNaN(limit)) {
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`limit\` to be a number, got ${shown(limit)}`);
@@ -81,4 +81,23 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     this.#first ??= this.#ask();
     return this.#first;
   }
+}
+
+/** A page, and the offset or cursor of the page after it. */
+export interface PagePart<Item, Cursor> {
+  readonly items: readonly Item[];
+  /** Undefined for the last page. */
+  readonly next: Cursor | undefined;
+}
+
+/** Returns a list whose pages `load` requests. A rejection of `first` is reported when the list is awaited. */
+export function pagesFrom<Item, Cursor>(
+  first: () => Cursor,
+  load: (cursor: Cursor) => Promise<PagePart<Item, Cursor>>,
+): PageList<Item> {
+  const page = async (cursor: Cursor): Promise<Page<Item>> => {
+    const { items, next } = await load(cursor);
+    return new Page(items, next === undefined ? undefined : () => page(next));
+  };
+  return new PageList(async () => page(first()));
 }

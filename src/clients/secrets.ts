@@ -1,44 +1,63 @@
-/** Stands where a key or secret was. */
+import { SecretNames } from '../payload/secret-names.ts';
+
 export const MASK = '[secret]';
 
-/** Shorter ones are found in too many words; a key has more. */
+/** Minimum length of a masked value. Shorter values would match parts of words. */
 const LENGTH_MIN = 4;
 
-/** Takes the given keys and secrets out of texts, as they are and as JSON, addresses and base64 write them. */
+/**
+ * Matches short words and numbers such as `true`, `prod` and `8080`. Such values are settings, and masking the settings
+ * would make errors unreadable.
+ */
+const PLAIN_SETTING = /^(?:[a-z]{1,7}|\d{1,7})$/i;
+
+const secretNames = new SecretNames([], true);
+
+export function hasSecretName(name: unknown): boolean {
+  return typeof name === 'string' && secretNames.kindOf(name) !== undefined;
+}
+
+/** Returns the values of headers with secret names, without a scheme such as `Bearer`. */
+export function secretsIn(headers: Readonly<Record<string, string | null>> | undefined): string[] {
+  return Object.entries(headers ?? {}).flatMap(([name, value]) => {
+    if (value === null || !hasSecretName(name)) return [];
+    return [value.trim().replace(/^(?:Basic|Bearer|Digest|Token) +/i, '')];
+  });
+}
+
+/** Masks secrets in texts: as plain text, and as encoded by JSON, URLs, forms and base64. */
 export class Secrets {
   readonly #secrets: readonly string[];
   readonly #forms: readonly string[];
 
-  constructor(texts: readonly (string | undefined)[]) {
-    this.#secrets = texts.filter((text) => text !== undefined && text.length >= LENGTH_MIN) as string[];
-    // The longest first: one may be a part of another.
+  constructor(secrets: readonly string[]) {
+    this.#secrets = secrets.filter((text) => text.length >= LENGTH_MIN && !PLAIN_SETTING.test(text));
+    // The longest form comes first, because one secret may contain another.
     this.#forms = [...new Set(this.#secrets.flatMap(formsOf))].sort((one, other) => other.length - one.length);
   }
 
-  /** These, and others. */
-  with(texts: readonly string[] | undefined): Secrets {
-    return texts === undefined || texts.length === 0 ? this : new Secrets([...this.#secrets, ...texts]);
+  with(secrets: readonly string[]): Secrets {
+    return secrets.length === 0 ? this : new Secrets([...this.#secrets, ...secrets]);
   }
 
   masked(text: string): string {
     return this.#forms.reduce((left, form) => left.replaceAll(form, MASK), text);
   }
 
-  /** The text of a body. What is JSON is masked as what it says: any letter may be written in several ways there. */
+  /** Masks the values of a JSON body, because JSON can escape each character in several ways. */
   maskedBody(text: string): string {
     if (this.#forms.length === 0) return text;
     try {
       return JSON.stringify(this.#maskedValue(JSON.parse(text)));
     } catch {
-      // No JSON, or deeper than a call can go.
+      // The body is not JSON, or is nested more deeply than the call stack allows.
       return this.masked(text);
     }
   }
 
-  /** The headers with their values masked. */
   maskedHeaders<Headers extends Readonly<Record<string, string | string[] | undefined>>>(headers: Headers): Headers {
     const mask = (value: string | string[] | undefined): string | string[] | undefined =>
-      Array.isArray(value) ? value.map((one) => this.masked(one)) : value === undefined ? value : this.masked(value);
+      Array.isArray(value) ? value.map((one) => this.masked(one)) : value && this.masked(value);
     return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, mask(value)])) as Headers;
   }
 
@@ -51,16 +70,15 @@ export class Secrets {
   }
 }
 
-/** How a text may stand in another: in JSON, in JSON within JSON, in an address, a form, or as base64. */
 function formsOf(text: string): string[] {
   const json = inJson(text);
   const ascii = json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  // Half of a pair cannot be encoded.
   const url = encodeURIComponent(text.toWellFormed());
   const form = new URLSearchParams([['', text]]).toString().slice(1);
-  const bytes = Buffer.from(text);
-  // Its last letter depends on what follows.
-  const base64 = bytes.toString('base64').replace(/.?={1,2}$/, '');
+  // The last character depends on the bytes that follow the secret.
+  const base64 = Buffer.from(text)
+    .toString('base64')
+    .replace(/.?={1,2}$/, '');
   const base64Url = base64.replaceAll('+', '-').replaceAll('/', '_');
   return [text, json, inJson(json), ascii, inJson(ascii), url, form, base64, base64Url];
 }

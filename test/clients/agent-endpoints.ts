@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AgentServer } from '../../src/clients/agent-server.ts';
+import type { AgentServer } from '../../src/clients/agent-server/agent-server.ts';
 
 /** A method of the client: the endpoint that it is for, and what has to hold of it with any server. */
 export interface AgentEndpoint {

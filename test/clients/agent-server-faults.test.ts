@@ -3,8 +3,8 @@ import '../support/virtual-timers.ts';
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
-import type { RunStream } from '../../src/clients/run-stream.ts';
+import type { RunStream } from '../../src/clients/agent-server/run-stream.ts';
+import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
@@ -156,7 +156,7 @@ describe('a web page', () => {
     const { client } = await script([page]);
     expect(await failure(call(client))).toMatchObject({
       name: 'InvalidAnswerError',
-      message: expect.stringMatching(/200, but the answer is a web page$/),
+      message: expect.stringMatching(/200, but the response is a web page$/),
     });
     await client.close();
   });
@@ -509,7 +509,9 @@ describe('silence', () => {
     expect(await failure(client.runs.wait('t-1', RUN))).toMatchObject({
       code: 'RUNSPAN_STREAM_BROKEN',
       runId: 'r-1',
-      message: expect.stringContaining('nothing came for 2000 ms; the run may go on; join it to wait for it again'),
+      message: expect.stringContaining(
+        'nothing came for 2000 ms; the run may still be running; join it to wait for it again',
+      ),
     });
     expect(seen).toHaveLength(1);
     await client.close();

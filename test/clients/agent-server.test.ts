@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
+import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { serve } from '../http/server.ts';
 import { agentEndpoints } from './agent-endpoints.ts';
 import { FORBIDDEN_KEY, KEY, serveAgents } from './agent-server.ts';
@@ -108,11 +108,11 @@ describe('AgentServer', () => {
     expect(error).toMatchObject({
       code: 'RUNSPAN_INVALID_REQUEST',
       errors: [
-        { loc: ['body', 'streamMode'], msg: 'Expected it to be written stream_mode', type: 'extra_forbidden' },
-        { loc: ['body', 'stream_mode'], type: 'value_error' },
-        { loc: ['body', 'interrupt_before'], type: 'value_error' },
-        { loc: ['body', 'feedback_keys'], type: 'value_error' },
         { loc: ['body', 'assistant_id'], msg: 'Field required', type: 'missing' },
+        { loc: ['body', 'interrupt_before'] },
+        { loc: ['body', 'stream_mode'] },
+        { loc: ['body', 'feedback_keys', 0] },
+        { loc: ['body', 'streamMode'], msg: 'Expected the name stream_mode' },
       ],
     });
     expect(strict.seen).toEqual([]);
@@ -219,7 +219,7 @@ describe('AgentServer', () => {
     for (const call of body === '{}' ? lists : [...lists, ...objects]) {
       await expect(call()).rejects.toMatchObject({
         code: 'RUNSPAN_INVALID_ANSWER',
-        message: expect.stringMatching(/: 200, but the answer (is|holds) no (list|number|object)$/),
+        message: expect.stringMatching(/: 200, but the response (is not an? |has no )(list|number|object)$/),
       });
     }
   });

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-threads.ts';
-import type { ThreadEvent } from '../../src/clients/thread-event.ts';
-import type { ThreadEvents } from '../../src/clients/thread-events.ts';
-import { agentServerPaths } from '../../src/clients/thread-paths.ts';
+import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/agent-threads.ts';
+import type { ThreadEvent } from '../../src/clients/agent-server/thread-event.ts';
+import type { ThreadEvents } from '../../src/clients/agent-server/thread-events.ts';
+import { agentServerPaths, type ThreadPaths } from '../../src/clients/agent-server/thread-paths.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
@@ -244,7 +244,7 @@ describe('AgentThreads', () => {
   it.each([
     [503, '{"message":"not now"}', '503 not now'],
     [404, '', '404'],
-    [200, '{}', '200, but the answer is no stream of events'],
+    [200, '{}', '200, but the response is not a stream of events'],
   ])('tells of a run whose events cannot be opened, for %d', async (status, text, problem) => {
     const { url, seen } = await serve((request, response) => {
       const isCommand = request.url?.endsWith('/commands') === true;
@@ -364,25 +364,19 @@ describe('a command', () => {
 
   it.each([
     [{}, [['body', 'input']]],
-    [
-      { input: undefined, assistant_id: '' },
-      [
-        ['body', 'assistant_id'],
-        ['body', 'input'],
-      ],
-    ],
+    [{ input: null, assistant_id: '' }, [['body', 'assistant_id']]],
     [
       { input: 1, assistantId: 'a', config: 1 },
       [
-        ['body', 'assistantId'],
         ['body', 'config'],
+        ['body', 'assistantId'],
       ],
     ],
     [
       { input: 1, multitask_strategy: 'wait', checkpoint_id: 3 },
       [
-        ['body', 'multitask_strategy'],
         ['body', 'checkpoint_id'],
+        ['body', 'multitask_strategy'],
       ],
     ],
     ['hello', [['body']]],
@@ -401,20 +395,20 @@ describe('a command', () => {
   it.each([
     [{}, [['body', 'interrupt_id']]],
     [
-      { interrupt_id: 'i', response: 1, namespace: 'a', goto: 3 },
+      { interrupt_id: 'i', response: 1, namespace: 'a', config: 3 },
       [
+        ['body', 'config'],
         ['body', 'namespace'],
-        ['body', 'goto'],
       ],
     ],
     [{ responses: [] }, [['body', 'responses']]],
     [{ responses: {} }, [['body', 'responses']]],
     [
-      { responses: [{ interrupt_id: 'i' }, { response: 1 }, 3], update: 1 },
+      { responses: [{ interrupt_id: 'i' }, { response: 1 }, 3], metadata: 1 },
       [
         ['body', 'responses', 1, 'interrupt_id'],
         ['body', 'responses', 2],
-        ['body', 'update'],
+        ['body', 'metadata'],
       ],
     ],
     [null, [['body']]],
@@ -535,6 +529,52 @@ describe('within a run', () => {
     await within(() => threads.start('t-1', { input: 'hello' }));
 
     expect(app.seen[0]?.headers).not.toHaveProperty('runspan-trace');
+    await threads.close();
+  });
+});
+
+describe('the paths of threads', () => {
+  const open = (paths: unknown): AgentThreads => new AgentThreads({ url: 'https://host', paths: paths as ThreadPaths });
+
+  it.each([
+    {},
+    agentServerPaths,
+    { commands: '/v1/chat/{thread_id}', list: '/conversations', delete: '/x-{thread_id}.json', state: undefined },
+    { cancel: '/{thread_id}/{run_id}/of/{thread_id}' },
+  ])('may be %j', (paths) => expect(() => open(paths)).not.toThrow());
+
+  it.each<[unknown, string]>([
+    [
+      { stream: '/threads' },
+      '`stream` to be a path for `paths` that begins with a slash, has {thread_id} and no query',
+    ],
+    [
+      { cancel: '/{thread_id}' },
+      '`cancel` to be a path for `paths` that begins with a slash, has {thread_id} and {run_id}',
+    ],
+    [{ list: 'threads' }, '`list` to be a path for `paths` that begins with a slash, has no placeholder and no query'],
+    [{ streams: '/threads/{thread_id}' }, '`paths` to have no more than commands, stream, state, history, cancel'],
+    [null, '`paths` to be an object, got null'],
+    ...[
+      'threads/{thread_id}',
+      '/threads/{id}',
+      '/threads/{thread_id}?a=1',
+      '/../{thread_id}',
+      '//host/{thread_id}',
+    ].map((stream) => [{ stream }, '`stream` to be a path'] as [unknown, string]),
+    [{ state: '/threads/{thread_id}/\r\n' }, '`state` to be a path'],
+  ])('cannot be %j', (paths, message) => expect(() => open(paths)).toThrow(`Expected ${message}`));
+
+  it('contain ids that lead to no other path', async () => {
+    const { url, seen } = await serve((_, response) => response.end('{}'));
+    const threads = new AgentThreads({ url, paths: { cancel: '/{run_id}/of/{thread_id}' } });
+
+    for (const id of ['t-1', 'a/b', '...', '../a', 'ü ?#', '{run_id}', '$&']) await threads.cancel(id, 'r');
+    for (const id of ['', '.', '..'])
+      expect(await failure(threads.cancel(id, 'r'))).toMatchObject({ errors: [{ loc: ['path', 'thread_id'] }] });
+
+    const ids = ['t-1', 'a%2Fb', '...', '..%2Fa', '%C3%BC%20%3F%23', '%7Brun_id%7D', '%24%26'];
+    expect(seen.map((request) => request.url)).toEqual(ids.map((id) => `/r/of/${id}`));
     await threads.close();
   });
 });

@@ -2,8 +2,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import type { Call } from '../../src/clients/call.ts';
-import { Secrets } from '../../src/clients/secrets.ts';
+import type { Call } from '../../src/clients/endpoint.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
 import { told } from '../support/told.ts';
@@ -39,7 +38,7 @@ test.each<[string, number, string, unknown]>([
   ['no content', 204, '', undefined],
 ])('an answer of %s is its data', async (_, status, body, data) => {
   const { url } = await serve((_, response) => response.writeHead(status, { 'X-Total': '3' }).end(body));
-  const answer = await makeApi(url).answer(GET);
+  const answer = await makeApi(url).send(GET);
   expect(answer).toMatchObject({ status, headers: { 'x-total': '3' } });
   expect(answer.data).toEqual(data);
 });
@@ -156,7 +155,7 @@ test.each([302, 401, 422, 500])(
     const note = (event: unknown) => void events.push(event);
     const api = makeApi(url, {
       headers: { 'x-api-key': 'client-key-1' },
-      secrets: new Secrets(['client-key-1']),
+      secrets: ['client-key-1'],
       hooks: { onRequest: note, onResponse: note, onRetry: note },
       maxRetries: 1,
     });
@@ -190,7 +189,7 @@ test.each([302, 401, 422, 500])(
 
 test('an answer that is no JSON names no part of it', async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { 'x-request-id': 'key-1' }).end('key-1 {'));
-  const error = await thrownBy(makeApi(url, { secrets: new Secrets(['key-1']) }).json(GET));
+  const error = await thrownBy(makeApi(url, { secrets: ['key-1'] }).json(GET));
   expect(error).toMatchObject({ name: 'InvalidAnswerError', status: 200, requestId: '[secret]' });
   expect(inspect(error, { showHidden: true })).not.toContain('key-1');
 });
@@ -246,6 +245,7 @@ describe('a stream', () => {
     name: 'up',
     method: 'PUT',
     path: '/up',
+    response: 'any',
     stream: () => ({ stream: stream(), bytes: 3 }),
   });
 
@@ -257,7 +257,7 @@ describe('a stream', () => {
       streams.push(Readable.from([Buffer.from('abc')]));
       return streams.at(-1) as Readable;
     };
-    await makeApi(url).answer({ ...call(made), headers });
+    await makeApi(url).send({ ...call(made), headers });
     const sent = { method: 'PUT', url: '/up', body: 'abc', headers: { ...headers, 'content-length': '3' } };
     expect(seen).toMatchObject([sent, sent]);
     expect(streams.map(({ destroyed }) => destroyed)).toEqual([true, true]);
@@ -269,7 +269,7 @@ describe('a stream', () => {
   ])('is not made when %s', async (_, options) => {
     const { url, connections } = await serve();
     const made = (): never => expect.unreachable('it was made');
-    await thrownBy(makeApi(url).answer({ ...call(made), options }));
+    await thrownBy(makeApi(url).send({ ...call(made), options }));
     expect(connections()).toBe(0);
   });
 });

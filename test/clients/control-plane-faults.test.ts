@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ControlPlane } from '../../src/clients/control-plane.ts';
+import type { ControlPlane } from '../../src/clients/control-plane/control-plane.ts';
 import type { ControlPlaneServer } from './control-plane-server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
 

@@ -8,16 +8,17 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { controlPlaneFields } from '../../src/clients/control-plane-fields.ts';
+import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from '../../src/clients/control-plane/schemas.ts';
+import { type Spelling, SpellingTable } from '../../src/clients/control-plane/spelling.ts';
+import { parseRequest } from '../../src/clients/schema.ts';
 import { requestBody } from '../support/request-body.ts';
-import { ControlPlaneValidator } from './control-plane-validator.ts';
 import { ObjectStore } from './object-store.ts';
 
 type Json = Record<string, unknown>;
 
 export interface ControlPlaneServerOptions {
   /** The service's words for those of the interface. */
-  readonly spelling?: Readonly<Record<string, string>>;
+  readonly spelling?: Spelling;
   /** Before the paths of the interface, such as `/api-host`. */
   readonly prefix?: string;
   /** By default any key will do, and none. */
@@ -79,13 +80,13 @@ export class ControlPlaneServer {
   /** Of revisions that are made from now on. */
   statuses: readonly string[] = NORMAL;
   readonly #options: ControlPlaneServerOptions;
-  readonly #validator: ControlPlaneValidator;
+  readonly #spelling: SpellingTable;
   readonly #answers: { readonly pattern: RegExp; readonly answer: Answer }[] = [];
   readonly #server: Server = createServer((request, response) => this.#serve(request, response));
 
   constructor(options: ControlPlaneServerOptions = {}) {
     this.#options = options;
-    this.#validator = new ControlPlaneValidator(options.spelling ?? {});
+    this.#spelling = new SpellingTable(options.spelling ?? {});
   }
 
   static async start(options: ControlPlaneServerOptions = {}): Promise<ControlPlaneServer> {
@@ -201,7 +202,7 @@ export class ControlPlaneServer {
   }
 
   #otherRoute(route: string, call: SeenCall, [version, group, id, below]: (string | undefined)[]): [number, unknown] {
-    const git = this.#validator.wire('git_host');
+    const git = this.#spelling.wireName('git_host');
     if (version === 'v1' && group === 'integrations' && id === git) {
       if (route === 'GET v1/integrations/*/install') return [200, this.integrations];
       if (this.integrations.every((integration) => integration.id !== below)) throw new Refusal(404, 'Not found.');
@@ -220,7 +221,6 @@ export class ControlPlaneServer {
       case 'GET v2/listeners/*':
         return [200, this.#listener(id)];
       case 'PATCH v2/listeners/*':
-        this.#checkShape('Listener', call.body, true);
         return [200, Object.assign(this.#listener(id), call.body, { updated_at: now() })];
       case 'DELETE v2/listeners/*':
         this.listeners.delete(String(this.#listener(id).id));
@@ -231,15 +231,14 @@ export class ControlPlaneServer {
   }
 
   #create(body: unknown): Json {
-    this.#checkShape('Deployment', body, false);
+    this.#check(DEPLOYMENT_CREATE, body);
     const given = body as Json;
-    this.#checkRule(given, false, String(given.source));
     const deployment: TestDeployment = {
       resource: {
-        ...filled('Deployment'),
+        ...EMPTY.Deployment,
         secrets: [],
         ...given,
-        source_config: { ...filled('SourceConfig'), ...(given.source_config as Json) },
+        source_config: { ...EMPTY.SourceConfig, ...(given.source_config as Json) },
         source_revision_config: this.#revisionConfig(given.source_revision_config as Json),
         id: randomUUID(),
         tenant_id: this.#options.tenantId ?? randomUUID(),
@@ -253,16 +252,14 @@ export class ControlPlaneServer {
       },
       revisions: [],
     };
-    delete deployment.resource.revision_source;
     this.deployments.set(deployment.resource.id, deployment);
     this.#revise(deployment, deployment.resource.source_revision_config as Json, given.source);
     return this.#shown(deployment);
   }
 
   #patch(deployment: TestDeployment, body: unknown): Json {
-    this.#checkShape('Deployment', body, true);
+    this.#check(DEPLOYMENT_PATCH, body);
     const given = body as Json;
-    this.#checkRule(given, true, String(deployment.resource.source));
     const { source_config, source_revision_config, revision_source, ...rest } = given;
     const { resource } = deployment;
     const path = (source_revision_config as Json | null)?.source_tarball_path;
@@ -325,7 +322,6 @@ export class ControlPlaneServer {
   }
 
   #createListener(body: unknown): Json {
-    this.#checkShape('Listener', body, false);
     const given = body as Json;
     const isThere = [...this.listeners.values()].some(({ compute_id }) => compute_id === given.compute_id);
     if (isThere) throw new Refusal(409, `Listener for ${given.compute_id} already exists.`);
@@ -334,20 +330,15 @@ export class ControlPlaneServer {
     return listener;
   }
 
-  #checkShape(resource: 'Deployment' | 'Listener', body: unknown, isPatch: boolean): void {
-    const details = this.#validator.shape(resource, body, isPatch);
-    if (details.length > 0) throw new Refusal(422, details);
-  }
-
-  #checkRule(body: Json, isPatch: boolean, source: string): void {
-    const detail = this.#validator.rule(body, isPatch, source);
-    if (detail !== undefined) throw new Refusal(400, detail);
+  /** Responds as the service does: with 422 and a list of the invalid fields. */
+  #check(schema: typeof DEPLOYMENT_CREATE, body: unknown): void {
+    const { errors } = parseRequest(schema, this.#spelling.fromWire(body), ['body']);
+    if (errors.length > 0) throw new Refusal(422, errors);
   }
 
   #revisionConfig(given: Json): Json {
-    const config = filled('SourceRevisionConfig');
-    const wire = Object.fromEntries(Object.keys(config).map((name) => [this.#validator.wire(name), null]));
-    return { ...wire, ...given };
+    const empty = this.#spelling.toWire({ source_revision_config: EMPTY.SourceRevisionConfig });
+    return { ...empty.source_revision_config, ...given };
   }
 
   #shown({ resource, revisions }: TestDeployment): Json {
@@ -378,13 +369,35 @@ export class ControlPlaneServer {
   }
 }
 
-/** Every field that answers have, null where it may be. */
-function filled(resource: 'Deployment' | 'SourceConfig' | 'SourceRevisionConfig'): Json {
-  const fields = Object.entries(controlPlaneFields[resource]).filter(
-    ([, { nullable, patchOnly }]) => nullable && !patchOnly,
-  );
-  return Object.fromEntries(fields.map(([name]) => [name, null]));
-}
+/** Fields of responses that may be null. */
+const EMPTY = {
+  Deployment: {
+    secret_references: null,
+    latest_revision_id: null,
+    active_revision_id: null,
+    image_version: null,
+    deployment_tier: null,
+  },
+  SourceConfig: {
+    integration_id: null,
+    repo_url: null,
+    deployment_type: null,
+    build_on_push: null,
+    custom_url: null,
+    resource_spec: null,
+    listener_id: null,
+    listener_config: null,
+    install_command: null,
+    build_command: null,
+  },
+  SourceRevisionConfig: {
+    repo_ref: null,
+    graph_config_path: null,
+    image_uri: null,
+    source_tarball_path: null,
+    repo_commit_sha: null,
+  },
+};
 
 function page(items: readonly unknown[], query: URLSearchParams): Json {
   const limit = Number(query.get('limit') ?? 20);

@@ -1,9 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ApiError, InvalidAnswerError } from '../../src/clients/api-error.ts';
-import { ControlPlane, type ControlPlaneOptions } from '../../src/clients/control-plane.ts';
-import type { Deployment } from '../../src/clients/deployment.ts';
-import { InvalidRequestError } from '../../src/clients/validation-error.ts';
+import { ControlPlane, type ControlPlaneOptions } from '../../src/clients/control-plane/control-plane.ts';
+import type { Deployment } from '../../src/clients/control-plane/deployment.ts';
+import { ApiError, InvalidAnswerError, InvalidRequestError } from '../../src/clients/errors.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
@@ -207,7 +206,7 @@ describe('listeners and integrations', () => {
     expect(await rejection(listeners.get(made.id))).toMatchObject({ status: 404 });
     const wrong = { compute_id: 'x', compute_config: { namespaces: [] } } as object;
     expect((await rejection(listeners.update(NOWHERE, wrong))).message).toBe(
-      'listeners.update: body.compute_id: Cannot be changed; body.compute_config.namespaces: Unknown field; did you mean k8s_namespaces?',
+      'listeners.update: body.compute_config.namespaces: Unknown field, or a field that this request cannot set; body.compute_id: Unknown field, or a field that this request cannot set',
     );
   });
 
@@ -360,7 +359,7 @@ describe('a client', () => {
     }
     server.next(/GET/, (_, response) => response.end('{"items":[]}'));
     expect((await rejection(client.deployments.list())).message).toMatch(
-      /200, but the answer holds no list of resources$/,
+      /200, but the response has no list of resources$/,
     );
   });
 });

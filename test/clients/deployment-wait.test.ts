@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Revision } from '../../src/clients/revision.ts';
-import { RevisionError } from '../../src/clients/revision-error.ts';
+import { type Revision, RevisionError } from '../../src/clients/control-plane/revision.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
@@ -202,7 +201,7 @@ describe('the wait for a deployment', () => {
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
     const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
-    expect(error.message).toMatch(/; it was not seen; the last look failed: \[GET\] "http.*": 503$/);
+    expect(error.message).toMatch(/; it was not seen; the last poll failed: \[GET\] "http.*": 503$/);
   });
 
   it('keeps to its time where an answer does not come', async () => {

@@ -38,7 +38,7 @@ test('a token is asked for in the words of the wire, with the key, below the pat
 test.each(['', 'null', '[]', '"a"'])('an answer that is no token is told: %j', async (answer) => {
   const { url } = await serve((_, response) => response.end(answer));
   const error = await thrownBy(createFeedbackToken({ runId: RUN, key: 'liked' }, { url }));
-  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringContaining('is no object') });
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringContaining('is not an object') });
 });
 
 test('several are asked for in one request', async () => {
@@ -66,26 +66,13 @@ describe('a request for a token', () => {
 
   test.each<[unknown, string]>([
     [{}, 'body.runId: Field required; body.key: Field required'],
-    [null, 'body.runId: Field required; body.key: Field required'],
+    [null, 'body: Expected an object'],
     [{ runId: 'x', key: '' }, 'body.runId: Expected a UUID; body.key: Expected text of 1 to 180 characters'],
     [{ ...whole, key: 'x'.repeat(181) }, 'body.key: Expected text of 1 to 180 characters'],
     [{ ...whole, feedbackId: 'x' }, 'body.feedbackId: Expected a UUID'],
-    [{ ...whole, expiresIn: {} }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
-    [{ ...whole, expiresIn: { hours: -1 } }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
-    [{ ...whole, expiresIn: { weeks: 1 } }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
-    [
-      { ...whole, expiresIn: { hours: Number.NaN } },
-      'body.expiresIn: Expected days, hours or minutes, each a number from 0',
-    ],
-    [{ ...whole, expiresIn: 3 }, 'body.expiresIn: Expected days, hours or minutes, each a number from 0'],
-    [{ ...whole, expiresAt: 'soon' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
-    [{ ...whole, expiresAt: '2026-13-01T00:00:00Z' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
-    [{ ...whole, expiresAt: 'March 7' }, 'body.expiresAt: Expected a time as ISO 8601 has it'],
-    [
-      { ...whole, expiresAt: '2026-12-01T00:00:00Z', expiresIn: { hours: 1 } },
-      'body.expiresAt: Expected either expiresIn or expiresAt',
-    ],
-    [{ ...whole, run_id: RUN }, 'body.run_id: Expected one of runId, key, feedbackId, expiresIn, expiresAt'],
+    [{ ...whole, expiresIn: 3 }, 'body.expiresIn: Expected an object'],
+    [{ ...whole, expiresAt: 5 }, 'body.expiresAt: Expected text that is not empty'],
+    [{ ...whole, run_id: RUN }, 'body.run_id: Unknown field, or a field that this request cannot set'],
   ])('%j is refused before it is sent', async (request, message) => {
     const { url, connections } = await serve();
     const error = await thrownBy(createFeedbackToken(request as FeedbackTokenRequest, { url }));

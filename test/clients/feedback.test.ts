@@ -71,11 +71,11 @@ describe('submitFeedback', () => {
   });
 
   test.each<[number, string | undefined, string]>([
-    [400, 'invalid', 'The service does not take this feedback (400: why)'],
-    [403, 'expired', 'The address for feedback has expired (403: why)'],
-    [404, 'unknown', 'The service does not know the address for feedback, or its run (404: why)'],
-    [410, 'expired', 'The address for feedback has expired (410: why)'],
-    [422, 'invalid', 'The service does not take this feedback (422: why)'],
+    [400, 'invalid', 'The service does not accept this feedback (400: why)'],
+    [403, 'expired', 'The feedback URL has expired (403: why)'],
+    [404, 'unknown', 'The service does not know the feedback URL or its run (404: why)'],
+    [410, 'expired', 'The feedback URL has expired (410: why)'],
+    [422, 'invalid', 'The service does not accept this feedback (422: why)'],
   ])('tells a refusal with %i as %s', async (status, reason, message) => {
     const { url, seen } = await serve((_, response) => response.writeHead(status).end('{"detail":"why"}'));
     const error = await thrownBy(submitFeedback(url + PATH, { score: 1 }));
@@ -96,9 +96,9 @@ describe('submitFeedback', () => {
   });
 
   test.each<[unknown, string]>([
-    [null, 'body: Expected an object of feedback'],
-    [[], 'body: Expected an object of feedback'],
-    ['good', 'body: Expected an object of feedback'],
+    [null, 'body: Expected an object'],
+    [[], 'body: Expected an object'],
+    ['good', 'body: Expected an object'],
     [{ score: Number.NaN }, 'body.score: Expected a finite number, true or false'],
     [{ score: Number.POSITIVE_INFINITY }, 'body.score: Expected a finite number, true or false'],
     [{ score: '1' }, 'body.score: Expected a finite number, true or false'],
@@ -106,10 +106,13 @@ describe('submitFeedback', () => {
     [{ comment: 5 }, 'body.comment: Expected text'],
     [{ correction: 5 }, 'body.correction: Expected an object or text'],
     [{ metadata: 'x' }, 'body.metadata: Expected an object'],
-    [{ rating: 5 }, 'body.rating: Expected one of score, value, comment, correction, metadata'],
-    [{ __proto__: null, toString: 'x' }, 'body.toString: Expected one of score, value, comment, correction, metadata'],
+    [{ rating: 5 }, 'body.rating: Unknown field, or a field that this request cannot set'],
+    [{ __proto__: null, toString: 'x' }, 'body.toString: Unknown field, or a field that this request cannot set'],
     [{ score: 'a', comment: 5 }, 'body.score: Expected a finite number, true or false; body.comment: Expected text'],
-    [{ metadata: { big: 1n } }, 'body: Expected what JSON can hold (Do not know how to serialize a BigInt)'],
+    [
+      { metadata: { big: 1n } },
+      'body: Expected a value that JSON can represent (Do not know how to serialize a BigInt)',
+    ],
   ])('refuses %o before it is sent', async (said, message) => {
     const { url, connections } = await serve();
     const error = await thrownBy(submitFeedback(url + PATH, said as FeedbackSubmission));
@@ -118,8 +121,8 @@ describe('submitFeedback', () => {
   });
 
   test.each<[FeedbackSubmission, string]>([
-    [{ metadata: { a: 1 } }, 'query.metadata: Expected left out; it goes by POST alone'],
-    [{ value: { a: 1 } }, 'query.value: Expected a finite number, true, false or text; an object goes by POST alone'],
+    [{ metadata: { a: 1 } }, 'query.metadata: Expected no metadata; only POST can send it'],
+    [{ value: { a: 1 } }, 'query.value: Expected a finite number, true, false or text; only POST can send an object'],
   ])('refuses %j by GET', async (said, message) => {
     const error = await thrownBy(submitFeedback('http://127.0.0.1:9/x', said, { method: 'GET' }));
     expect(error).toMatchObject({ message: `submitFeedback: ${message}` });
@@ -141,12 +144,12 @@ describe('submitFeedback', () => {
   });
 
   test.each<[unknown, string]>([
-    ['', 'cannot be read'],
+    ['', 'cannot be parsed'],
     [undefined, 'is missing'],
-    [PATH, 'cannot be read'],
-    [`ftp://host${PATH}`, 'begins with neither'],
-    [`https://user@host${PATH}`, 'holds a user or password'],
-    [`https://:pass@host${PATH}`, 'holds a user or password'],
+    [PATH, 'cannot be parsed'],
+    [`ftp://host${PATH}`, 'has another protocol'],
+    [`https://user@host${PATH}`, 'contains a user or password'],
+    [`https://:pass@host${PATH}`, 'contains a user or password'],
     [`http://host.test${PATH}`, 'a key is not sent over plain HTTP to another machine'],
   ])('refuses the address %s: it %s', async (address, problem) => {
     const error = await thrownBy(submitFeedback(address as string, { score: 1 }));
@@ -170,7 +173,7 @@ describe('submitFeedback', () => {
       const error = await thrownBy(submitFeedback(url + address, { comment: 'mine' }, { hooks }));
       expect(inspect([error, events], { depth: 20, showHidden: true })).not.toContain(TOKEN);
     }
-    expect(events).toMatchObject([{ url: `${url}/api/v1/feedback/tokens/[secret]` }, {}, { url: `${url}/[secret]` }]);
+    expect(events).toMatchObject([{ url: `${url}/api/v1/feedback/tokens/[secret]` }, {}, { url: `${url}/give` }]);
   });
 
   test('within a run is a run of it, which has what is said and not where', async () => {

@@ -1,19 +1,24 @@
 import { onTestFinished } from 'vitest';
 import { Api, type ApiOptions } from '../../src/clients/api.ts';
-import type { Call } from '../../src/clients/call.ts';
-import { Secrets } from '../../src/clients/secrets.ts';
+import type { Call } from '../../src/clients/endpoint.ts';
 
-export const GET: Call = { name: 'things.get', method: 'GET', path: '/things' };
-export const POST: Call = { name: 'things.create', method: 'POST', path: '/things', body: { a: 1 } };
+export const GET: Call = { name: 'things.get', method: 'GET', path: '/things', response: 'any' };
+export const POST: Call = { name: 'things.create', method: 'POST', path: '/things', body: { a: 1 }, response: 'any' };
 
-/** What sends calls to a test server, until the test has finished. */
-export function makeApi(url: string, options: Partial<ApiOptions> = {}): Api {
-  const api = new Api({ url: new URL(url), headers: {}, secrets: new Secrets([]), timeoutMs: 20_000, ...options });
+class TestApi extends Api {
+  async json(call: Call): Promise<unknown> {
+    return (await this.send<unknown>(call)).data;
+  }
+}
+
+/** Returns a sender for a test server. It is closed when the test has finished. */
+export function makeApi(url: string, options: Partial<ApiOptions> = {}): TestApi {
+  const api = new TestApi({ url: new URL(url), timeoutMs: 20_000, ...options });
   onTestFinished(() => api.close());
   return api;
 }
 
-/** What a call rejects with; a call that resolves is a mistake of the test. */
+/** Returns what a call rejects with. */
 export async function thrownBy(call: PromiseLike<unknown>): Promise<unknown> {
   try {
     await call;

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { AgentEvent } from '../../src/clients/agent-event.ts';
-import { AgentServer } from '../../src/clients/agent-server.ts';
-import type { RunStream } from '../../src/clients/run-stream.ts';
+import type { AgentEvent } from '../../src/clients/agent-server/agent-event.ts';
+import { AgentServer } from '../../src/clients/agent-server/agent-server.ts';
+import type { RunStream } from '../../src/clients/agent-server/run-stream.ts';
 import { serve } from '../http/server.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
@@ -114,7 +114,7 @@ describe('RunStream', () => {
     await all(stream);
 
     const again = () => stream[Symbol.asyncIterator]();
-    expect(again).toThrow('This stream is read already');
+    expect(again).toThrow('This stream is already being read');
     expect(again).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_REQUEST' }));
   });
 
@@ -360,7 +360,7 @@ describe('RunStream', () => {
       const without = await streamOf(METADATA);
       await expect(without.stream.feedback()).rejects.toMatchObject({
         code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
-        message: 'The run r-1 gave no addresses for feedback; ask for them by `feedback_keys` of its request',
+        message: 'The run r-1 returned no feedback URLs; request them with `feedback_keys`',
       });
 
       const broken = await streamOf((response) => response.write(METADATA, () => response.destroy()));
@@ -373,7 +373,7 @@ describe('RunStream', () => {
       for await (const _ of left.stream) break;
       await expect(left.stream.feedback()).rejects.toMatchObject({
         code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
-        message: 'The stream was left before the run r-1 gave addresses for feedback',
+        message: 'The stream was closed before the run r-1 returned feedback URLs',
       });
 
       const closed = await streamOf((response) => response.write(METADATA));
@@ -401,7 +401,7 @@ describe('RunStream', () => {
       const { stream } = await streamOf(METADATA + many + FEEDBACK);
 
       expect(await stream.feedback()).toEqual(addresses);
-      expect(() => stream[Symbol.asyncIterator]()).toThrow('This stream was read by feedback()');
+      expect(() => stream[Symbol.asyncIterator]()).toThrow('feedback() has read this stream');
     });
 
     it('waits for a reader that is slow, whatever it has to wait for', async () => {

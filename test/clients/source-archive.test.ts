@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readlinkSync, rmSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { gzipSync } from 'node:zlib';
-import { list } from 'tar';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { type TarHeader, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type SourceArchive, sourceArchive } from '../../src/clients/source-archive.ts';
-import { sourceFiles } from '../../src/clients/source-files.ts';
+import { type SourceArchive, sourceArchive } from '../../src/clients/control-plane/source-archive.ts';
+import { sourceFiles } from '../../src/clients/control-plane/source-files.ts';
 
 const CALL = 'deployments.uploadSource';
 
@@ -26,6 +26,12 @@ async function directory(files: Readonly<Record<string, string>>): Promise<strin
 async function pathsOf(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const { paths } = await sourceFiles(await directory(files), undefined);
   return paths.filter((path) => !path.endsWith('ignore'));
+}
+
+/** Returns the headers of the entries of an archive. */
+async function headersOf(path: string): Promise<TarHeader[]> {
+  const entries = await unpackTar(gunzipSync(await readFile(path)));
+  return entries.map(({ header }) => header);
 }
 
 async function archived(root: string, bytesMax?: number): Promise<SourceArchive> {
@@ -61,8 +67,8 @@ async function message(promise: Promise<unknown>): Promise<string> {
 it.each<[string | URL, string]>([
   ['nowhere/to be found', 'There is nothing at nowhere/to be found'],
   [new URL('file:///nowhere/at%20all'), 'There is nothing at /nowhere/at all'],
-  [new URL('http://a.example/x'), 'Expected a path, or a URL that begins with file:'],
-  [undefined as unknown as string, 'Expected a path, or a URL that begins with file:'],
+  [new URL('http://a.example/x'), 'Expected a path, or a URL that starts with file:'],
+  [undefined as unknown as string, 'Expected a path, or a URL that starts with file:'],
 ])('has nothing to send at %s', async (given, said) => {
   expect(await message(sourceArchive(CALL, given, undefined))).toBe(`RUNSPAN_INVALID_REQUEST ${CALL}: source: ${said}`);
 });
@@ -176,23 +182,26 @@ describe('the archive of a directory', () => {
     const [first, second] = [await archived(one), await archived(other)];
     expect(await readFile(first.path)).toEqual(await readFile(second.path));
     expect((await readFile(first.path)).length).toBe(first.bytes);
-    const entries: string[] = [];
-    await list({
-      file: first.path,
-      onReadEntry: ({ path, size, mtime, uid }) => entries.push(`${path} ${size} ${mtime?.toISOString()} ${uid}`),
-    });
-    expect(entries).toEqual(
-      ['.gitignore', '@d.ts', 'a/@c.ts', 'b.ts'].map((path) => `${path} 1 1985-10-26T08:15:00.000Z undefined`),
+    const headers = await headersOf(first.path);
+    expect(headers.map(({ name, size, mtime, uid }) => `${name} ${size} ${mtime?.toISOString()} ${uid}`)).toEqual(
+      ['.gitignore', '@d.ts', 'a/@c.ts', 'b.ts'].map((path) => `${path} 1 1985-10-26T08:15:00.000Z 0`),
     );
   });
 
-  it('keeps what may be run and is readable by nobody else', async () => {
-    const root = await directory({ 'run.sh': '' });
-    await chmod(join(root, 'run.sh'), 0o755);
+  it('keeps long names, links and who may run a file, and is readable by nobody else', async () => {
+    const long = `${'folder-with-a-long-name/'.repeat(12)}${'f'.repeat(120)}.ts`;
+    const root = await directory({ 'run.sh': '#!', [long]: 'long' });
+    await chmod(join(root, 'run.sh'), 0o777);
+    await chmod(join(root, long), 0o444);
+    await symlink('run.sh', join(root, 'start'));
     const { path } = await archived(root);
-    const modes: (number | undefined)[] = [];
-    await list({ file: path, onReadEntry: ({ mode }) => modes.push(mode) });
-    expect(modes.map((mode) => (mode ?? 0) & 0o111)).toEqual([0o111]);
+    const headers = await headersOf(path);
+    expect(headers.map(({ name, type, linkname, mode = 0 }) => [name, type, linkname ?? '', mode & 0o777])).toEqual([
+      [long, 'file', '', 0o644],
+      ['run.sh', 'file', '', 0o755],
+      ['start', 'symlink', 'run.sh', expect.any(Number)],
+    ]);
+    expect((await stat(path)).mode & 0o077).toBe(0);
   });
 
   it('is refused beyond the limit, which is told before anything is sent', async () => {
@@ -206,7 +215,7 @@ describe('the archive of a directory', () => {
 
   it('is refused where nothing is in it', async () => {
     const root = await directory({ '.gitignore': '*' });
-    expect(await message(sourceArchive(CALL, root, undefined))).toContain('none or all are ignored');
+    expect(await message(sourceArchive(CALL, root, undefined))).toContain('all files are ignored');
   });
 
   it('rejects where a file is gone before its turn, and ends nothing else', async () => {

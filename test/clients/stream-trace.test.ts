@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { agentEventOf } from '../../src/clients/agent-event.ts';
-import { AgentServer, type AgentServerOptions } from '../../src/clients/agent-server.ts';
-import { StreamTrace } from '../../src/clients/stream-trace.ts';
+import { agentEventOf } from '../../src/clients/agent-server/agent-event.ts';
+import { StreamTrace } from '../../src/clients/agent-server/stream-trace.ts';
+import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { fromHeaders } from '../../src/run/propagation.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
@@ -246,7 +246,7 @@ describe('the run of a stream', () => {
     await setTimeout(100);
     expect(run.isOpen).toBe(true);
 
-    trace.took(agentEventOf({ name: 'custom', data: '1', id: '', hasOwnId: false }), '1');
+    trace.received(agentEventOf({ name: 'custom', data: '1', id: '', hasOwnId: false }), '1');
     await vi.waitFor(() => expect(run.isOpen).toBe(false));
     expect(stream).toBeDefined();
   });

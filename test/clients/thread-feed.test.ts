@@ -3,8 +3,8 @@ import '../support/virtual-timers.ts';
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-threads.ts';
-import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/thread-events.ts';
+import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/agent-threads.ts';
+import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/agent-server/thread-events.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 import { reset, type Step, serveSteps, settled, startAlike, status } from './stepped-server.ts';
@@ -246,8 +246,8 @@ describe('a stream of a thread that breaks', () => {
       'it does not go on: .*404 Thread not found',
     ],
     [401, status(401), 'it does not go on: .*401 not now'],
-    [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is no stream of events'],
-    [200, status(200), 'is no stream of events'],
+    [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is not a stream of events'],
+    [200, status(200), 'is not a stream of events'],
   ])('does not go on after %d', async (_, step, outlook) => {
     const { threads, seen } = await script([ending(events(1, 2)), step]);
 
@@ -423,7 +423,7 @@ describe('a stream of a thread', () => {
     const stream: ThreadEvents = await threads.events('t-1');
     for await (const _ of stream) break;
 
-    expect(() => stream[Symbol.asyncIterator]()).toThrow('These events are read already; they are given once.');
+    expect(() => stream[Symbol.asyncIterator]()).toThrow('These events are already being read. They can be read once.');
     await threads.close();
   });
 

@@ -55,8 +55,6 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (target, found) => found.typeOnly || target.startsWith('receiver/query/'),
 };
 
-/** Folders whose files still import types from each other in a circle. */
-const TYPE_CYCLES = ['clients'];
 
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
@@ -75,7 +73,7 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Loaded at the first send, or at the first body or upload of their kind, so that importing the library stays cheap. */
-const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'tar', 'modern-tar', 'ignore'];
+const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'modern-tar', 'ignore'];
 
 /** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {
@@ -131,7 +129,7 @@ function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import
   return undefined;
 }
 
-/** One line per group of files that import each other, also if only for types outside `TYPE_CYCLES`. */
+/** One line per group of files that import each other, also if only for types. */
 function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
   const found: string[] = [];
   const done = new Set<string>();
@@ -139,7 +137,7 @@ function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
     if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
     if (trail.includes(path) || done.has(path)) return;
     for (const one of facts.get(path)?.imports ?? []) {
-      if (!one.specifier.startsWith('.') || (one.typeOnly && TYPE_CYCLES.includes(placeOf(path)))) continue;
+      if (!one.specifier.startsWith('.')) continue;
       visit(resolve(path, one.specifier), [...trail, path]);
     }
     done.add(path);

@@ -1,6 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  createReadStream,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { extract } from 'tar';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { unpackTar } from 'modern-tar/fs';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { manifest } from '../package/repository.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
@@ -86,6 +96,7 @@ async function install(copy: string): Promise<void> {
   mkdirSync(runspan, { recursive: true });
   const others = readdirSync(join(chat, 'node_modules')).filter((name) => name !== 'runspan' && !name.startsWith('.'));
   for (const name of others) symlinkSync(join(chat, 'node_modules', name), join(packages, name));
-  await extract({ file: join(copy, tarball), cwd: runspan, strip: 1 });
+  const unpack = unpackTar(runspan, { strip: 1 });
+  await pipeline(createReadStream(join(copy, tarball)), createGunzip(), unpack);
   symlinkSync(join(root, 'node_modules'), join(runspan, 'node_modules'));
 }

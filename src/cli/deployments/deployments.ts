@@ -1,9 +1,9 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { variable } from '../../base/env.ts';
 import { visible } from '../../base/text.ts';
-import type { DeploymentCreate, DeploymentPatch } from '../../clients/deployment.ts';
-import type { Listener } from '../../clients/listener.ts';
-import type { Revision } from '../../clients/revision.ts';
+import type { DeploymentCreate, DeploymentPatch } from '../../clients/control-plane/deployment.ts';
+import type { Listener } from '../../clients/control-plane/listeners.ts';
+import type { Revision } from '../../clients/control-plane/revision.ts';
 import {
   type CommandContext,
   CommandFailure,

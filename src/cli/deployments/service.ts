@@ -1,11 +1,11 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { env } from '../../base/env.ts';
 import { visible, visibleJson } from '../../base/text.ts';
-import { ControlPlane } from '../../clients/control-plane.ts';
-import type { Deployment } from '../../clients/deployment.ts';
-import type { Revision } from '../../clients/revision.ts';
-import { RevisionError } from '../../clients/revision-error.ts';
-import type { Spelling } from '../../clients/spelling.ts';
+import { ControlPlane } from '../../clients/control-plane/control-plane.ts';
+import type { Deployment } from '../../clients/control-plane/deployment.ts';
+import type { Revision } from '../../clients/control-plane/revision.ts';
+import { RevisionError } from '../../clients/control-plane/revision.ts';
+import type { Spelling } from '../../clients/control-plane/spelling.ts';
 import {
   type CommandContext,
   CommandFailure,

@@ -1,0 +1,130 @@
+import type { Checks } from '../../base/options.ts';
+import { toHeaders } from '../../run/propagation.ts';
+import type { Run } from '../../run/run.ts';
+import { currentRun } from '../../run/start-run.ts';
+import { type Answer, type Api, serviceApi } from '../api.ts';
+import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT, TRUTH } from '../client-options.ts';
+import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type PageList, pagesFrom } from '../page.ts';
+import { type Schema, whole } from '../schema.ts';
+import { isInRun, tracedCall } from '../traced-call.ts';
+
+export interface AgentServerOptions extends ClientOptions {
+  /** Address of the deployment, with a path if the deployment has one. */
+  url: string | URL;
+  /**
+   * Milliseconds without a byte after which a stream or an awaited response counts as broken. If a server has sent
+   * heartbeats in a stream, the maximum is 60 s.
+   *
+   * @default 300_000
+   */
+  idleTimeoutMs?: number | undefined;
+  /**
+   * Whether calls that create runs send the current run to the server, so that the runs of the server join the trace.
+   *
+   * @default true
+   */
+  propagate?: boolean | undefined;
+}
+
+export const agentServerChecks: Checks<AgentServerOptions> = {
+  ...clientChecks,
+  url: ADDRESS,
+  idleTimeoutMs: TIMEOUT,
+  propagate: TRUTH,
+};
+
+/** The part of a list to request. */
+export interface PageRequest {
+  /** Items per page, 1 to 1 000. @default 10 */
+  limit?: number;
+  /** Number of items to skip. @default 0 */
+  offset?: number;
+}
+
+const PAGE_ITEMS = 10;
+
+/** Schemas of the fields of a PageRequest. */
+export const PAGE: Readonly<Record<keyof PageRequest, Schema<number>>> = { limit: whole(1, 1_000), offset: whole(0) };
+
+/** Sends the calls of an agent server. */
+export class AgentService {
+  readonly api: Api;
+  readonly idleTimeoutMs: number;
+  /** Timeout for response headers that arrive when a run has ended. */
+  readonly headTimeoutMs: number;
+  readonly #options: Partial<AgentServerOptions>;
+
+  /** The options are checked. */
+  constructor(options: Partial<AgentServerOptions>) {
+    const { url, idleTimeoutMs = 300_000, propagate: _, ...client } = options;
+    this.api = serviceApi({ option: 'url', url, credentials: { 'x-api-key': client.apiKey } }, client);
+    this.idleTimeoutMs = idleTimeoutMs;
+    this.headTimeoutMs = client.timeoutMs ?? idleTimeoutMs;
+    this.#options = options;
+  }
+
+  async call<Result>(endpoint: Endpoint, args: Arguments = {}): Promise<Result> {
+    const call = callOf(endpoint, args);
+    const send = async (headers?: Record<string, string>): Promise<Result> =>
+      (await this.api.send<Result>({ ...call, ...(headers && { headers }) })).data;
+    return endpoint.makesRun ? this.traced(call, send) : send();
+  }
+
+  /** Lists by offset, which is sent in the body of a POST or in the query of a GET. */
+  list<Item>(endpoint: Endpoint, args: Arguments, itemsOf = (data: unknown): unknown => data): PageList<Item> {
+    const first = (): { call: PreparedCall; limit: number; offset: number } => {
+      const call = callOf({ ...endpoint, isIdempotent: true, response: 'any' }, args);
+      const { limit = PAGE_ITEMS, offset = 0 } = (endpoint.method === 'GET' ? call.query : call.body) as PageRequest;
+      return { call, limit, offset };
+    };
+    return pagesFrom(first, async ({ call, limit, offset }) => {
+      const part = endpoint.method === 'GET' ? 'query' : 'body';
+      const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
+      const items = itemsOf(answer.data);
+      if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
+      const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
+      // An offset that does not advance would repeat the same page forever.
+      const isLast = next === undefined || next <= offset;
+      return { items, next: isLast ? undefined : { call, limit, offset: next } };
+    });
+  }
+
+  /** Records a call that creates a run. Within a run, the call is its child. */
+  traced<Result>(
+    { name, ids, body }: PreparedCall,
+    send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
+  ): Promise<Result> {
+    const inputs = (): Record<string, unknown> => recordedInputs(ids, body);
+    return tracedCall({ name, runType: 'chain', inputs }, () => send(this.traceHeaders(), currentRun()));
+  }
+
+  /** Returns the headers that propagate the current run, under both names that servers read. */
+  traceHeaders(): Record<string, string> {
+    if (this.#options.propagate === false || !isInRun()) return {};
+    const all = toHeaders(undefined, this.#options.headers ?? {});
+    const order = all['runspan-trace'];
+    if (order === undefined) return {};
+    const [baggage] = Object.entries(all).filter(([name]) => name.toLowerCase() === 'baggage');
+    return { 'runspan-trace': order, 'langsmith-trace': order, ...(baggage && { baggage: baggage[1] }) };
+  }
+}
+
+export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<string, unknown> {
+  return Array.isArray(body) ? { ...ids, runs: body } : { ...ids, ...(body as object) };
+}
+
+/**
+ * Returns the offset of the next page. Some servers omit the header before the last page, so another page follows a full
+ * page unless the total says otherwise.
+ */
+function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
+  const next = numberOf(headers['x-pagination-next']);
+  if (next !== undefined || !isFull) return next;
+  const total = numberOf(headers['x-pagination-total']);
+  return total === undefined || total > end ? end : undefined;
+}
+
+function numberOf(header: string | string[] | undefined): number | undefined {
+  return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
+}

@@ -1,0 +1,309 @@
+import { inspect } from 'node:util';
+import { clock } from '../../base/clock.ts';
+import { type Checks, checkedOptions, isObject } from '../../base/options.ts';
+import { newRunId } from '../../run/ids.ts';
+import type { CallOptions } from '../client-options.ts';
+import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { ApiError } from '../errors.ts';
+import type { PageList } from '../page.ts';
+import { request } from '../schema.ts';
+import {
+  type AgentServerOptions,
+  AgentService,
+  agentServerChecks,
+  PAGE,
+  type PageRequest,
+  recordedInputs,
+} from './agent-service.ts';
+import { unopenedStreamError } from './errors.ts';
+import { tracedStream } from './stream-trace.ts';
+import {
+  type Checkpoint,
+  HISTORY,
+  STATE_UPDATE,
+  type ThreadHistory,
+  type ThreadState,
+  type ThreadStateUpdate,
+} from './thread.ts';
+import {
+  type CommandedRun,
+  respondParams,
+  type StartedRun,
+  sendCommand,
+  startParams,
+  type ThreadResponse,
+  type ThreadRunRequest,
+} from './thread-command.ts';
+import { eventsRequest, openThreadEvents, type ThreadEvents, type ThreadEventsOptions } from './thread-events.ts';
+import { allPaths, type ThreadPaths } from './thread-paths.ts';
+import { statePages } from './threads.ts';
+
+export interface AgentThreadsOptions extends AgentServerOptions {
+  /** Paths of the calls, if they differ from the reference chat application. `agentServerPaths` is for an agent server. */
+  paths?: ThreadPaths | undefined;
+}
+
+/** A thread in a list. */
+export interface ThreadSummary {
+  readonly id: string;
+  readonly title: string;
+  /** ISO 8601. */
+  readonly updatedAt: string | null;
+  readonly [field: string]: unknown;
+}
+
+export interface BootstrapOptions extends CallOptions {
+  /**
+   * What to do if the thread has no state: `true` creates a state without messages, an object creates a state with these
+   * values, and `false` rejects with the 404.
+   *
+   * @default true
+   */
+  bootstrap?: boolean | Readonly<Record<string, unknown>>;
+}
+
+/** Options of the events of a new run. */
+export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
+
+/** A command, and the name of its call. */
+interface Command {
+  readonly name: string;
+  readonly method: 'run.start' | 'input.respond';
+  readonly params: Record<string, unknown>;
+}
+
+/**
+ * A client of the agent streaming protocol, which connects a chat with its agent. It works with the reference chat
+ * application and, with `agentServerPaths`, with an agent server. Within a run, calls that create runs are recorded.
+ */
+export class AgentThreads {
+  readonly #service: AgentService;
+  readonly #endpoints: Endpoints;
+  #commands = 0;
+
+  constructor(options: AgentThreadsOptions) {
+    const checks: Checks<AgentThreadsOptions> = { ...agentServerChecks, paths: ['an object', isObject] };
+    const { paths = {}, ...server } = checkedOptions('the options of AgentThreads', options, checks);
+    this.#service = new AgentService(server);
+    this.#endpoints = endpointsAt(paths);
+  }
+
+  /** Address of the service. */
+  get url(): string {
+    return this.#service.api.urlOf('');
+  }
+
+  /** Returns a UUIDv7 for a new thread. The first state or run creates the thread. */
+  newThreadId(): string {
+    return newRunId(clock.nowUs());
+  }
+
+  /**
+   * Lists the latest threads first. The application limits the list, the reference application to 100 threads. Use
+   * `offset` to continue. An agent server lists threads by `threads.search` of `AgentServer`.
+   */
+  async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
+    return this.#service.call(this.#endpoints.list, { body: page, options });
+  }
+
+  /** Returns the latest state of a thread. Creates the state if the thread has none. */
+  async state<Values = Record<string, unknown>>(
+    threadId: string,
+    options?: BootstrapOptions,
+  ): Promise<ThreadState<Values>> {
+    const { state, create, updateState } = this.#endpoints;
+    const { own, ids, ...call } = callOf(state, { ids: { thread_id: threadId }, options });
+    const { bootstrap = true } = own as BootstrapOptions;
+    const { api } = this.#service;
+    const latest = async (): Promise<ThreadState<Values>> => (await api.send<ThreadState<Values>>(call)).data;
+    try {
+      return await latest();
+    } catch (thrown) {
+      if (bootstrap === false || !(thrown instanceof ApiError && thrown.status === 404)) throw thrown;
+    }
+    if (create !== undefined) {
+      const body = { thread_id: threadId, if_exists: 'do_nothing' };
+      await api.send({ ...callOf(create, { options: call.options }), body });
+      return latest();
+    }
+    const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
+    const update = callOf({ ...updateState, name: state.name }, { ids, body, options: call.options });
+    const { data } = await api.send<Partial<ThreadState<Values>>>(update);
+    // Some servers respond with the checkpoint only.
+    return data.values === undefined ? latest() : (data as ThreadState<Values>);
+  }
+
+  /** Changes the state as if a node had changed it. Some servers respond with the new state, others with its checkpoint. */
+  async updateState<Values = Record<string, unknown>>(
+    threadId: string,
+    update: ThreadStateUpdate,
+    options?: CallOptions,
+  ): Promise<Partial<ThreadState<Values>> & { readonly checkpoint: Checkpoint | null }> {
+    return this.#service.call(this.#endpoints.updateState, { ids: { thread_id: threadId }, body: update, options });
+  }
+
+  /** Lists the latest state first. */
+  history<Values = Record<string, unknown>>(
+    threadId: string,
+    filter: ThreadHistory = {},
+    options?: CallOptions,
+  ): PageList<ThreadState<Values>> {
+    const args = { ids: { thread_id: threadId }, body: filter, options };
+    return statePages<Values>(this.#service, this.#endpoints.history, args, false);
+  }
+
+  /** Deletes a thread and its states. */
+  async delete(threadId: string, options?: CallOptions): Promise<void> {
+    return this.#service.call(this.#endpoints.delete, { ids: { thread_id: threadId }, options });
+  }
+
+  /** Starts a run. Resolves when the server has accepted it. Rejects with a CommandError if the server refuses it. */
+  async start(threadId: string, run: ThreadRunRequest, options?: CallOptions): Promise<StartedRun> {
+    const name = 'threads.start';
+    const command = { name, method: 'run.start', params: startParams(name, run) } as const;
+    return this.#command(threadId, command, options) as Promise<StartedRun>;
+  }
+
+  /** Responds to interrupts, with which the agent continues. */
+  async respond(threadId: string, response: ThreadResponse, options?: CallOptions): Promise<CommandedRun> {
+    const name = 'threads.respond';
+    return this.#command(threadId, { name, method: 'input.respond', params: respondParams(name, response) }, options);
+  }
+
+  /** Ends a run. */
+  async cancel(threadId: string, runId: string, options?: CallOptions): Promise<void> {
+    const ids = { thread_id: threadId, run_id: runId };
+    return this.#service.call(this.#endpoints.cancel, { ids, options });
+  }
+
+  /**
+   * Returns the events of a thread: first all stored events, then new events. Resolves when the stream is open. Because
+   * stored events come first, no event of a run that was started before is lost.
+   */
+  async events<Values = Record<string, unknown>>(
+    threadId: string,
+    options?: ThreadEventsOptions,
+  ): Promise<ThreadEvents<Values>> {
+    return openThreadEvents(this.#service, eventsRequest(this.#endpoints.events, threadId, options));
+  }
+
+  /**
+   * Starts a run and returns its events, which end with the run. The events must be read or closed, because their
+   * connection keeps the process alive. Use `start` for a run whose events nobody reads.
+   */
+  async run<Values = Record<string, unknown>>(
+    threadId: string,
+    run: ThreadRunRequest,
+    options?: RunEventsOptions,
+  ): Promise<ThreadEvents<Values>> {
+    const name = 'threads.run';
+    return this.#runEvents(threadId, { name, method: 'run.start', params: startParams(name, run) }, options);
+  }
+
+  /** Responds to interrupts and returns the events of the continued run, which end with the run. */
+  async resume<Values = Record<string, unknown>>(
+    threadId: string,
+    response: ThreadResponse,
+    options?: RunEventsOptions,
+  ): Promise<ThreadEvents<Values>> {
+    const name = 'threads.resume';
+    return this.#runEvents(threadId, { name, method: 'input.respond', params: respondParams(name, response) }, options);
+  }
+
+  /** Ends all calls and closes the connections. */
+  async close(): Promise<void> {
+    await this.#service.api.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    return `AgentThreads { url: '${this.url}' }`;
+  }
+
+  #command(threadId: string, command: Command, options: CallOptions | undefined): Promise<CommandedRun> {
+    const call = this.#commandCall(threadId, command, options);
+    const { name, method, params } = command;
+    const traced = { ...call, name, body: params };
+    return this.#service.traced(traced, (headers) => sendCommand(this.#service, { ...call, headers }, method));
+  }
+
+  #commandCall(threadId: string, { name, method, params }: Command, options: CallOptions | undefined): PreparedCall {
+    const call = callOf({ ...this.#endpoints.commands, name }, { ids: { thread_id: threadId }, options });
+    return { ...call, body: { id: ++this.#commands, method, params } };
+  }
+
+  async #runEvents<Values>(
+    threadId: string,
+    command: Command,
+    options: RunEventsOptions | undefined,
+  ): Promise<ThreadEvents<Values>> {
+    const { name, method, params } = command;
+    const endpoint = { ...this.#endpoints.events, name };
+    // Checks the options before the run starts.
+    const { call: checked } = eventsRequest(endpoint, threadId, { ...options, run: {} });
+    return tracedStream(name, recordedInputs(checked.ids, params), async (trace) => {
+      const call = { ...this.#commandCall(threadId, command, checked.options), headers: this.#service.traceHeaders() };
+      const run = await sendCommand(this.#service, call, method);
+      // Earlier events do not belong to the run, even if it continues under the id with which it was interrupted.
+      const since = options?.since ?? run.applied_through_seq;
+      const events = eventsRequest(endpoint, threadId, { ...options, since, run });
+      return openThreadEvents<Values>(this.#service, { ...events, trace }).catch((thrown: unknown) => {
+        throw unopenedStreamError(thrown, { runId: run.run_id, threadId });
+      });
+    });
+  }
+}
+
+interface Endpoints {
+  readonly list: Endpoint;
+  readonly state: Endpoint;
+  readonly updateState: Endpoint;
+  readonly history: Endpoint;
+  readonly delete: Endpoint;
+  readonly cancel: Endpoint;
+  readonly commands: Endpoint;
+  readonly events: Endpoint;
+  readonly create: Endpoint | undefined;
+}
+
+function endpointsAt(given: ThreadPaths): Endpoints {
+  const paths = allPaths(given);
+  const name = (call: string): string => `threads.${call}`;
+  const isState = (value: unknown): boolean => typeof value === 'boolean' || isObject(value);
+  return {
+    list: {
+      name: name('list'),
+      method: 'GET',
+      path: paths.list,
+      body: request<PageRequest>({}, PAGE),
+      response: 'list',
+    },
+    state: {
+      name: name('state'),
+      method: 'GET',
+      path: paths.state,
+      options: { bootstrap: [['true, false or an object of values', isState]] },
+    },
+    updateState: { name: name('updateState'), method: 'POST', path: paths.state, body: STATE_UPDATE },
+    history: {
+      name: name('history'),
+      method: 'POST',
+      path: paths.history,
+      body: HISTORY,
+      response: 'list',
+      isIdempotent: true,
+    },
+    delete: { name: name('delete'), method: 'DELETE', path: paths.delete, response: 'none' },
+    cancel: { name: name('cancel'), method: 'POST', path: paths.cancel, response: 'none', isIdempotent: true },
+    commands: { name: name('start'), method: 'POST', path: paths.commands, makesRun: true },
+    events: { name: name('events'), method: 'POST', path: paths.stream },
+    create:
+      paths.create === undefined
+        ? undefined
+        : { name: name('state'), method: 'POST', path: paths.create, isIdempotent: true },
+  };
+}

@@ -1,0 +1,161 @@
+import type { CallOptions } from '../client-options.ts';
+import type { Endpoint } from '../endpoint.ts';
+import type { PageList } from '../page.ts';
+import { oneOf, RECORD, request, TEXT, TEXTS, TRUE_OR_FALSE, value } from '../schema.ts';
+import { type AgentService, PAGE, type PageRequest } from './agent-service.ts';
+import { MULTITASK_STRATEGY, RUN_SETTINGS, type RunRequest, type RunSettings } from './run-request.ts';
+
+/** A schedule that creates runs. */
+export interface Cron {
+  readonly cron_id: string;
+  readonly assistant_id: string;
+  readonly thread_id: string | null;
+  /** Cron expression, for example `0 9 * * 1`. */
+  readonly schedule: string;
+  readonly timezone?: string | null;
+  readonly end_time: string | null;
+  readonly enabled?: boolean;
+  /** ISO 8601. */
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly user_id?: string | null;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly next_run_date?: string | null;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  readonly [field: string]: unknown;
+}
+
+/** The schedule on which a cron starts its runs. */
+export interface CronSchedule {
+  /** Cron expression: minute, hour, day of the month, month, day of the week. */
+  schedule: string;
+  /** IANA time zone of the schedule, for example `Europe/Berlin`. @default UTC */
+  timezone?: string | null;
+  /** End of the schedule, as ISO 8601. */
+  end_time?: string | null;
+  /** @default true */
+  enabled?: boolean;
+}
+
+/** A cron that creates a thread for each run. */
+export interface CronCreate
+  extends CronSchedule,
+    Omit<RunSettings, 'command' | 'on_disconnect' | 'feedback_keys' | 'after_seconds'> {
+  /** Whether the thread is deleted when its run ends. @default 'delete' */
+  on_run_completed?: 'delete' | 'keep';
+}
+
+/** A cron whose runs share one thread. */
+export interface ThreadCronCreate extends Omit<CronCreate, 'on_run_completed'> {
+  /** Behaviour if the thread already has a run. */
+  multitask_strategy?: NonNullable<RunRequest['multitask_strategy']>;
+}
+
+/** Changes to a cron. Missing fields do not change. */
+export type CronUpdate = Partial<Omit<CronCreate, 'assistant_id'>>;
+
+export interface CronFilter {
+  assistant_id?: string;
+  thread_id?: string;
+  enabled?: boolean;
+  metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface CronSearch extends CronFilter, PageRequest {
+  sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'created_at' | 'updated_at' | 'next_run_date';
+  sort_order?: 'asc' | 'desc';
+  /** Fields to return. */
+  select?: readonly string[];
+}
+
+const TEXT_OR_NULL = value<string>('text or null', (text) => text === null || typeof text === 'string');
+
+const { command: _c, on_disconnect: _d, feedback_keys: _f, after_seconds: _a, ...RUN_FIELDS } = RUN_SETTINGS;
+
+const FIELDS = { ...RUN_FIELDS, timezone: TEXT_OR_NULL, end_time: TEXT_OR_NULL, enabled: TRUE_OR_FALSE };
+
+const ON_RUN_COMPLETED = { on_run_completed: oneOf('delete', 'keep') };
+
+const FILTER = { assistant_id: TEXT, thread_id: TEXT, enabled: TRUE_OR_FALSE, metadata: RECORD };
+
+const ENDPOINTS = {
+  create: {
+    name: 'crons.create',
+    method: 'POST',
+    path: '/runs/crons',
+    body: request<CronCreate>({ assistant_id: TEXT, schedule: TEXT }, { ...FIELDS, ...ON_RUN_COMPLETED }),
+  },
+  createForThread: {
+    name: 'crons.createForThread',
+    method: 'POST',
+    path: '/threads/{thread_id}/runs/crons',
+    body: request<ThreadCronCreate>(
+      { assistant_id: TEXT, schedule: TEXT },
+      { ...FIELDS, multitask_strategy: MULTITASK_STRATEGY },
+    ),
+  },
+  search: {
+    name: 'crons.search',
+    method: 'POST',
+    path: '/runs/crons/search',
+    body: request<CronSearch>(
+      {},
+      {
+        ...FILTER,
+        ...PAGE,
+        sort_by: oneOf('cron_id', 'assistant_id', 'thread_id', 'created_at', 'updated_at', 'next_run_date'),
+        sort_order: oneOf('asc', 'desc'),
+        select: TEXTS,
+      },
+    ),
+  },
+  count: {
+    name: 'crons.count',
+    method: 'POST',
+    path: '/runs/crons/count',
+    body: request<CronFilter>({}, FILTER),
+    response: 'number',
+    isIdempotent: true,
+  },
+  update: {
+    name: 'crons.update',
+    method: 'PATCH',
+    path: '/runs/crons/{cron_id}',
+    body: request<CronUpdate>({}, { ...FIELDS, ...ON_RUN_COMPLETED, schedule: TEXT }),
+  },
+  delete: { name: 'crons.delete', method: 'DELETE', path: '/runs/crons/{cron_id}', response: 'none' },
+} satisfies Record<string, Endpoint>;
+
+/** Crons of an agent server. */
+export class Crons {
+  readonly #service: AgentService;
+
+  /** @internal */
+  constructor(service: AgentService) {
+    this.#service = service;
+  }
+
+  async create(cron: CronCreate, options?: CallOptions): Promise<Cron> {
+    return this.#service.call(ENDPOINTS.create, { body: cron, options });
+  }
+
+  async createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron> {
+    return this.#service.call(ENDPOINTS.createForThread, { ids: [threadId], body: cron, options });
+  }
+
+  search(filter: CronSearch = {}, options?: CallOptions): PageList<Cron> {
+    return this.#service.list(ENDPOINTS.search, { body: filter, options });
+  }
+
+  async count(filter: CronFilter = {}, options?: CallOptions): Promise<number> {
+    return this.#service.call(ENDPOINTS.count, { body: filter, options });
+  }
+
+  async update(cronId: string, changes: CronUpdate, options?: CallOptions): Promise<Cron> {
+    return this.#service.call(ENDPOINTS.update, { ids: [cronId], body: changes, options });
+  }
+
+  async delete(cronId: string, options?: CallOptions): Promise<void> {
+    return this.#service.call(ENDPOINTS.delete, { ids: [cronId], options });
+  }
+}

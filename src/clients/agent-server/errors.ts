@@ -1,0 +1,163 @@
+import { RunspanError } from '../../base/errors.ts';
+import { isObject } from '../../base/options.ts';
+import { cut } from '../../base/text.ts';
+import {
+  ApiError,
+  type CallFacts,
+  ConnectionError,
+  DETAIL_MAX,
+  InvalidAnswerError,
+  requestText,
+  TimeoutError,
+} from '../errors.ts';
+import type { RunError } from './agent-event.ts';
+
+/** A run of an agent server and its thread, if known. */
+export interface RunPlace {
+  readonly runId: string | undefined;
+  readonly threadId: string | undefined;
+}
+
+/** The agent run ended with an error, which the server reported. */
+export class RunFailedError extends RunspanError {
+  override readonly name: string = 'RunFailedError';
+  readonly runId: string | undefined;
+  readonly threadId: string | undefined;
+  /** Name of the error in the graph, for example `ValueError`. */
+  readonly error: string | undefined;
+  /** Message of the error. */
+  readonly detail: string | undefined;
+
+  constructor({ runId, threadId }: RunPlace, told: RunError, masked: (text: string) => string) {
+    const error = textOf(told.error, masked);
+    const detail = textOf(told.message, masked);
+    const explanation = [error, detail].filter((text) => text !== undefined).join(': ');
+    const run = runId === undefined ? 'The run' : `The run ${runId}`;
+    super('RUNSPAN_RUN_FAILED', `${run} failed${explanation && `: ${cut(explanation, DETAIL_MAX)}`}`);
+    this.runId = runId;
+    this.threadId = threadId;
+    this.error = error;
+    this.detail = detail;
+  }
+}
+
+function textOf(value: unknown, masked: (text: string) => string): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  return masked(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** An event, as errors describe it. */
+export interface LastEvent {
+  readonly name: string;
+  readonly id: string | undefined;
+}
+
+/** The state of a stream when it broke. */
+export interface StreamBreak extends RunPlace {
+  /** The last event. Undefined if the stream had no event. */
+  readonly lastEvent: LastEvent | undefined;
+  /** Why the stream broke. */
+  readonly problem: string;
+  /** Why the stream does not continue. */
+  readonly outlook: string;
+}
+
+/**
+ * A stream or an awaited response ended before its run, and did not continue. The run may still be running:
+ * `runs.get` and `runs.join` accept its `runId`.
+ */
+export class StreamError extends RunspanError {
+  override readonly name: string = 'StreamError';
+  readonly runId: string | undefined;
+  readonly threadId: string | undefined;
+  readonly lastEvent: LastEvent | undefined;
+  readonly request: CallFacts;
+
+  constructor(request: CallFacts, broken: StreamBreak, options?: ErrorOptions) {
+    const { runId, threadId, lastEvent, problem, outlook } = broken;
+    const id = lastEvent?.id === undefined ? '' : ` (id ${lastEvent.id})`;
+    const after = lastEvent === undefined ? 'before any event' : `after the event "${lastEvent.name}"${id}`;
+    const run = runId === undefined ? '' : ` of run ${runId}`;
+    const message = `${requestText(request)}: the stream broke ${after}${run}: ${problem}; ${outlook}`;
+    super('RUNSPAN_STREAM_BROKEN', message, options);
+    this.runId = runId;
+    this.threadId = threadId;
+    this.lastEvent = lastEvent;
+    this.request = request;
+  }
+}
+
+/** Returns the error of a stream that cannot be opened after its run was created, so that the error names the run. */
+export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
+  const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
+  if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
+  const { request, message } = thrown;
+  const outlook = 'the run may still be running';
+  return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
+}
+
+/** Why a command was refused. */
+export type CommandErrorReason =
+  | 'invalid_argument'
+  | 'unknown_command'
+  | 'unknown_error'
+  | 'no_such_run'
+  | 'no_such_subscription'
+  | 'no_such_namespace'
+  | 'no_such_interrupt'
+  | 'no_such_checkpoint'
+  | 'permission_denied'
+  | 'not_supported'
+  | (string & {});
+
+/** The server responded to a command with an error of the agent streaming protocol. The command had no effect. */
+export class CommandError extends RunspanError {
+  override readonly name: string = 'CommandError';
+  readonly reason: CommandErrorReason;
+  /** The server's explanation, if the response has one. */
+  readonly detail: string | undefined;
+  /** Name of the command, for example `run.start`. */
+  readonly command: string;
+  readonly request: CallFacts;
+
+  private constructor(command: string, refusal: CommandRefusal, options: ErrorOptions) {
+    const { request, reason, detail } = refusal;
+    const explanation = detail === undefined ? '' : `: ${cut(detail, DETAIL_MAX)}`;
+    const message = `${requestText(request)}: the command ${command} was refused (${cut(reason, DETAIL_MAX)})${explanation}`;
+    super('RUNSPAN_COMMAND_REFUSED', message, options);
+    this.reason = reason;
+    this.detail = detail;
+    this.command = command;
+    this.request = request;
+  }
+
+  /** @internal Returns undefined if the body is not an error of the protocol. */
+  static of(
+    command: string,
+    { body, request, masked }: CommandAnswer,
+    options: ErrorOptions = {},
+  ): CommandError | undefined {
+    if (!isObject(body) || body.type !== 'error' || typeof body.error !== 'string') return undefined;
+    const detail = typeof body.message === 'string' && body.message !== '' ? masked(body.message) : undefined;
+    return new CommandError(command, { request, reason: masked(body.error), detail }, options);
+  }
+
+  /** @internal Returns `thrown` if it does not concern the command. */
+  static ofStatus(command: string, thrown: unknown): unknown {
+    if (!(thrown instanceof ApiError) || thrown.status >= 500 || thrown.status === 429) return thrown;
+    const { body, request } = thrown;
+    return CommandError.of(command, { body, request, masked: (text) => text }, { cause: thrown }) ?? thrown;
+  }
+}
+
+interface CommandAnswer {
+  readonly body: unknown;
+  readonly request: CallFacts;
+  readonly masked: (text: string) => string;
+}
+
+interface CommandRefusal {
+  readonly request: CallFacts;
+  readonly reason: string;
+  readonly detail: string | undefined;
+}

@@ -1,0 +1,185 @@
+import type { BlockDelta, ContentBlock, MessageData, MessageEvent, MessageUsage, ThreadEvent } from './thread-event.ts';
+
+/** A tool call that a message requests. */
+export interface AssembledToolCall {
+  readonly id: string | undefined;
+  readonly name: string | undefined;
+  /** The parsed object once complete, or the raw text while streaming. */
+  readonly args: unknown;
+  readonly isWhole: boolean;
+}
+
+interface MessageParts {
+  readonly id: string;
+  readonly role: string;
+  readonly namespace: readonly string[];
+  readonly node: string | undefined;
+  readonly status: 'streaming' | 'complete' | 'failed';
+  readonly blocks: ReadonlyMap<number, ContentBlock>;
+  readonly usage: MessageUsage | undefined;
+  readonly error: string | undefined;
+}
+
+/** An immutable snapshot of a message, which may be incomplete. */
+export class AssembledMessage {
+  readonly #parts: MessageParts;
+
+  /** @internal */
+  constructor(parts: MessageParts) {
+    this.#parts = parts;
+  }
+
+  get id(): string {
+    return this.#parts.id;
+  }
+
+  get role(): 'ai' | 'human' | 'system' | (string & {}) {
+    return this.#parts.role;
+  }
+
+  /** Path of the subagent that sent the message. Empty for the agent itself. */
+  get namespace(): readonly string[] {
+    return this.#parts.namespace;
+  }
+
+  get node(): string | undefined {
+    return this.#parts.node;
+  }
+
+  get status(): 'streaming' | 'complete' | 'failed' {
+    return this.#parts.status;
+  }
+
+  get blocks(): readonly ContentBlock[] {
+    return [...this.#parts.blocks.values()];
+  }
+
+  get text(): string {
+    return this.blocks.map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join('');
+  }
+
+  get reasoning(): string {
+    return this.blocks.map(({ type, reasoning }) => (type === 'reasoning' ? (reasoning ?? '') : '')).join('');
+  }
+
+  get toolCalls(): readonly AssembledToolCall[] {
+    return this.blocks.flatMap(({ type, id, name, args }) => {
+      if (type !== 'tool_call' && type !== 'tool_call_chunk') return [];
+      return [{ id: id ?? undefined, name: name ?? undefined, args: args ?? undefined, isWhole: type === 'tool_call' }];
+    });
+  }
+
+  /** Tokens of a complete message, if the model reports them. */
+  get usage(): MessageUsage | undefined {
+    return this.#parts.usage;
+  }
+
+  /** Error of a failed message. */
+  get error(): string | undefined {
+    return this.#parts.error;
+  }
+
+  /** @internal */
+  with(parts: Partial<MessageParts>): AssembledMessage {
+    return new AssembledMessage({ ...this.#parts, ...parts });
+  }
+
+  /** @internal */
+  withBlock(index: number, block: ContentBlock): AssembledMessage {
+    return this.with({ blocks: new Map(this.#parts.blocks).set(index, block) });
+  }
+
+  /** @internal */
+  block(index: number): ContentBlock | undefined {
+    return this.#parts.blocks.get(index);
+  }
+}
+
+/**
+ * Assembles messages from the events of a thread. Pass every event to `take`, which returns a new object for each change
+ * of a message, so that a page can compare messages by identity.
+ */
+export class MessageAssembler {
+  /** Messages by namespace and id, in the order of their start. */
+  readonly #messages = new Map<string, AssembledMessage>();
+  /** The key of the message that each source is streaming. */
+  readonly #current = new Map<string, string>();
+
+  /** All messages, in the order of their start. */
+  get messages(): readonly AssembledMessage[] {
+    return [...this.#messages.values()];
+  }
+
+  /** Returns the message that the event changed. Undefined if the event changed none. */
+  take(event: ThreadEvent<unknown>): AssembledMessage | undefined {
+    if (event.method !== 'messages') return undefined;
+    const source = sourceOf(event);
+    const { data, namespace, node } = event.params;
+    if (data.event === 'message-start') {
+      const key = JSON.stringify([namespace, data.id]);
+      this.#current.set(source, key);
+      return this.#put(key, begun(data.id, data.role ?? 'ai', namespace, node));
+    }
+    const key = this.#current.get(source);
+    const message = key === undefined ? undefined : this.#messages.get(key);
+    // The start of the message was not read.
+    if (key === undefined || message === undefined) return undefined;
+    if (data.event === 'message-finish' || data.event === 'error') this.#current.delete(source);
+    return this.#put(key, changed(message, data));
+  }
+
+  #put(key: string, message: AssembledMessage): AssembledMessage {
+    this.#messages.set(key, message);
+    return message;
+  }
+}
+
+/** Identifies the source of concurrent messages: the namespace, the node and the model call. */
+function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {
+  return JSON.stringify([namespace, node ?? null, typeof data.run_id === 'string' ? data.run_id : null]);
+}
+
+function begun(id: string, role: string, namespace: readonly string[], node: string | undefined): AssembledMessage {
+  const status = 'streaming';
+  return new AssembledMessage({
+    id,
+    role,
+    namespace,
+    node,
+    status,
+    blocks: new Map(),
+    usage: undefined,
+    error: undefined,
+  });
+}
+
+function changed(message: AssembledMessage, data: MessageData): AssembledMessage {
+  switch (data.event) {
+    case 'content-block-start':
+    case 'content-block-finish':
+      return message.withBlock(data.index, data.content);
+    case 'content-block-delta':
+      return message.withBlock(data.index, grown(message.block(data.index), data.delta));
+    case 'message-finish':
+      return message.with({ status: 'complete', usage: data.usage ?? undefined });
+    case 'error':
+      return message.with({ status: 'failed', error: data.message });
+    default:
+      return message;
+  }
+}
+
+function grown(block: ContentBlock | undefined, delta: BlockDelta): ContentBlock {
+  switch (delta.type) {
+    case 'text-delta':
+      return { ...(block ?? { type: 'text' }), text: (block?.text ?? '') + delta.text };
+    case 'reasoning-delta':
+      return { ...(block ?? { type: 'reasoning' }), reasoning: (block?.reasoning ?? '') + delta.reasoning };
+    case 'data-delta': {
+      const { base64, ...rest } = block ?? { type: 'data' };
+      return { ...rest, base64: `${base64 ?? ''}${delta.data}` };
+    }
+    case 'block-delta':
+      return { ...block, ...delta.fields };
+  }
+}

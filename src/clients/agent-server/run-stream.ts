@@ -1,0 +1,382 @@
+import { RunspanError } from '../../base/errors.ts';
+import { ignoreRejection } from '../../base/guard.ts';
+import type { ServerSentEvent } from '../../http/event-stream.ts';
+import type { Api } from '../api.ts';
+import { type CallOptions, TIMEOUT } from '../client-options.ts';
+import { type Arguments, type Call, callOf, type Endpoint, type PreparedCall, pathOf } from '../endpoint.ts';
+import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
+import { type AgentService, recordedInputs } from './agent-service.ts';
+import { RunFailedError, type RunPlace } from './errors.ts';
+import { EventSource, type ResumePolicy, type StreamRequest } from './event-source.ts';
+import type { RunSettings } from './run-request.ts';
+import { type StreamTrace, tracedStream } from './stream-trace.ts';
+
+/** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
+export interface StreamOptions extends CallOptions {
+  /** Continues after the event with this id, if the server stores events. `-1` starts at the first event. */
+  lastEventId?: string;
+  /** See `idleTimeoutMs` of the client. */
+  idleTimeoutMs?: number;
+}
+
+export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = {
+  lastEventId: [['text that is not empty', (value) => typeof value === 'string' && value !== '']],
+  idleTimeoutMs: [TIMEOUT],
+};
+
+/** What a stream is about. */
+export interface RunStreamRequest {
+  /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
+  readonly isOfRun: boolean;
+  /** Whether the server stores the events. */
+  readonly isStored?: boolean | undefined;
+  /** Records the stream within a run of the application. */
+  readonly trace?: StreamTrace | undefined;
+}
+
+type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
+
+const WAITING_CHARACTERS_MAX = 1024 * 1024;
+
+/**
+ * The events of a run. `for await (const event of stream)` reads them once, and no further than needed, so that a slow
+ * reader slows the server down. Leaving the loop closes the connection. A stream that is not read must be closed, for
+ * example by `await using`. `on_disconnect` of the run decides whether the run continues.
+ *
+ * The stream returns an error of the run as an event, and throws it as a RunFailedError when the stream ends. If the
+ * connection breaks, the stream reconnects if the server stores the events (`stream_resumable`). Otherwise the stream
+ * throws a StreamError with the last event.
+ */
+export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
+  readonly #source: EventSource<SentEvent<Values>>;
+  readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
+  readonly #policy: RunPolicy<Values>;
+  readonly #trace: StreamTrace | undefined;
+  readonly #masked: (text: string) => string;
+  /** Events that `feedback` has read and the iteration has not. Undefined after `feedback` has dropped events. */
+  #waiting: SentEvent<Values>[] | undefined = [];
+  #waitingCharacters = 0;
+  #hasRoom: (() => void) | undefined;
+  #reader: 'none' | 'iterating' | 'left' = 'none';
+  #reading: Promise<void> | undefined;
+  #end: { readonly error?: unknown } | undefined;
+  #isLeft = false;
+  #hasThrown = false;
+  #lastEventId: string | undefined;
+  #urls: FeedbackEvent['data'] | undefined;
+  #feedback: Promise<FeedbackEvent['data']> | undefined;
+
+  /** @internal */
+  constructor(
+    source: EventSource<SentEvent<Values>>,
+    policy: RunPolicy<Values>,
+    trace: StreamTrace | undefined,
+    masked: (text: string) => string,
+  ) {
+    this.#source = source;
+    this.#events = source.events();
+    this.#policy = policy;
+    this.#trace = trace;
+    this.#masked = masked;
+    trace?.watch(this, policy.place);
+    unreachable.register(this, source);
+  }
+
+  /** Id of the run. Undefined until the response headers or the first event contain it, and for the stream of a thread. */
+  get runId(): string | undefined {
+    return this.#policy.place.runId;
+  }
+
+  get threadId(): string | undefined {
+    return this.#policy.place.threadId;
+  }
+
+  /** Id of the last event that was read. `joinStream` can continue after it. */
+  get lastEventId(): string | undefined {
+    return this.#lastEventId;
+  }
+
+  /** Closes the connection and ends the iteration. */
+  async close(): Promise<void> {
+    this.#source.close();
+    this.#finish({}, true);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Values>, void, undefined> {
+    if (this.#reader !== 'none') throw readError('This stream is already being read. Its events can be read once.');
+    if (this.#waiting === undefined)
+      throw readError('feedback() has read this stream. Iterate over the stream first, or at the same time.');
+    this.#reader = 'iterating';
+    return {
+      next: async () => {
+        const value = await this.#next();
+        return value === undefined ? { done: true, value } : { done: false, value };
+      },
+      return: async () => {
+        this.#reader = 'left';
+        this.#dropWaiting();
+        await this.close();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /**
+   * Returns the feedback URLs by the keys of the request. Their event is the last, so this may take as long as the run.
+   * The stream is read for it even without an iteration. Events that the iteration has not read are kept up to 1 MiB.
+   * Beyond that, reading waits for the iteration, or drops the events if there is none. Rejects if the stream ends
+   * without the event.
+   */
+  feedback(): Promise<Readonly<Record<string, string>>> {
+    if (this.#feedback === undefined) {
+      this.#feedback = this.#readFeedback();
+      // An iteration may throw the same error, and the caller then never awaits this promise.
+      ignoreRejection(this.#feedback);
+    }
+    return this.#feedback;
+  }
+
+  async #next(): Promise<AgentEvent<Values> | undefined> {
+    for (;;) {
+      const sent = this.#waiting?.shift();
+      if (sent !== undefined) {
+        this.#waitingCharacters -= sent.characters;
+        if (this.#waitingCharacters < WAITING_CHARACTERS_MAX) this.#hasRoom?.();
+        return sent.event;
+      }
+      if (this.#end === undefined) await this.#readOne();
+      else if (this.#hasThrown || !('error' in this.#end)) return undefined;
+      else {
+        this.#hasThrown = true;
+        throw this.#end.error;
+      }
+    }
+  }
+
+  async #readFeedback(): Promise<FeedbackEvent['data']> {
+    while (this.#urls === undefined && this.#end === undefined) {
+      const isFull = this.#waitingCharacters >= WAITING_CHARACTERS_MAX;
+      if (isFull && this.#reader === 'iterating') {
+        await new Promise<void>((resolve) => {
+          this.#hasRoom = resolve;
+        });
+      } else {
+        if (isFull) this.#dropWaiting();
+        await this.#readOne();
+      }
+    }
+    if (this.#urls !== undefined) return this.#urls;
+    const cause = this.#end?.error;
+    if (cause instanceof Error && this.#policy.runError === undefined) throw cause;
+    const run = this.runId === undefined ? 'the run' : `the run ${this.runId}`;
+    const message = this.#isLeft
+      ? `The stream was closed before ${run} returned feedback URLs`
+      : `T${run.slice(1)} returned no feedback URLs; request them with \`feedback_keys\``;
+    throw new RunspanError('RUNSPAN_NO_FEEDBACK_ADDRESS', message, cause === undefined ? {} : { cause });
+  }
+
+  #dropWaiting(): void {
+    this.#waiting = undefined;
+    this.#waitingCharacters = 0;
+    this.#hasRoom?.();
+  }
+
+  /** Reads one event. Callers at the same time share one read. */
+  #readOne(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    this.#trace?.touch();
+    try {
+      const step = await this.#events.next();
+      if (this.#end !== undefined) return;
+      if (step.done !== true) this.#add(step.value);
+      else if (this.#policy.runError === undefined) this.#finish({});
+      else this.#finish({ error: new RunFailedError(this.#policy.place, this.#policy.runError, this.#masked) });
+    } catch (thrown) {
+      this.#finish({ error: thrown });
+    }
+  }
+
+  #add(sent: SentEvent<Values>): void {
+    const { event, text, characters } = sent;
+    this.#lastEventId = event.id;
+    if (event.event === 'feedback') this.#urls = event.data;
+    if (event.event === 'metadata') this.#trace?.placed(this.#policy.place);
+    this.#trace?.received(event, text);
+    if (this.#waiting === undefined) return;
+    this.#waiting.push(sent);
+    this.#waitingCharacters += characters;
+  }
+
+  #finish(end: { readonly error?: unknown }, isLeft = false): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#isLeft = isLeft;
+    this.#hasRoom?.();
+    if ('error' in end) this.#trace?.fail(end.error);
+    else if (isLeft) this.#trace?.cancel();
+    else this.#trace?.end();
+  }
+}
+
+/** Closes streams that nobody can close any more. Their connections would stay open. */
+const unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.close());
+
+/** Sends the request of a stream. Resolves when the response headers arrive. */
+export async function openRunStream<Values>(
+  service: AgentService,
+  endpoint: Endpoint,
+  args: Arguments,
+  request: RunStreamRequest,
+): Promise<RunStream<Values>> {
+  return open(callOf(endpoint, args), request, service);
+}
+
+/** Like `openRunStream`, for a request that creates a run. */
+export async function openNewRunStream<Values>(
+  service: AgentService,
+  endpoint: Endpoint,
+  args: Arguments,
+): Promise<RunStream<Values>> {
+  const call = callOf(endpoint, args);
+  const isStored = (call.body as RunSettings).stream_resumable === true;
+  return tracedStream(call.name, recordedInputs(call.ids, call.body), (trace) =>
+    open({ ...call, headers: service.traceHeaders() }, { isOfRun: true, isStored, trace }, service),
+  );
+}
+
+async function open<Values>(
+  call: PreparedCall,
+  request: RunStreamRequest,
+  { api, idleTimeoutMs: defaultMs }: AgentService,
+): Promise<RunStream<Values>> {
+  const { lastEventId, idleTimeoutMs = defaultMs } = call.own as StreamOptions;
+  const policy = new RunPolicy<Values>(call, { ...request, isStored: request.isStored || lastEventId !== undefined });
+  const { place } = policy;
+  const source = await EventSource.open(api, { request: { call, lastEventId }, policy, idleTimeoutMs, place });
+  if (request.isOfRun) Object.assign(place, placeOf(source.headers['content-location'], place));
+  policy.location = resumePath(source.headers.location, api);
+  return new RunStream<Values>(source, policy, request.trace, (text) => api.masked(text, call));
+}
+
+interface SentEvent<Values> {
+  readonly event: AgentEvent<Values>;
+  readonly name: string;
+  readonly text: string;
+  readonly characters: number;
+}
+
+/** A stream of runs continues after its last id, at the `Location` of its response or at the path of its run. */
+class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
+  readonly place: Place;
+  readonly silenceMaxMs = Number.POSITIVE_INFINITY;
+  readonly #call: PreparedCall;
+  readonly #request: RunStreamRequest;
+  location: Pick<Call, 'path' | 'query'> | undefined;
+  runError: RunError | undefined;
+  isOver = false;
+  #lastId: string;
+  #sawEvent = false;
+  /** The id after which the connection continues, until its first event. */
+  #continuedId: string | undefined;
+
+  constructor(call: PreparedCall, request: RunStreamRequest) {
+    this.#call = call;
+    this.#request = request;
+    this.#lastId = (call.own as StreamOptions).lastEventId ?? '';
+    this.place = { runId: call.ids.run_id, threadId: call.ids.thread_id };
+  }
+
+  /** A stream that was joined may end without an event, because its run may be over. */
+  get isComplete(): boolean {
+    return this.#sawEvent || this.#call.method === 'GET';
+  }
+
+  connected(): string {
+    this.#continuedId = this.#lastId;
+    return this.#lastId;
+  }
+
+  accept(sent: ServerSentEvent): SentEvent<Values> | undefined {
+    const isRepeated = this.#continuedId !== '' && sent.hasOwnId && sent.id === this.#continuedId;
+    this.#continuedId = '';
+    if (isRepeated) return undefined;
+    this.#lastId = sent.id;
+    this.#sawEvent = true;
+    const event = agentEventOf<Values>(sent);
+    if (this.#request.isOfRun) {
+      if (event.event === 'metadata') this.place.runId ??= textOf(event.data.run_id);
+      if (event.event === 'error') this.runError = event.data;
+      this.isOver ||= event.event === 'error' || event.event === 'end';
+    }
+    return { event, name: event.name, text: sent.data, characters: sent.data.length };
+  }
+
+  resume(): StreamRequest | string {
+    const target = this.location ?? this.#storedPath();
+    if (target === undefined) return 'the server keeps no events of it, so it cannot go on';
+    if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot go on';
+    const { name, method, options } = this.#call;
+    const call: Call = {
+      name,
+      method: 'GET',
+      path: target.path,
+      ...(target.query && { query: target.query }),
+      options,
+    };
+    // A new run has no earlier connection, so all its events are requested.
+    return { call, lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId };
+  }
+
+  heartbeat(): boolean {
+    return false;
+  }
+
+  silent(): void {}
+
+  #storedPath(): Pick<Call, 'path' | 'query'> | undefined {
+    const { runId, threadId } = this.place;
+    if (!this.#request.isStored) return undefined;
+    if (this.#call.method === 'GET') return this.#call;
+    const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
+    return runId === undefined ? undefined : { path: `${thread}/runs/${pathOf(runId)}/stream` };
+  }
+}
+
+/** Reads the run and its thread from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
+export function placeOf(header: unknown, known: RunPlace): RunPlace {
+  const [, threadId, runId] = /(?:\/threads\/([^/?#]+))?\/runs\/([^/?#]+)/.exec(String(header ?? '')) ?? [];
+  return { runId: runId ?? known.runId, threadId: known.threadId ?? threadId };
+}
+
+/**
+ * Returns the path of a `Location` header, with or without the path of the client's address. Undefined for another
+ * origin, because only the client's address receives the key.
+ */
+function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> | undefined {
+  const base = new URL(api.urlOf(''));
+  if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
+  const { origin, pathname, searchParams } = new URL(location, base);
+  if (origin !== base.origin) return undefined;
+  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
+  const path = prefix !== '' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
+  const names = [...new Set(searchParams.keys())];
+  return { path, query: Object.fromEntries(names.map((name) => [name, searchParams.getAll(name)])) };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function readError(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_INVALID_REQUEST', message);
+}

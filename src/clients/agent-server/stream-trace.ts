@@ -1,0 +1,123 @@
+import { guard } from '../../base/guard.ts';
+import { defaultLimits } from '../../base/limits.ts';
+import { Chunks } from '../../instrument/follow.ts';
+import { abandonment, type Watched } from '../../instrument/observer.ts';
+import type { Run } from '../../run/run.ts';
+import { startRun, withRun } from '../../run/start-run.ts';
+import { isInRun } from '../traced-call.ts';
+import type { AgentEvent } from './agent-event.ts';
+import type { RunPlace } from './errors.ts';
+
+/**
+ * Opens a stream and records it as a child of the current run, until the stream ends. The outputs are the last state, or
+ * else the events, within the limits of a payload. Without a current run, the stream is not recorded.
+ */
+export async function tracedStream<Stream>(
+  name: string,
+  inputs: Record<string, unknown>,
+  open: (trace: StreamTrace | undefined) => Promise<Stream>,
+): Promise<Stream> {
+  if (!isInRun()) return open(undefined);
+  const run = startRun({ name, runType: 'chain', inputs });
+  try {
+    return await withRun(run, () => open(new StreamTrace(run, name)));
+  } catch (thrown) {
+    run.fail(thrown);
+    throw thrown;
+  }
+}
+
+/** Records the ids of the server's run and thread. */
+export function recordPlace(run: Run, { runId, threadId }: RunPlace): void {
+  const ids = Object.entries({ agent_run_id: runId, agent_thread_id: threadId });
+  run.set({ metadata: Object.fromEntries(ids.filter(([, id]) => id !== undefined)) });
+}
+
+/** Records a stream as one run. No method throws. */
+export class StreamTrace implements Watched {
+  readonly #run: Run;
+  readonly #chunks: Chunks;
+  #wasTouched = true;
+  /** Whether a read is pending. A read may take as long as the run, so the stream is in use. */
+  #isReading = false;
+  /** JSON of the last state. The application may change the parsed state. */
+  #state: string | undefined;
+
+  constructor(run: Run, name: string) {
+    this.#run = run;
+    this.#chunks = new Chunks({ name }, run);
+  }
+
+  get wasTouched(): boolean {
+    return this.#wasTouched || this.#isReading;
+  }
+
+  set wasTouched(value: boolean) {
+    this.#wasTouched = value;
+  }
+
+  get idleMaxMs(): number {
+    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+  }
+
+  /** Ends the run as interrupted if the stream is not used any more. The trace must not refer to the stream. */
+  watch(stream: object, place: RunPlace): void {
+    if (!this.#run.isOpen) return;
+    recordPlace(this.#run, place);
+    abandonment.watch(stream, this);
+  }
+
+  placed(place: RunPlace): void {
+    recordPlace(this.#run, place);
+  }
+
+  /** A read starts. */
+  touch(): void {
+    this.#wasTouched = true;
+    this.#isReading = true;
+  }
+
+  received({ event, name, namespace, data }: AgentEvent<unknown>, text: string): void {
+    this.#wasTouched = true;
+    this.#isReading = false;
+    if (!this.#run.isOpen) return;
+    const [kind] = name.split('|');
+    // Feedback URLs are credentials, even in a malformed event.
+    if (kind === 'metadata' || kind === 'feedback' || kind === 'end') return;
+    if (event !== 'values' || namespace.length > 0) {
+      if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
+      return;
+    }
+    // A state replaces the events before it.
+    if (this.#state === undefined) this.#chunks.release();
+    this.#state = text;
+  }
+
+  end(): void {
+    this.#close(() => this.#run.end());
+  }
+
+  fail(thrown: unknown): void {
+    this.#close(() => this.#run.fail(thrown));
+  }
+
+  cancel(): void {
+    this.#close(() => this.#run.cancel());
+  }
+
+  abandon(reason: string): void {
+    this.#close(() => this.#run.interrupt(reason));
+  }
+
+  #close(end: () => void): void {
+    abandonment.unwatch(this);
+    if (!this.#run.isOpen) return;
+    guard('clients', () => {
+      if (this.#state === undefined) this.#chunks.record();
+      else this.#run.set({ outputs: JSON.parse(this.#state) });
+    });
+    this.#chunks.release();
+    this.#state = undefined;
+    end();
+  }
+}

@@ -1,0 +1,142 @@
+import { isObject } from '../../base/options.ts';
+import type { Call } from '../endpoint.ts';
+import { InvalidRequestError } from '../errors.ts';
+import { ANY, listOf, objectOf, parseRequest, RECORD, request, type Schema, TEXT, TEXTS } from '../schema.ts';
+import type { AgentService } from './agent-service.ts';
+import type { AgentConfig } from './assistants.ts';
+import { CommandError } from './errors.ts';
+import { MULTITASK_STRATEGY, type RunRequest } from './run-request.ts';
+
+/** A run to start on a thread. */
+export interface ThreadRunRequest {
+  /** Input of the agent. `null` continues from the state of the thread. */
+  input: unknown;
+  /** @default '_', the only agent of an application */
+  assistant_id?: string;
+  config?: AgentConfig;
+  metadata?: Readonly<Record<string, unknown>>;
+  /** State to continue from, which creates a branch of the thread. @default the latest state */
+  checkpoint_id?: string;
+  /** Behaviour if the thread already has a run. The default depends on the server. */
+  multitask_strategy?: RunRequest['multitask_strategy'];
+}
+
+/** The response to one interrupt. */
+export interface InterruptResponse {
+  /** Id from the event `input.requested`, or from a task of the state. */
+  interrupt_id: string;
+  /** Value with which the agent continues. */
+  response: unknown;
+  /** Namespace of the interrupt. @default [] */
+  namespace?: readonly string[];
+}
+
+/** Optional fields that accompany the responses to interrupts. */
+export interface ResponseFields {
+  /** Changes to the state, applied before the agent continues. */
+  update?: unknown;
+  /** The nodes to run next. */
+  goto?: unknown;
+  config?: AgentConfig;
+  metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** The response to one interrupt, or to all interrupts that wait at the same time. */
+export type ThreadResponse =
+  | (InterruptResponse & ResponseFields & { responses?: undefined })
+  | (ResponseFields & { responses: readonly InterruptResponse[] });
+
+/** A run, as the response to a command describes it. */
+export interface CommandedRun {
+  /** Undefined if the server sends no id. Some servers send none when a run continues. */
+  readonly run_id?: string;
+  /** The `seq` of the last event before the effects of the command. */
+  readonly applied_through_seq?: number;
+}
+
+export interface StartedRun extends CommandedRun {
+  readonly run_id: string;
+}
+
+const RUN = request<ThreadRunRequest>(
+  { input: ANY },
+  {
+    assistant_id: TEXT,
+    config: objectOf<AgentConfig>(),
+    metadata: RECORD,
+    checkpoint_id: TEXT,
+    multitask_strategy: MULTITASK_STRATEGY,
+  },
+);
+
+const FIELDS = { update: ANY, goto: ANY, config: objectOf<AgentConfig>(), metadata: RECORD };
+
+/** An interrupt may be answered without a value. */
+type OneResponse = Omit<InterruptResponse, 'response'>;
+
+const RESPONSE = request<OneResponse & ResponseFields>({ interrupt_id: TEXT }, { ...FIELDS, namespace: TEXTS });
+
+const RESPONSES = request<ResponseFields & { responses: OneResponse[] }>(
+  { responses: listOf(request<OneResponse>({ interrupt_id: TEXT }, { namespace: TEXTS }), 1) },
+  FIELDS,
+);
+
+/** Returns the parameters of `run.start`. */
+export function startParams(call: string, run: ThreadRunRequest): Record<string, unknown> {
+  check(call, run, RUN);
+  const { checkpoint_id, multitask_strategy, config, ...body } = run;
+  const isBranch = checkpoint_id !== undefined;
+  const branch = isBranch && { configurable: { ...config?.configurable, checkpoint_id } };
+  return {
+    assistant_id: '_',
+    ...body,
+    ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
+    // This parameter is in camel case.
+    ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
+  };
+}
+
+/** Returns the parameters of `input.respond`. */
+export function respondParams(call: string, answer: ThreadResponse): Record<string, unknown> {
+  if (!isObject(answer) || answer.responses === undefined) {
+    check(call, answer, RESPONSE);
+    return { namespace: [], response: null, ...(answer as object) };
+  }
+  check(call, answer, RESPONSES);
+  const responses = answer.responses as readonly InterruptResponse[];
+  return { ...answer, responses: responses.map((one) => ({ namespace: [], ...one, response: one.response ?? null })) };
+}
+
+function check(call: string, body: unknown, schema: Schema<unknown>): void {
+  const { errors } = parseRequest(schema, body, ['body']);
+  if (errors.length > 0) throw new InvalidRequestError(call, errors);
+}
+
+/**
+ * Sends a command. A command creates a run, so it is repeated only if it cannot have arrived. Rejects with a CommandError
+ * if the server refuses the command.
+ */
+export async function sendCommand(service: AgentService, call: Call, method: string): Promise<CommandedRun> {
+  const { api } = service;
+  const answer = await api.send<unknown>({ ...call, response: 'any' }).catch((thrown: unknown) => {
+    throw CommandError.ofStatus(method, thrown);
+  });
+  const { data } = answer;
+  const masked = (text: string): string => api.masked(text, call);
+  const refused = CommandError.of(method, { body: data, request: api.factsOf(call), masked });
+  if (refused !== undefined) throw refused;
+  // A server may respond with 202 or 204 and no body.
+  if (data !== undefined && !isObject(data)) throw api.invalidAnswer(call, answer, 'is not an object');
+  const run = runOf(data ?? {});
+  if (method === 'run.start' && run.run_id === undefined) throw api.invalidAnswer(call, answer, 'has no run id');
+  return run;
+}
+
+function runOf({ result, meta }: Record<string, unknown>): CommandedRun {
+  const { run_id } = isObject(result) ? result : {};
+  const { applied_through_seq } = isObject(meta) ? meta : {};
+  return {
+    ...(typeof run_id === 'string' && { run_id }),
+    ...(typeof applied_through_seq === 'number' && { applied_through_seq }),
+  };
+}

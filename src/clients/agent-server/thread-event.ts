@@ -1,0 +1,189 @@
+import { isObject } from '../../base/options.ts';
+
+/** A kind of events to request. `custom:<name>` is the custom events with one name. */
+export type ThreadChannel =
+  | 'values'
+  | 'updates'
+  | 'messages'
+  | 'tools'
+  | 'lifecycle'
+  | 'input'
+  | 'checkpoints'
+  | 'tasks'
+  | 'custom'
+  | (string & {});
+
+/** Fields that every event of a thread has. */
+export interface ThreadEventOf<Method extends string, Data> {
+  readonly method: Method;
+  /** The method that the server sent. It differs from `method` if this version does not know it. */
+  readonly name: string;
+  /** Id of the event, the same each time it is sent. */
+  readonly event_id?: string;
+  /** Number of the event in the thread. */
+  readonly seq?: number;
+  readonly params: {
+    /** Path of the subagent that sent the event. Empty for the agent itself. */
+    readonly namespace: readonly string[];
+    /** Milliseconds since 1970. */
+    readonly timestamp?: number;
+    readonly node?: string;
+    /** Id of the run, if the server sends it. */
+    readonly run_id?: string;
+    readonly data: Data;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted' | (string & {});
+
+/** The start or end of a run or of a subagent. */
+export interface LifecycleData {
+  readonly event: LifecycleStatus;
+  readonly graph_name?: string;
+  /** Why a subagent was started. */
+  readonly cause?: {
+    readonly type: 'toolCall' | 'send' | 'edge' | (string & {});
+    readonly tool_call_id?: string;
+    readonly from_node?: string;
+    readonly [field: string]: unknown;
+  };
+  /** Error of a failed run. */
+  readonly error?: string;
+  readonly checkpoint?: { readonly id: string; readonly ns?: string };
+  readonly run_id?: string;
+  readonly [field: string]: unknown;
+}
+
+/** A part of a message. Types are `text`, `reasoning`, `tool_call`, `tool_call_chunk`, `image` and others. */
+export interface ContentBlock {
+  readonly type: string;
+  readonly text?: string;
+  readonly reasoning?: string;
+  readonly id?: string | null;
+  readonly name?: string | null;
+  /** Incomplete JSON text of a `tool_call_chunk`, or the object of a `tool_call`. */
+  readonly args?: unknown;
+  readonly [field: string]: unknown;
+}
+
+/** A change to a part of a message. */
+export type BlockDelta =
+  | { readonly type: 'text-delta'; readonly text: string; readonly [field: string]: unknown }
+  | { readonly type: 'reasoning-delta'; readonly reasoning: string; readonly [field: string]: unknown }
+  | {
+      readonly type: 'data-delta';
+      readonly data: string;
+      readonly encoding?: string;
+      readonly [field: string]: unknown;
+    }
+  | { readonly type: 'block-delta'; readonly fields: ContentBlock; readonly [field: string]: unknown };
+
+/** Tokens of a message, as counted by its model. */
+export interface MessageUsage {
+  readonly input_tokens?: number;
+  readonly output_tokens?: number;
+  readonly total_tokens?: number;
+  readonly [field: string]: unknown;
+}
+
+/** Fields that every event of a message has. */
+export interface MessageDataOf<Event extends string> {
+  readonly event: Event;
+  /** Id of the model call, if the server sends it. It differs from the run of the agent. */
+  readonly run_id?: string;
+  readonly [field: string]: unknown;
+}
+
+export type MessageData =
+  | (MessageDataOf<'message-start'> & {
+      readonly id: string;
+      /** @default 'ai' */
+      readonly role?: 'ai' | 'human' | 'system' | (string & {});
+      readonly metadata?: Readonly<Record<string, unknown>>;
+    })
+  | (MessageDataOf<'content-block-start'> & { readonly index: number; readonly content: ContentBlock })
+  | (MessageDataOf<'content-block-delta'> & { readonly index: number; readonly delta: BlockDelta })
+  | (MessageDataOf<'content-block-finish'> & { readonly index: number; readonly content: ContentBlock })
+  | (MessageDataOf<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
+  | (MessageDataOf<'error'> & { readonly message: string; readonly code?: string });
+
+/** Fields that every event of a tool call has. */
+export interface ToolDataOf<Event extends string> {
+  readonly event: Event;
+  readonly tool_call_id: string;
+  readonly [field: string]: unknown;
+}
+
+export type ToolData =
+  | (ToolDataOf<'tool-started'> & { readonly tool_name: string; readonly input?: unknown })
+  | (ToolDataOf<'tool-output-delta'> & { readonly delta: string })
+  | (ToolDataOf<'tool-finished'> & { readonly output?: unknown })
+  | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
+
+export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
+/** A chunk of a message of a model. See `MessageAssembler`. */
+export type MessageEvent = ThreadEventOf<'messages', MessageData>;
+/** The start, progress or end of a tool call. */
+export type ToolEvent = ThreadEventOf<'tools', ToolData>;
+/** The complete state after a step. */
+export type StateEvent<Values> = ThreadEventOf<'values', Values>;
+/** The changes of a node. `params.node` is its name. */
+export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
+/** A stored state, from which a run can start. */
+export type CheckpointEvent = ThreadEventOf<
+  'checkpoints',
+  {
+    readonly id: string;
+    readonly parent_id?: string;
+    /** Number of the step. The input is -1. */
+    readonly step?: number;
+    readonly source?: 'input' | 'loop' | 'update' | 'fork' | (string & {});
+    readonly [field: string]: unknown;
+  }
+>;
+/** The start or end of a task. */
+export type TaskEvent = ThreadEventOf<'tasks', unknown>;
+/** An event that the graph writes, or a report of the server. See `missedEvents`. */
+export type ThreadCustomEvent = ThreadEventOf<
+  'custom',
+  { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
+>;
+/** A request for input. The run waits for `threads.respond`. */
+export type InputRequestedEvent = ThreadEventOf<
+  'input.requested',
+  { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
+>;
+/** An event that this version does not know. `name` is its method. */
+export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
+/** A message that is not an event. `params.data` is its text. */
+export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
+
+/** An event of a thread. `method` is its type. Some types have subtypes in `params.data.event`. */
+export type ThreadEvent<Values = Record<string, unknown>> =
+  | LifecycleEvent
+  | MessageEvent
+  | ToolEvent
+  | StateEvent<Values>
+  | StateUpdateEvent
+  | CheckpointEvent
+  | TaskEvent
+  | ThreadCustomEvent
+  | InputRequestedEvent
+  | OtherThreadEvent
+  | MalformedThreadEvent;
+
+/** The events between two numbers that the server did not send, because the reader was too slow. */
+export interface MissedEvents {
+  readonly after: number;
+  readonly before: number;
+}
+
+/** Returns the missed events that this event reports. Undefined for other events. */
+export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
+  if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
+  const { payload } = event.params.data;
+  if (!isObject(payload) || typeof payload.after !== 'number' || typeof payload.before !== 'number') return undefined;
+  return { after: payload.after, before: payload.before };
+}

@@ -1,0 +1,68 @@
+import { type Check, type Checks, checkedOptions } from '../../base/options.ts';
+
+/**
+ * Paths of the calls below the address of the client. `{thread_id}` and `{run_id}` are placeholders of ids. The defaults
+ * are the paths of the reference chat application.
+ */
+export interface ThreadPaths {
+  /** @default '/threads/{thread_id}/commands' */
+  readonly commands?: string | undefined;
+  /** @default '/threads/{thread_id}/stream' */
+  readonly stream?: string | undefined;
+  /** @default '/threads/{thread_id}/state' */
+  readonly state?: string | undefined;
+  /** @default '/threads/{thread_id}/history' */
+  readonly history?: string | undefined;
+  /** @default '/threads/{thread_id}/runs/{run_id}/cancel' */
+  readonly cancel?: string | undefined;
+  /** @default '/threads/{thread_id}' */
+  readonly delete?: string | undefined;
+  /** @default '/threads' */
+  readonly list?: string | undefined;
+  /** Path to create a thread, for a server on which a thread must exist before it has a state. @default none */
+  readonly create?: string | undefined;
+}
+
+/** The paths of an agent server, which lists threads by `threads.search` of `AgentServer`. */
+export const agentServerPaths: ThreadPaths = {
+  stream: '/threads/{thread_id}/stream/events',
+  create: '/threads',
+};
+
+export type AllPaths = Readonly<Record<Exclude<keyof ThreadPaths, 'create'>, string>> & Pick<ThreadPaths, 'create'>;
+
+const DEFAULTS: AllPaths = {
+  commands: '/threads/{thread_id}/commands',
+  stream: '/threads/{thread_id}/stream',
+  state: '/threads/{thread_id}/state',
+  history: '/threads/{thread_id}/history',
+  cancel: '/threads/{thread_id}/runs/{run_id}/cancel',
+  delete: '/threads/{thread_id}',
+  list: '/threads',
+  create: undefined,
+};
+
+/** Returns the given paths and the defaults of the others. Throws a RunspanError if a path is invalid. */
+export function allPaths(given: ThreadPaths): AllPaths {
+  return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
+}
+
+/** Matches segments without a query. Segments of dots would lead to another path. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
+
+const CHECKS = Object.fromEntries(
+  Object.entries(DEFAULTS).map(([name, path = '']) => [name, pathCheck(placeholdersOf(path))]),
+) as Checks<ThreadPaths>;
+
+function pathCheck(placeholders: readonly string[]): Check {
+  const expected = placeholders.length === 0 ? 'no placeholder' : placeholders.join(' and ');
+  return [
+    `a path for \`paths\` that begins with a slash, has ${expected} and no query`,
+    (path) => typeof path === 'string' && PATH.test(path) && `${placeholdersOf(path)}` === `${placeholders}`,
+  ];
+}
+
+/** Returns each placeholder once, the thread first. */
+function placeholdersOf(path: string): readonly string[] {
+  return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
+}

@@ -1,0 +1,176 @@
+import { NoAnswerError } from '../../http/errors.ts';
+import type { ServerSentEvent } from '../../http/event-stream.ts';
+import type { Call } from '../endpoint.ts';
+import { type ResumePolicy, type StreamRequest, UnrecoverableError } from './event-source.ts';
+import { missedEvents, type ThreadEvent } from './thread-event.ts';
+import { threadEventOf } from './thread-event-form.ts';
+
+/** Heartbeats after which a connection counts as working without an event. */
+const WORKING_HEARTBEATS = 3;
+
+/** Maximum silence and heartbeats until the last event must arrive again. */
+const CONFIRMATION_MS = 5_000;
+const CONFIRMATION_HEARTBEATS = 1;
+
+/** Events that are recognized by their ids. Earlier events are recognized by their `seq`. */
+const WINDOW_EVENTS = 1_000;
+
+export interface ThreadStream {
+  readonly call: Call;
+  /** Only events after this `seq`. */
+  readonly since: number | undefined;
+  /** Only events after the event with this id, if the server knows the id. */
+  readonly lastEventId: string | undefined;
+  /** Whether the events belong to one run. A server that has lost its events never ends such a stream. */
+  readonly isOfRun: boolean;
+}
+
+/**
+ * A server never ends the stream of a thread, so each end is a break. On each connection, the server first sends all
+ * requested events that it has stored.
+ *
+ *     live ──break──→ resuming ──last event arrives first──→ live
+ *                        └──other event, silence──→ restarted ──event──→ live
+ *
+ * `resuming` requests the last event and the events after it. A server that stored its events sends the last event first.
+ * Another server may have restarted and count from 1 again, so `restarted` requests all events.
+ */
+export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
+  readonly #stream: ThreadStream;
+  readonly #seen: SeenEvents;
+  #state: 'live' | 'resuming' | 'restarted' = 'live';
+  #heartbeats = 0;
+  #lastId: string | undefined;
+  #idBefore: string | undefined;
+  readonly isComplete = false;
+  readonly isOver = false;
+
+  constructor(stream: ThreadStream) {
+    this.#stream = stream;
+    this.#seen = new SeenEvents(stream.since);
+  }
+
+  /** The highest `seq` of the events that were read. */
+  get lastSeq(): number | undefined {
+    return this.#seen.latest?.seq;
+  }
+
+  get first(): StreamRequest {
+    return this.#request(this.#stream.since, this.#stream.lastEventId);
+  }
+
+  get silenceMaxMs(): number {
+    return this.#state === 'resuming' ? CONFIRMATION_MS : Number.POSITIVE_INFINITY;
+  }
+
+  silent(): void {
+    if (this.#state === 'resuming') this.#state = 'restarted';
+  }
+
+  connected(): string {
+    this.#heartbeats = 0;
+    return '';
+  }
+
+  accept(sent: ServerSentEvent): ThreadEvent<Values> | undefined {
+    const event = threadEventOf<Values>(sent);
+    if (this.#state === 'resuming') this.#confirm(event);
+    else this.#state = 'live';
+    if (!this.#seen.add(event)) return undefined;
+    this.#idBefore = this.#lastId;
+    this.#lastId = sent.id === '' ? undefined : sent.id;
+    return event;
+  }
+
+  heartbeat(): boolean {
+    this.#heartbeats++;
+    if (this.#state === 'resuming' && this.#heartbeats > CONFIRMATION_HEARTBEATS) this.#restart();
+    if (this.#heartbeats < WORKING_HEARTBEATS) return false;
+    if (this.#state === 'restarted' && this.#stream.isOfRun)
+      throw new UnrecoverableError('the server has lost its events');
+    return true;
+  }
+
+  resume(): StreamRequest {
+    const { since, lastEventId } = this.#stream;
+    const { lastSeq } = this;
+    if (lastSeq === undefined) return this.#request(since, this.#lastId ?? lastEventId);
+    if (this.#state === 'restarted') return this.#request(undefined, lastEventId);
+    this.#state = 'resuming';
+    return this.#request(lastSeq - 1, this.#idBefore);
+  }
+
+  /** An event without a `seq` does not show whether the server has stored its events. */
+  #confirm(event: ThreadEvent<Values>): void {
+    const isReport = missedEvents(event) !== undefined;
+    if (event.seq === undefined && !isReport) return;
+    if (!isReport && !this.#seen.isLatest(event)) this.#restart();
+    this.#state = 'live';
+  }
+
+  #restart(): never {
+    this.#state = 'restarted';
+    throw new NoAnswerError('it did not go on where it broke');
+  }
+
+  #request(since: number | undefined, lastEventId: string | undefined): StreamRequest {
+    const { call } = this.#stream;
+    const body = since === undefined || since < 0 ? call.body : { ...(call.body as object), since };
+    return { call: { ...call, body, isIdempotent: true }, lastEventId };
+  }
+}
+
+interface SeenEvent {
+  readonly event_id?: string | undefined;
+  readonly seq?: number | undefined;
+  readonly params: { readonly timestamp?: number | undefined };
+}
+
+/**
+ * Recognizes repeated events in bounded memory: the latest 1 000 by their ids, all earlier events by the highest `seq`
+ * of them. After a restart, a server may use the same ids and numbers for new events, which have a later timestamp.
+ */
+class SeenEvents {
+  /** The `seq` of each event in the window, the oldest first. */
+  readonly #window = new Map<string, number | undefined>();
+  #floor: number;
+  #latestMs: number | undefined;
+  /** The event with the highest `seq`. */
+  latest: SeenEvent | undefined;
+
+  /** Events up to `since` are not wanted. */
+  constructor(since = -1) {
+    this.#floor = since;
+  }
+
+  isLatest({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
+    const { latest } = this;
+    return latest?.seq === seq && latest?.event_id === event_id && latest?.params.timestamp === timestamp;
+  }
+
+  /** Returns false if the event was added before. An event without an id and a `seq` is always new. */
+  add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
+    const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);
+    if (key === undefined) return true;
+    const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
+    // The server creates an event without a `seq` anew each time, for example a report of missed events.
+    const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
+    if (isKnown && !isLater) return false;
+    if (isKnown) {
+      this.#window.clear();
+      this.#floor = -1;
+      this.latest = undefined;
+    }
+    if (timestamp !== undefined) this.#latestMs = Math.max(timestamp, this.#latestMs ?? timestamp);
+    if (seq !== undefined && seq > (this.latest?.seq ?? -1)) this.latest = { event_id, seq, params: { timestamp } };
+    this.#window.set(key, seq);
+    if (this.#window.size > WINDOW_EVENTS) this.#forgetOldest();
+    return true;
+  }
+
+  #forgetOldest(): void {
+    const [[key, seq] = ['', undefined]] = this.#window;
+    this.#window.delete(key);
+    if (seq !== undefined) this.#floor = Math.max(this.#floor, seq);
+  }
+}

@@ -1,0 +1,184 @@
+import { isObject } from '../../base/options.ts';
+import { ANY, listOf, objectOf, oneOf, RECORD, request, type Schema, TEXT, TEXTS, UUID, value } from '../schema.ts';
+import { PAGE, type PageRequest } from './agent-service.ts';
+import type { AgentConfig } from './assistants.ts';
+
+export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
+
+/** A command that continues a graph after an interrupt, instead of an input. */
+export interface RunCommand {
+  /** Response to the interrupt. */
+  resume?: unknown;
+  update?: unknown;
+  /** The next nodes. */
+  goto?: unknown;
+}
+
+/** An interrupt, for which a graph waits for a response. */
+export interface Interrupt {
+  readonly id?: string;
+  readonly value?: unknown;
+  readonly [field: string]: unknown;
+}
+
+/** The state of a conversation, which its runs change. */
+export interface Thread<Values = Record<string, unknown>> {
+  readonly thread_id: string;
+  /** ISO 8601. */
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  readonly status?: ThreadStatus;
+  readonly values?: Values | null;
+  /** Interrupts by the id of the waiting task. */
+  readonly interrupts?: Readonly<Record<string, readonly Interrupt[]>>;
+  readonly config?: AgentConfig;
+  readonly [field: string]: unknown;
+}
+
+/** Identifies a state of a thread. */
+export interface Checkpoint {
+  thread_id?: string;
+  checkpoint_id?: string | null;
+  checkpoint_ns?: string | null;
+  checkpoint_map?: Readonly<Record<string, unknown>> | null;
+}
+
+export interface ThreadTask {
+  readonly id: string;
+  readonly name: string;
+  readonly error?: unknown;
+  readonly interrupts?: readonly Interrupt[];
+  readonly checkpoint?: Checkpoint | null;
+  readonly state?: ThreadState | null;
+  readonly result?: unknown;
+  readonly [field: string]: unknown;
+}
+
+export interface ThreadState<Values = Record<string, unknown>> {
+  readonly values: Values;
+  /** The next nodes. Empty if the thread waits for input. */
+  readonly next: readonly string[];
+  readonly tasks: readonly ThreadTask[];
+  /** Null before the first run. */
+  readonly checkpoint: Checkpoint | null;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  readonly created_at: string | null;
+  readonly parent_checkpoint: Checkpoint | null;
+  readonly interrupts?: readonly Interrupt[];
+  readonly [field: string]: unknown;
+}
+
+/** Lifetime of a thread in minutes, or an object with more settings. */
+export type ThreadTimeToLive = number | Readonly<Record<string, unknown>>;
+
+export interface ThreadCreate {
+  /** A UUID. @default a new UUID */
+  thread_id?: string;
+  metadata?: Readonly<Record<string, unknown>>;
+  /** Behaviour if the id exists. `raise` responds with 409. @default 'raise' */
+  if_exists?: 'raise' | 'do_nothing';
+  ttl?: ThreadTimeToLive;
+  /** Initial updates of the state, step by step. */
+  supersteps?: readonly {
+    readonly updates: readonly { readonly values?: unknown; readonly command?: RunCommand; readonly as_node: string }[];
+  }[];
+}
+
+/** Changes to a thread. Metadata is merged. */
+export interface ThreadUpdate {
+  metadata?: Readonly<Record<string, unknown>>;
+  ttl?: ThreadTimeToLive;
+}
+
+export interface ThreadFilter {
+  metadata?: Readonly<Record<string, unknown>>;
+  /** Values of fields of the state. */
+  values?: Readonly<Record<string, unknown>>;
+  status?: ThreadStatus;
+}
+
+export interface ThreadSearch extends ThreadFilter, PageRequest {
+  ids?: readonly string[];
+  sort_by?: 'thread_id' | 'status' | 'created_at' | 'updated_at';
+  sort_order?: 'asc' | 'desc';
+  /** Fields to return. */
+  select?: readonly string[];
+}
+
+export interface ThreadPrune {
+  thread_ids: readonly string[];
+  /** `keep_latest` deletes all states but the latest. */
+  strategy: 'delete' | 'keep_latest';
+}
+
+export interface ThreadStateUpdate {
+  values?: unknown;
+  /** State to change. @default the latest */
+  checkpoint?: Checkpoint | null;
+  /** Node that makes the change. */
+  as_node?: string;
+}
+
+export interface ThreadHistory {
+  /** States per page. @default 10 */
+  limit?: number;
+  /** Only states before this checkpoint or checkpoint id. */
+  before?: string | Checkpoint;
+  metadata?: Readonly<Record<string, unknown>>;
+  checkpoint?: Checkpoint;
+}
+
+const FILTER = { metadata: RECORD, values: RECORD, status: TEXT };
+
+const TIME_TO_LIVE = value<number>('minutes, or an object', (ttl) => isObject(ttl) || Number(ttl) > 0);
+
+export const THREAD_CREATE: Schema<ThreadCreate> = request<ThreadCreate>(
+  {},
+  {
+    thread_id: UUID,
+    metadata: RECORD,
+    if_exists: oneOf('raise', 'do_nothing'),
+    ttl: TIME_TO_LIVE,
+    supersteps: listOf(ANY),
+  },
+);
+
+export const THREAD_UPDATE: Schema<ThreadUpdate> = request<ThreadUpdate>({}, { metadata: RECORD, ttl: TIME_TO_LIVE });
+
+export const THREAD_FILTER: Schema<ThreadFilter> = request<ThreadFilter>({}, FILTER);
+
+export const THREAD_SEARCH: Schema<ThreadSearch> = request<ThreadSearch>(
+  {},
+  {
+    ...FILTER,
+    ...PAGE,
+    ids: listOf(UUID),
+    sort_by: oneOf('thread_id', 'status', 'created_at', 'updated_at'),
+    sort_order: oneOf('asc', 'desc'),
+    select: TEXTS,
+  },
+);
+
+export const THREAD_PRUNE: Schema<ThreadPrune> = request<ThreadPrune>(
+  { thread_ids: listOf(UUID), strategy: oneOf('delete', 'keep_latest') },
+  {},
+);
+
+export const STATE_UPDATE: Schema<ThreadStateUpdate> = request<ThreadStateUpdate>(
+  {},
+  { values: ANY, checkpoint: value('an object or null', (one) => one === null || isObject(one)), as_node: TEXT },
+);
+
+export const HISTORY: Schema<ThreadHistory> = request<ThreadHistory>(
+  {},
+  {
+    limit: PAGE.limit,
+    before: value<string>(
+      'a checkpoint or the id of one',
+      (one) => isObject(one) || (typeof one === 'string' && one !== ''),
+    ),
+    metadata: RECORD,
+    checkpoint: objectOf<Checkpoint>(),
+  },
+);

@@ -1,0 +1,94 @@
+import { wholeFrom } from '../../base/options.ts';
+import type { Answer, Api } from '../api.ts';
+import type { CallOptions } from '../client-options.ts';
+import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type PageList, pagesFrom } from '../page.ts';
+import { tracedCall } from '../traced-call.ts';
+import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
+import type { SpellingTable } from './spelling.ts';
+
+/** The part of a list to request. */
+export interface ListOptions extends CallOptions {
+  /**
+   * Items per page, at most 100.
+   *
+   * @default 20
+   */
+  limit?: number;
+  /** Number of items to skip. */
+  offset?: number;
+}
+
+export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
+  limit: [wholeFrom(1, 100)],
+  offset: [wholeFrom(0, Number.MAX_SAFE_INTEGER)],
+};
+
+const PAGE_ITEMS = 20;
+
+/** Sends the calls of a ControlPlane: translates the names of the service and records each call within a run. */
+export class ControlPlaneApi {
+  readonly api: Api;
+  readonly spelling: SpellingTable;
+
+  constructor(api: Api, spelling: SpellingTable) {
+    this.api = api;
+    this.spelling = spelling;
+  }
+
+  async call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
+    return (await this.traced<Result>(callOf(endpoint, args))).data;
+  }
+
+  async traced<Result>(
+    call: PreparedCall,
+    outputs = ({ data }: Answer<Result>): Record<string, unknown> => recorded(data),
+  ): Promise<Answer<Result>> {
+    const inputs = (): Record<string, unknown> => recorded({ ...call.ids, ...call.query, ...(call.body as object) });
+    return tracedCall({ name: call.name, runType: 'tool', inputs, outputs }, () => this.send<Result>(call));
+  }
+
+  /** Sends a call that is not recorded. */
+  async send<Result>(call: PreparedCall): Promise<Answer<Result>> {
+    const body = this.spelling.toWire(call.body);
+    const answer = await this.api.send<unknown>({ ...call, body, secrets: secretValuesOf(call.body) });
+    return { ...answer, data: this.#read(answer.data) as Result };
+  }
+
+  /** A response contains the offset of the next page. */
+  list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
+    const first = (): { call: PreparedCall; offset: number } => {
+      const call = callOf(endpoint, args);
+      return { call, offset: (call.own.offset as number | undefined) ?? 0 };
+    };
+    return pagesFrom(first, async ({ call, offset }) => {
+      const limit = (call.own.limit as number | undefined) ?? PAGE_ITEMS;
+      const answer = await this.traced<Resources<Item>>({ ...call, query: { ...call.query, limit, offset } });
+      const { resources, offset: next } = answer.data;
+      if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
+      // An offset that does not advance would repeat the same page forever.
+      const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
+      return { items: resources, next: isLast ? undefined : { call, offset: next } };
+    });
+  }
+
+  #read(data: unknown): unknown {
+    const { resources } = (typeof data === 'object' && data !== null ? data : {}) as { resources?: unknown };
+    const read = Array.isArray(resources)
+      ? { ...(data as object), resources: resources.map((resource) => this.spelling.fromWire(resource)) }
+      : this.spelling.fromWire(data);
+    return hideSecretValues(read);
+  }
+}
+
+interface Resources<Item> {
+  readonly resources: readonly Item[];
+  readonly offset?: unknown;
+}
+
+function recorded(value: unknown): Record<string, unknown> {
+  const shown = withoutSecretValues(value);
+  if (shown === undefined || shown === null) return {};
+  if (typeof shown !== 'object' || Array.isArray(shown)) return { outputs: shown };
+  return Object.fromEntries(Object.entries(shown).filter(([, one]) => one !== undefined));
+}

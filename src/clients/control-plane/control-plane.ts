@@ -1,0 +1,69 @@
+import { type Checks, checkedOptions } from '../../base/options.ts';
+import { type Api, serviceApi } from '../api.ts';
+import { ADDRESS, type ClientOptions, clientChecks } from '../client-options.ts';
+import { ControlPlaneApi } from './control-plane-api.ts';
+import { Deployments } from './deployments.ts';
+import { Integrations } from './integrations.ts';
+import { Listeners } from './listeners.ts';
+import { Revisions } from './revisions.ts';
+import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
+
+/** The address of a control plane and the credentials for it. */
+export interface ControlPlaneOptions extends ClientOptions {
+  /** Address, with a path if the service has one. `/v2/deployments` and the other paths are appended. */
+  baseUrl: string | URL;
+  /** Workspace, if the key belongs to several workspaces. Sent as `X-Tenant-Id`. */
+  tenantId?: string | undefined;
+  /** Sent as `Authorization: Bearer …`. */
+  bearerToken?: string | undefined;
+  /** The names that the service uses, if they differ from the names of the interface. */
+  spelling?: Spelling | undefined;
+}
+
+/**
+ * A client of the service that deploys agent servers. A request that breaks a rule of the interface is not sent and
+ * rejects with an InvalidRequestError that lists every invalid field.
+ */
+export class ControlPlane {
+  readonly deployments: Deployments;
+  readonly revisions: Revisions;
+  readonly listeners: Listeners;
+  readonly integrations: Integrations;
+  readonly #api: Api;
+
+  constructor(options: ControlPlaneOptions) {
+    const checked = checkedOptions('the options of ControlPlane', options, controlPlaneChecks);
+    const { baseUrl, tenantId, bearerToken, spelling = {}, ...client } = checked;
+    const credentials = {
+      'x-api-key': client.apiKey,
+      'x-tenant-id': tenantId,
+      authorization: bearerToken && `Bearer ${bearerToken.trim()}`,
+    };
+    this.#api = serviceApi({ option: 'baseUrl', url: baseUrl, credentials }, client);
+    const api = new ControlPlaneApi(this.#api, new SpellingTable(spelling));
+    this.deployments = new Deployments(api, client);
+    this.revisions = new Revisions(api);
+    this.listeners = new Listeners(api);
+    this.integrations = new Integrations(api);
+  }
+
+  /** Ends all calls with a ConnectionError and closes the connections. */
+  async close(): Promise<void> {
+    await this.#api.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+const controlPlaneChecks: Checks<ControlPlaneOptions> = {
+  ...clientChecks,
+  baseUrl: ADDRESS,
+  tenantId: clientChecks.apiKey,
+  bearerToken: clientChecks.apiKey,
+  spelling: [
+    'an object of different names for git_host, external_container, internal_container and graph_config_path',
+    isSpelling,
+  ],
+};

@@ -1,0 +1,69 @@
+import { RunspanError } from '../../base/errors.ts';
+import { hide } from '../errors.ts';
+import type { DeploymentSource, SourceRevisionConfig } from './deployment.ts';
+
+export type RevisionStatus =
+  | 'CREATING'
+  | 'QUEUED'
+  | 'AWAITING_BUILD'
+  | 'BUILDING'
+  | 'AWAITING_DEPLOY'
+  | 'DEPLOYING'
+  | 'DEPLOYED'
+  | 'CREATE_FAILED'
+  | 'BUILD_FAILED'
+  | 'DEPLOY_FAILED'
+  | 'SKIPPED'
+  | 'INTERRUPTED'
+  | 'UNKNOWN'
+  | (string & {});
+
+/** A revision, as the service returns it. Other fields are kept. */
+export interface Revision {
+  id: string;
+  /** ISO 8601. */
+  created_at?: string;
+  /** ISO 8601. */
+  updated_at?: string;
+  status: RevisionStatus;
+  source?: DeploymentSource | (string & {});
+  source_revision_config: SourceRevisionConfig;
+  readonly [field: string]: unknown;
+}
+
+/** The state of a revision when the wait for it ends. */
+export interface RevisionFacts {
+  readonly deploymentId: string;
+  readonly revisionId: string | undefined;
+  /** The last response. */
+  readonly revision: Revision | undefined;
+}
+
+/** Codes of a RevisionError. */
+export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
+
+/**
+ * The awaited revision is not deployed: it failed, was skipped or interrupted (`RUNSPAN_REVISION_FAILED`), a later
+ * revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`), or the wait timed out (`RUNSPAN_TIMEOUT`) and the revision may
+ * still be deployed.
+ */
+export class RevisionError extends RunspanError {
+  override readonly name: string = 'RevisionError';
+  declare readonly code: RevisionErrorCode;
+  readonly deploymentId: string;
+  readonly revisionId: string | undefined;
+  /** The last status. Undefined if the service never returned the revision. */
+  readonly status: RevisionStatus | undefined;
+  /** The last response. */
+  readonly revision: Revision | undefined;
+
+  constructor(code: RevisionErrorCode, facts: RevisionFacts, problem: string, options?: ErrorOptions) {
+    const { deploymentId, revisionId, revision } = facts;
+    super(code, `Revision ${revisionId ?? '(none yet)'} of deployment ${deploymentId} ${problem}`, options);
+    this.deploymentId = deploymentId;
+    this.revisionId = revisionId;
+    this.status = revision?.status;
+    this.revision = revision;
+    hide(this, ['revision']);
+  }
+}

@@ -1,0 +1,55 @@
+import { inspect } from 'node:util';
+import { isObject } from '../../base/options.ts';
+import { hasSecretName, MASK } from '../secrets.ts';
+
+/**
+ * Returns the secret values of a request, which no error may show. A variable in a container's environment is a secret
+ * if it has the name of a secret.
+ */
+export function secretValuesOf(resource: unknown): string[] {
+  const values: string[] = [];
+  visit(resource, ({ name, value }, list) => {
+    if (typeof value === 'string' && (list === 'secrets' || hasSecretName(name))) values.push(value);
+  });
+  return values;
+}
+
+/** Returns a copy for a run, with all values of secrets and environment variables masked. */
+export function withoutSecretValues(resource: unknown, list?: string): unknown {
+  if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
+  if (!isObject(resource)) return resource;
+  return Object.fromEntries(
+    Object.entries(resource).map(([key, value]) => {
+      const isValue = isVariableList(list) && key === 'value' && value !== undefined && value !== null;
+      return [key, isValue ? MASK : withoutSecretValues(value, key)];
+    }),
+  );
+}
+
+/** Hides the values from `util.inspect` and thereby from logs. The fields do not change. */
+export function hideSecretValues<Resource>(resource: Resource): Resource {
+  visit(resource, (variable) => {
+    const masked = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
+    Object.defineProperty(variable, inspect.custom, { value: masked, configurable: true, writable: true });
+  });
+  return resource;
+}
+
+/** Visits without recursion, because a response may be nested more deeply than the call stack allows. */
+function visit(resource: unknown, variable: (variable: Record<string, unknown>, list: string) => void): void {
+  const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [value, list] = next;
+    if (Array.isArray(value)) {
+      for (const item of value) left.push([item, list]);
+    } else if (isObject(value)) {
+      if (isVariableList(list)) variable(value, list);
+      for (const [key, inner] of Object.entries(value)) left.push([inner, key]);
+    }
+  }
+}
+
+/** Whether a field contains `{ name, value }` objects. */
+function isVariableList(field: string | undefined): field is string {
+  return field === 'secrets' || field === 'env';
+}

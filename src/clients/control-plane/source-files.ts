@@ -1,0 +1,140 @@
+import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import type ignore from 'ignore';
+import type { ValidationError } from '../errors.ts';
+
+/** The files of a source directory. */
+export interface SourceFiles {
+  /** Sorted paths of files and links, relative to the directory and with slashes. */
+  readonly paths: readonly string[];
+  /** Links that lead out of the directory. */
+  readonly errors: readonly ValidationError[];
+}
+
+/** Lists the files of a directory that no ignore file excludes. Links are not followed. */
+export async function sourceFiles(directory: string, signal: AbortSignal | undefined): Promise<SourceFiles> {
+  const root = await realpath(directory);
+  const paths: string[] = [];
+  const errors: ValidationError[] = [];
+  const visit = async (folder: string, rules: IgnoreRules): Promise<void> => {
+    signal?.throwIfAborted();
+    for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
+      const path = folder + entry.name + (entry.isDirectory() ? '/' : '');
+      if (rules.ignores(path)) continue;
+      if (entry.isDirectory()) await visit(path, rules.below(path, await textOf(join(root, path, '.gitignore'))));
+      else if (entry.isSymbolicLink() && (await leadsOut(root, path))) {
+        errors.push({ loc: ['source', path], msg: 'A link that leads out of the directory', type: 'value_error' });
+      } else if (entry.isFile() || entry.isSymbolicLink()) paths.push(path);
+    }
+  };
+  const [gitignore, dockerignore] = [await textOf(join(root, '.gitignore')), await textOf(join(root, '.dockerignore'))];
+  const { default: makeIgnore } = await import('ignore');
+  await visit('', IgnoreRules.ofRoot(makeIgnore, gitignore, dockerignore));
+  return { paths: paths.sort(), errors };
+}
+
+/** Whether a link or its final target is outside the directory. */
+async function leadsOut(root: string, path: string): Promise<boolean> {
+  const target = await readlink(join(root, path));
+  if (isAbsolute(target) || isOutside(root, resolve(root, dirname(path), target))) return true;
+  // A link without a target is packed.
+  const real = await realpath(join(root, path)).catch(() => undefined);
+  return real !== undefined && isOutside(root, real);
+}
+
+function isOutside(root: string, path: string): boolean {
+  const from = relative(root, path);
+  return from === '..' || from.startsWith(`..${sep}`) || isAbsolute(from);
+}
+
+/** Returns an empty string if there is no such file. */
+async function textOf(path: string): Promise<string> {
+  const isFile = await lstat(path).then(
+    (stats) => stats.isFile(),
+    () => false,
+  );
+  return isFile ? readFile(path, 'utf8') : '';
+}
+
+type MakeIgnore = typeof ignore;
+type Matcher = ReturnType<MakeIgnore>;
+
+/** Always excluded, because the build fetches or creates these folders. */
+const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
+
+const CASE = { ignorecase: false };
+
+/** The rules of the `.gitignore` files of a directory and the directories above, and of the `.dockerignore` of the root. */
+class IgnoreRules {
+  readonly #make: MakeIgnore;
+  readonly #above: IgnoreRules | undefined;
+  readonly #directory: string;
+  readonly #git: Matcher;
+  readonly #docker: readonly DockerRule[];
+
+  private constructor(
+    make: MakeIgnore,
+    above: IgnoreRules | undefined,
+    directory: string,
+    git: string,
+    docker: readonly DockerRule[],
+  ) {
+    this.#make = make;
+    this.#above = above;
+    this.#directory = directory;
+    this.#git = make(CASE).add(git);
+    this.#docker = docker;
+  }
+
+  static ofRoot(make: MakeIgnore, gitignore: string, dockerignore: string): IgnoreRules {
+    const docker = dockerignore.split(/\r?\n/).flatMap((line) => dockerRule(make, line));
+    return new IgnoreRules(make, undefined, '', gitignore, docker);
+  }
+
+  /** Returns the rules of a subdirectory. The path ends with a slash. */
+  below(directory: string, gitignore: string): IgnoreRules {
+    return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
+  }
+
+  /** The path of a directory ends with a slash. */
+  ignores(path: string): boolean {
+    const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
+    return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
+  }
+
+  /** Like git, the nearest file with a matching rule decides. Undefined if no rule matches. */
+  #gitIgnores(path: string): boolean | undefined {
+    const below = path.slice(this.#directory.length);
+    const parent = below.replace(/[^/]+\/?$/, '');
+    // A visited directory is not ignored, even if this file ignores it, because a nearer file includes it again.
+    const isIncluded = parent !== '' && this.#git.test(parent).ignored;
+    const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : this.#git.test(below);
+    if (ignored || unignored) return ignored;
+    return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
+  }
+
+  /** Like Docker, the last matching rule decides, and a rule for a directory applies to its files. */
+  #dockerIgnores(path: string): boolean {
+    const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
+    // A later rule may include a file of an ignored directory again.
+    return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
+  }
+}
+
+interface DockerRule {
+  readonly matcher: Matcher;
+  readonly isNegative: boolean;
+}
+
+/** Patterns of Docker start at the root, unlike patterns of git. */
+function dockerRule(make: MakeIgnore, line: string): DockerRule[] {
+  const text = line.trim();
+  if (text === '' || text.startsWith('#')) return [];
+  const isNegative = text.startsWith('!');
+  const pattern = text
+    .slice(isNegative ? 1 : 0)
+    .trim()
+    .replace(/^(\.?\/)+/, '')
+    .replace(/(?<!\/)\/+$/, '');
+  return pattern === '' || pattern === '.' ? [] : [{ matcher: make(CASE).add(`/${pattern}`), isNegative }];
+}

@@ -1,0 +1,217 @@
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { Api } from '../api.ts';
+import { type CallOptions, type ClientOptions, callOptionsOf, serviceAddress } from '../client-options.ts';
+import { callOf, type Endpoint } from '../endpoint.ts';
+import { ApiError } from '../errors.ts';
+import { tracedCall } from '../traced-call.ts';
+import type { ControlPlaneApi } from './control-plane-api.ts';
+import { ARCHIVE_BYTES_MAX, type SourceArchive, sourceArchive } from './source-archive.ts';
+
+const UPLOAD_TIMEOUT_MS = 10 * 60_000;
+
+const HEADERS = {
+  'content-type': 'application/gzip',
+  'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}`,
+};
+
+/** How a source is uploaded. */
+export interface UploadSourceOptions extends CallOptions {
+  /**
+   * Timeout to send the archive, in milliseconds.
+   *
+   * @default 600_000
+   */
+  timeoutMs?: number;
+  /** Called when the archive is packed and after each chunk. A retry starts again at 0. Promises are awaited. An error ends the upload. */
+  onProgress?: (progress: UploadProgress) => void;
+}
+
+export interface UploadProgress {
+  /** Size of the archive. */
+  readonly bytes: number;
+  readonly sentBytes: number;
+}
+
+/** An uploaded source, to be used as `source_revision_config` of an update. */
+export interface UploadedSource {
+  readonly source_tarball_path: string;
+}
+
+/** A URL for a source. */
+export interface UploadUrl {
+  /** Anyone who has the URL can use it. */
+  upload_url: string;
+  /** Value of `source_revision_config.source_tarball_path` after the upload. */
+  object_path: string;
+}
+
+/** Options of the client that also apply to uploads. Keys and headers do not. */
+export type UploadConnection = Pick<
+  ClientOptions,
+  'dispatcher' | 'hooks' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure'
+>;
+
+const UPLOAD_SOURCE = {
+  name: 'deployments.uploadSource',
+  method: 'PUT',
+  path: '/{deployment_id:uuid}',
+  options: { onProgress: [['a function', (value) => typeof value === 'function']] },
+} satisfies Endpoint;
+
+const UPLOAD_URL: Endpoint = {
+  name: 'deployments.uploadUrl',
+  method: 'POST',
+  path: '/v2/deployments/{deployment_id:uuid}/upload-url',
+  // A second URL does no harm.
+  isIdempotent: true,
+};
+
+/**
+ * Uploads the source of a deployment to the URL that the service returns. The interface lists the path of that request
+ * without a version, but states that every path has one, so both paths are supported. The path that worked last is tried
+ * first.
+ */
+export class SourceUpload {
+  readonly #api: ControlPlaneApi;
+  readonly #connection: UploadConnection;
+  #isVersioned = true;
+
+  constructor(api: ControlPlaneApi, connection: UploadConnection) {
+    this.#api = api;
+    this.#connection = connection;
+  }
+
+  async send(deploymentId: string, path: string | URL, given: UploadSourceOptions = {}): Promise<UploadedSource> {
+    const { name, ids, own, options = {} } = callOf(UPLOAD_SOURCE, { ids: [deploymentId], options: given });
+    const onProgress = own.onProgress as UploadSourceOptions['onProgress'];
+    const inputs = (): Record<string, unknown> => ({ ...ids, source: String(path) });
+    return tracedCall({ name, runType: 'tool', inputs }, async () => {
+      const archive = await sourceArchive(name, path, options.signal);
+      try {
+        const { upload_url, object_path } = await this.url(deploymentId, callOptionsOf(options));
+        await this.#put(upload_url, archive, { ...options, onProgress } as UploadSourceOptions);
+        return { source_tarball_path: object_path };
+      } finally {
+        await archive.remove();
+      }
+    });
+  }
+
+  async url(deploymentId: string, options: CallOptions | undefined): Promise<UploadUrl> {
+    const request = async (isVersioned: boolean): Promise<UploadUrl> => {
+      const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
+      const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
+      // The URL is a credential, so it is not recorded.
+      const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
+      this.#isVersioned = isVersioned;
+      const { upload_url, object_path } = answer.data;
+      if (typeof upload_url === 'string' && typeof object_path === 'string') return answer.data;
+      throw this.#api.api.invalidAnswer(call, answer, 'has no upload_url and object_path');
+    };
+    const isVersioned = this.#isVersioned;
+    return request(isVersioned).catch((thrown: unknown) => {
+      if (isUnknownPath(thrown, deploymentId)) return request(!isVersioned);
+      throw thrown;
+    });
+  }
+
+  /** The URL belongs to another service and is a credential, so no key and no header of the client is sent. */
+  async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
+    const { allowInsecure, maxRetries, dispatcher, hooks, connectTimeoutMs } = this.#connection;
+    const { url, path, secrets } = parseUploadUrl(uploadUrl, allowInsecure);
+    const api = new Api({ url, secrets, dispatcher, hooks, connectTimeoutMs, maxRetries });
+    const reader = new ArchiveReader(archive, options.onProgress);
+    const signals = [reader.failed, this.#api.api.closing, ...(options.signal ? [options.signal] : [])];
+    try {
+      const { body } = await api.open({
+        name: UPLOAD_SOURCE.name,
+        method: 'PUT',
+        path,
+        headers: HEADERS,
+        stream: () => ({ stream: reader.restart(), bytes: archive.bytes }),
+        options: {
+          timeoutMs: options.timeoutMs ?? UPLOAD_TIMEOUT_MS,
+          signal: AbortSignal.any(signals),
+          ...(options.maxRetries !== undefined && { maxRetries: options.maxRetries }),
+        },
+      });
+      body.resume();
+      await reader.reported;
+    } finally {
+      reader.end();
+      await api.close();
+    }
+  }
+}
+
+/** Reads an archive from its beginning for each attempt, and reports the progress. */
+class ArchiveReader {
+  readonly #archive: SourceArchive;
+  readonly #onProgress: UploadSourceOptions['onProgress'];
+  readonly #failure = new AbortController();
+  #stream: Readable | undefined;
+  #reported: Promise<void> = Promise.resolve();
+
+  constructor(archive: SourceArchive, onProgress: UploadSourceOptions['onProgress']) {
+    this.#archive = archive;
+    this.#onProgress = onProgress;
+  }
+
+  /** Aborts with the error of `onProgress`. */
+  get failed(): AbortSignal {
+    return this.#failure.signal;
+  }
+
+  /** Settles when the last call of `onProgress` has returned. */
+  get reported(): Promise<void> {
+    return this.#reported;
+  }
+
+  restart(): Readable {
+    this.end();
+    this.#stream = Readable.from(this.#chunks(), { objectMode: false });
+    return this.#stream;
+  }
+
+  end(): void {
+    this.#stream?.on('error', () => undefined).destroy();
+  }
+
+  async *#chunks(): AsyncGenerator<Buffer, void, undefined> {
+    let sentBytes = 0;
+    await this.#report(sentBytes);
+    for await (const chunk of createReadStream(this.#archive.path)) {
+      yield chunk;
+      sentBytes += chunk.length;
+      await this.#report(sentBytes);
+    }
+  }
+
+  #report(sentBytes: number): Promise<void> {
+    this.#reported = (async () => this.#onProgress?.({ bytes: this.#archive.bytes, sentBytes }))().catch((thrown) => {
+      this.#failure.abort(thrown);
+      throw thrown;
+    });
+    return this.#reported;
+  }
+}
+
+/** A 404 about the deployment contains its id. */
+function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
+  if (!(thrown instanceof ApiError)) return false;
+  return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
+}
+
+/** Splits the URL. No error may show its query, which is a signature. */
+function parseUploadUrl(
+  given: string,
+  allowInsecure: boolean | undefined,
+): { readonly url: URL; readonly path: string; readonly secrets: readonly string[] } {
+  const parsed = URL.canParse(given) ? new URL(given) : undefined;
+  const withoutQuery = parsed === undefined || parsed.username !== '' ? given : parsed.origin + parsed.pathname;
+  const { origin } = serviceAddress('upload_url', withoutQuery, { hasKey: true, allowInsecure });
+  const { pathname = '', search = '', searchParams = new URLSearchParams() } = parsed ?? {};
+  const encoded = search.split(/[?&]/).map((pair) => pair.slice(pair.indexOf('=') + 1));
+  return { url: new URL(origin), path: pathname + search, secrets: [search, ...encoded, ...searchParams.values()] };
+}

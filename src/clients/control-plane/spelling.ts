@@ -1,0 +1,59 @@
+import { isObject } from '../../base/options.ts';
+
+/** The names that a service uses instead of the names of the interface. */
+export interface Spelling {
+  git_host?: string;
+  external_container?: string;
+  internal_container?: string;
+  graph_config_path?: string;
+}
+
+const NAMES: readonly string[] = ['git_host', 'external_container', 'internal_container', 'graph_config_path'];
+
+/** Translates requests to the names of a service, and responses back. */
+export class SpellingTable {
+  readonly #toWire: ReadonlyMap<unknown, string>;
+  readonly #fromWire: ReadonlyMap<unknown, string>;
+
+  constructor(spelling: Spelling) {
+    const pairs = Object.entries(spelling).filter((pair): pair is [string, string] => pair[1] !== undefined);
+    this.#toWire = new Map(pairs);
+    this.#fromWire = new Map(pairs.map(([name, wireName]) => [wireName, name]));
+  }
+
+  wireName(name: keyof Spelling): string {
+    return this.#toWire.get(name) ?? name;
+  }
+
+  toWire<Resource>(resource: Resource): Resource {
+    return translated(resource, this.#toWire);
+  }
+
+  fromWire<Resource>(resource: Resource): Resource {
+    return translated(resource, this.#fromWire);
+  }
+}
+
+export function isSpelling(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  // A name is a path segment or a field name.
+  const isName = ([name, wireName]: [string, unknown]): boolean =>
+    NAMES.includes(name) && typeof wireName === 'string' && /^[a-z][a-z0-9_-]*$/i.test(wireName);
+  const given = Object.entries(value).filter(([, wireName]) => wireName !== undefined);
+  return given.every(isName) && new Set(NAMES.map((name) => value[name] ?? name)).size === NAMES.length;
+}
+
+/** Translates only the three fields that contain these names, so that a label with the same text does not change. */
+function translated<Resource>(resource: Resource, names: ReadonlyMap<unknown, string>): Resource {
+  if (names.size === 0 || !isObject(resource)) return resource;
+  const copy: Record<string, unknown> = { ...resource };
+  for (const field of ['source', 'revision_source']) {
+    const name = names.get(copy[field]);
+    if (name !== undefined) copy[field] = name;
+  }
+  if (isObject(copy.source_revision_config)) {
+    const fields = Object.entries(copy.source_revision_config);
+    copy.source_revision_config = Object.fromEntries(fields.map(([name, value]) => [names.get(name) ?? name, value]));
+  }
+  return copy as Resource;
+}

@@ -1,0 +1,140 @@
+import type * as v from 'valibot';
+import { type Check, type Checks, checkedOptions } from '../base/options.ts';
+import type { StreamBody } from '../http/client.ts';
+import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
+import { InvalidRequestError, type ValidationError } from './errors.ts';
+import { isUuid, parseRequest } from './schema.ts';
+
+/** Kind of a response body. Only the kind is checked. `none` ignores the body. */
+export type ResponseKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
+
+/** An own option of a call: its check, its query parameter if it has one, and its conversion for the query. */
+export type OwnOption = readonly [check: Check, parameter?: string, convert?: (value: never) => QueryValue];
+
+/** A call of a service. Each service has tables of these rows. */
+export interface Endpoint {
+  /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
+  readonly name: string;
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+  /** Path with placeholders of ids: `{name}`, or `{name:uuid}` if the id must be a UUID. */
+  readonly path: string;
+  /** Schema of the request body. If the method is GET, the parsed fields are sent as query parameters. */
+  readonly body?: v.GenericSchema;
+  readonly options?: Readonly<Record<string, OwnOption>>;
+  /** @default 'object' */
+  readonly response?: ResponseKind;
+  /** Whether the request may be repeated. By default, all methods but POST and PATCH may be (RFC 9110, 9.2.2). */
+  readonly isIdempotent?: boolean | ((body: never) => boolean);
+  /** Whether the call creates a run. Within a run of the application, such a call is recorded and propagates the trace. */
+  readonly makesRun?: boolean;
+}
+
+type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
+
+type QueryValue = string | number | boolean | readonly string[] | null | undefined;
+
+/** Query parameters. A list repeats its name. */
+export type Query = Readonly<Record<string, QueryValue>>;
+
+/** A request of one call, ready to be sent. */
+export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
+  /** Encoded path below the address of the client. */
+  readonly path: string;
+  readonly query?: Query;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Creates the body of each attempt, instead of JSON. */
+  readonly stream?: () => StreamBody;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly isIdempotent?: boolean;
+  /** Values that no error may show. */
+  readonly secrets?: readonly string[];
+  readonly options?: CallOptions | undefined;
+}
+
+/** Arguments of a call. */
+export interface Arguments {
+  /** Ids in the order of the placeholders, or by name. */
+  readonly ids?: readonly string[] | Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly options?: CallOptions | undefined;
+}
+
+export interface PreparedCall extends Call {
+  /** Ids by the names of their placeholders. */
+  readonly ids: Readonly<Record<string, string>>;
+  /** Own options of the call. */
+  readonly own: Readonly<Record<string, unknown>>;
+}
+
+/** Creates the request of a call. Throws an InvalidRequestError or a RunspanError if an argument is invalid. */
+export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
+  const { name, method, path, body: schema, options: ownOptions = {} } = endpoint;
+  const placeholders = [...path.matchAll(/\{(\w+)(:uuid)?\}/g)];
+  const given = (args.ids ?? {}) as Readonly<Record<string | number, string>>;
+  const ids = placeholders.map(([, id = '', uuid], index) => [id, given[index] ?? given[id] ?? '', uuid] as const);
+  const body = schema === undefined ? undefined : parseRequest(schema, args.body, ['body']);
+  const errors = [...ids.flatMap(([id, value, uuid]) => idErrors(id, value, uuid)), ...(body?.errors ?? [])];
+  if (errors.length > 0) throw new InvalidRequestError(name, errors);
+  const checks: Record<string, Check> = { ...callChecks };
+  for (const [option, [check]] of Object.entries(ownOptions)) checks[option] = check;
+  const what = `the options of ${name}`;
+  const own = checkedOptions<OwnOptions>(what, args.options ?? {}, checks as Checks<OwnOptions>);
+  const values = ids.values();
+  const { response, isIdempotent: rule } = endpoint;
+  const isIdempotent = typeof rule === 'function' ? rule(body?.value as never) : rule;
+  const isQuery = method === 'GET' && body !== undefined;
+  return {
+    name,
+    method,
+    path: path.replace(/\{\w+(:uuid)?\}/g, () => pathOf(values.next().value?.[1] ?? '')),
+    query: { ...(isQuery && (body.value as Query)), ...queryOf(ownOptions, own) },
+    ...(body !== undefined && !isQuery && { body: body.value }),
+    ...(response !== undefined && { response }),
+    ...(isIdempotent !== undefined && { isIdempotent }),
+    ids: Object.fromEntries(ids),
+    own,
+    options: callOptionsOf(own),
+  };
+}
+
+/** Encodes a path segment, so that no id leads to another path. */
+export function pathOf(segment: string): string {
+  // `encodeURIComponent` keeps dots, and a segment of dots would remove the segment before it.
+  return encoded(segment).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E'));
+}
+
+export function queryText(query: Query | undefined): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
+    [value]
+      .flat()
+      .flatMap((one) => (one === undefined || one === null ? [] : [`${encoded(name)}=${encoded(`${one}`)}`])),
+  );
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+}
+
+/**
+ * An empty id or dots would lead to another path, even if the dots are encoded, because proxies decode them (RFC 3986,
+ * 6.2.2.2).
+ */
+function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
+  const loc = ['path', name];
+  if (uuid !== undefined) return isUuid(value) ? [] : [{ loc, msg: 'Expected a UUID', type: 'uuid_parsing' }];
+  const isSegment = typeof value === 'string' && value !== '' && value !== '.' && value !== '..';
+  const msg = 'Expected text that is not empty, nor . or ..';
+  return isSegment ? [] : [{ loc, msg, type: 'value_error' }];
+}
+
+function queryOf(options: NonNullable<Endpoint['options']>, own: Readonly<Record<string, unknown>>): Query {
+  return Object.fromEntries(
+    Object.entries(options).flatMap(([name, [, parameter, convert]]) => {
+      if (parameter === undefined || own[name] === undefined) return [];
+      return [[parameter, convert === undefined ? own[name] : convert(own[name] as never)]];
+    }),
+  ) as Query;
+}
+
+/** A lone surrogate has no encoding. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}

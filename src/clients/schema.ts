@@ -1,0 +1,115 @@
+import * as v from 'valibot';
+import { isObject } from '../base/options.ts';
+import type { ValidationError } from './errors.ts';
+
+export type Schema<Value> = v.GenericSchema<Value>;
+
+type RequiredKeys<T> = { [Key in keyof T]-?: Record<never, never> extends Pick<T, Key> ? never : Key }[keyof T];
+type Fields<T> = { readonly [Key in keyof T]-?: Schema<NonNullable<T[Key]>> };
+type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
+type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
+
+/**
+ * Returns the schema of an interface of requests. It does not compile if the fields differ from the interface. Unknown
+ * fields are allowed, because a later service may know them, except another spelling of a field (`assistantId`).
+ */
+export function request<T extends object>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
+  const entries = entriesOf(required, optional, (field) => v.optional(field));
+  return v.pipe(
+    RECORD,
+    v.looseObject(entries),
+    v.rawCheck(({ dataset, addIssue }) => {
+      for (const [key, given] of Object.entries(dataset.value ?? {})) {
+        const wireName = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+        if (given === undefined || wireName === key || !Object.hasOwn(entries, wireName)) continue;
+        addIssue({ message: `Expected the name ${wireName}`, path: issuePath(key) });
+      }
+    }),
+  ) as unknown as Schema<T>;
+}
+
+/** Like `request`, but refuses unknown fields. Optional fields may be null. */
+export function strictRequest<T extends object>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
+  const entries = entriesOf(required, optional, (field) => v.nullish(field));
+  const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
+  return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;
+}
+
+/** Returns the parsed value, or the invalid fields below `place`. */
+export function parseRequest(
+  schema: v.GenericSchema,
+  value: unknown,
+  place: readonly (string | number)[],
+): { readonly value: unknown; readonly errors: readonly ValidationError[] } {
+  const { success, output, issues } = v.safeParse(schema, value);
+  return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
+}
+
+/** Returns the path of an issue that `v.rawCheck` adds. */
+export function issuePath(...keys: readonly (string | number)[]): [v.IssuePathItem, ...v.IssuePathItem[]] {
+  const items = keys.map((key) => ({ type: 'unknown', origin: 'value', input: undefined, key, value: undefined }));
+  return items as unknown as [v.IssuePathItem, ...v.IssuePathItem[]];
+}
+
+/** The entries have no prototype, because valibot looks up unknown fields such as `toString` with `in`. */
+function entriesOf(
+  required: object,
+  optional: object,
+  wrap: (field: v.GenericSchema) => v.GenericSchema,
+): v.ObjectEntries {
+  const wrapped = Object.entries(optional).map(([name, field]) => [name, wrap(field)]);
+  return Object.assign(Object.create(null), required, Object.fromEntries(wrapped));
+}
+
+function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: ValidationError['loc']) {
+  const keys = (path ?? []).map(({ key }) => (typeof key === 'number' ? key : String(key)));
+  const loc = [...place, ...keys];
+  const isMissing = input === undefined && keys.length > 0 && type !== 'raw_check';
+  return isMissing ? { loc, msg: 'Field required', type: 'missing' } : { loc, msg: message, type };
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+export const TEXT: Schema<string> = v.custom(isText, 'Expected text that is not empty');
+export const TEXTS: Schema<string[]> = listOf(TEXT);
+export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false');
+const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+export const UUID: Schema<string> = v.custom(isUuid, 'Expected a UUID');
+export const RECORD: Schema<Record<string, unknown>> = v.custom(isObject, 'Expected an object');
+/** A field that the service checks. */
+export const ANY: Schema<never> = v.unknown() as Schema<never>;
+
+export function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && UUID_FORMAT.test(value);
+}
+
+/** An object whose fields the service checks. */
+export function objectOf<T extends object>(): Schema<T> {
+  return RECORD as unknown as Schema<T>;
+}
+
+export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
+  const message = `Expected a list${least > 0 ? ' that is not empty' : ''}`;
+  return v.pipe(v.array(item, message), v.minLength(least, message));
+}
+
+export function oneOf<const Word extends string>(...words: readonly Word[]): Schema<Word> {
+  return v.picklist(words, `Expected one of ${words.join(', ')}`);
+}
+
+export function oneOrMoreOf<const Word extends string>(...words: readonly Word[]): Schema<Word | Word[]> {
+  const message = `Expected one or a list of ${words.join(', ')}`;
+  return v.union([v.picklist(words), v.array(v.picklist(words))], message);
+}
+
+export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Schema<number> {
+  return v.custom(
+    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+    `Expected a whole number from ${least} to ${most}`,
+  );
+}
+
+/** Any value for which `holds` is true. `expected` completes the sentence "Expected …". */
+export function value<T>(expected: string, holds: (value: unknown) => boolean): Schema<T> {
+  return v.custom<T>(holds, `Expected ${expected}`);
+}

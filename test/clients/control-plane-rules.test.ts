@@ -1,0 +1,374 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ControlPlane,
+  createsRevision,
+  type DeploymentCreate,
+  type DeploymentPatch,
+  effectiveResources,
+  type InvalidRequestError,
+} from '../../src/clients.ts';
+import { thrownBy } from './make-api.ts';
+
+const UUID = '0193b3a0-1111-7000-8000-000000000001';
+const client = new ControlPlane({ baseUrl: 'http://127.0.0.1:9', maxRetries: 0 });
+
+/** The invalid fields of a request: `source_config.cpu: Expected …`. Empty if the request is sent. */
+async function refusals(call: Promise<unknown>): Promise<string[]> {
+  const { errors = [] } = (await thrownBy(call)) as InvalidRequestError;
+  return errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+}
+
+type Json = Record<string, unknown>;
+
+const created = (body: unknown): Promise<string[]> => refusals(client.deployments.create(body as DeploymentCreate));
+const patched = (body: unknown): Promise<string[]> => refusals(client.deployments.update(UUID, body as object));
+
+/** The smallest deployment of a source, with a value at a path such as `source_config.resource_spec.cpu`. */
+function deployment(source: string, path = '', value: unknown = undefined): Json {
+  const isBuilt = source === 'git_host' || source === 'internal_source';
+  const volumes = [{ name: 'data' }];
+  const config = source === 'external_container' ? { resource_spec: { volumes }, listener_config: {} } : {};
+  const revision = isBuilt ? { graph_config_path: 'graph.json' } : {};
+  const body: Json = { name: 'agent', source, source_config: config, source_revision_config: revision };
+  const steps = path.split('.');
+  let inner = body;
+  for (const step of steps.slice(0, -1)) inner = inner[step] as Json;
+  if (path !== '') inner[steps.at(-1) ?? ''] = value;
+  return body;
+}
+
+const SPEC = 'source_config.resource_spec';
+const CONTAINER = { name: 'proxy', image: 'proxy:1' };
+const sidecar = (fields: object): unknown => [{ ...CONTAINER, ...fields }];
+const WHOLE = [
+  [0, 2, null],
+  [1.5, '1', true],
+] as const;
+const TEXT = [['text', '', null], [7]] as const;
+const cores = (...good: readonly number[]) =>
+  [
+    [...good, null],
+    [0.09, 0, -1, '1', Number.NaN, Number.POSITIVE_INFINITY],
+  ] as const;
+
+/** Fields of a deployment by source: valid values and invalid values. */
+const FIELDS: readonly (readonly [source: string, path: string, good: readonly unknown[], bad: readonly unknown[]])[] =
+  [
+    ['external_container', 'name', ['agent'], [undefined, 7, null]],
+    ['external_container', 'source_config', [{}], [undefined, null, []]],
+    ['external_container', 'source_revision_config', [{}], [undefined, 'x']],
+    [
+      'external_container',
+      'secrets',
+      [undefined, [], [{ name: 'A', value: 'b' }]],
+      [{}, [{ name: 'A' }], [{ value: 'b' }], [{ name: 'A', value: 7 }]],
+    ],
+    [
+      'external_container',
+      'secret_references',
+      [null, [{ name: 'A', secret_name: 'b', secret_key: 'c' }]],
+      [[{ name: 'A', secret_name: 'b' }]],
+    ],
+    ['external_container', 'image_version', ...TEXT],
+    [
+      'external_container',
+      'deployment_tier',
+      ['SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L', null],
+      ['X', 'dedicated_s'],
+    ],
+    ...[
+      'id',
+      'tenant_id',
+      'created_at',
+      'status',
+      'latest_revision_id',
+      'is_managed_deep_agent',
+      'revision_source',
+      'toString',
+    ].map((field) => ['external_container', field, [undefined], ['x']] as const),
+    ['git_host', 'source_config.integration_id', [UUID, null], ['x', 7]],
+    ['git_host', 'source_config.repo_url', ...TEXT],
+    ['git_host', 'source_config.deployment_type', ['dev_free', 'dev', 'prod', 'dev_zero', 'dev_free_zero'], ['test']],
+    ['git_host', 'source_config.build_on_push', [true, false, null], ['true']],
+    ['git_host', 'source_config.repoUrl', [undefined], ['x']],
+    ['external_container', 'source_config.custom_url', ...TEXT],
+    ['external_container', 'source_config.listener_id', [UUID], ['x']],
+    [
+      'external_container',
+      'source_config.listener_config',
+      [{ k8s_namespace: 'a' }, {}, null],
+      [{ namespace: 'a' }, 'x'],
+    ],
+    ['internal_template', 'source_config.install_command', ...TEXT],
+    ['internal_template', 'source_config.build_command', ...TEXT],
+    ['git_host', 'source_revision_config.repo_ref', ['main', 'refs/tags/v1', null], [7]],
+    ['git_host', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined, 7]],
+    ['internal_source', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined]],
+    ['external_container', 'source_revision_config.image_uri', ...TEXT],
+    ['internal_source', 'source_revision_config.source_tarball_path', ...TEXT],
+    ['git_host', 'source_revision_config.repo_commit_sha', [null], ['abc']],
+    ...[
+      'min_scale',
+      'max_scale',
+      'memory_mb',
+      'memory_limit_mb',
+      'queue_min_scale',
+      'queue_max_scale',
+      'queue_memory_mb',
+      'queue_memory_limit_mb',
+      'redis_memory_mb',
+      'redis_memory_limit_mb',
+      'core_memory_mb',
+      'core_memory_limit_mb',
+      'db_memory_mb',
+      'db_memory_limit_mb',
+      'db_storage_gi',
+      'db_max_connections',
+    ].map((field) => ['external_container', `${SPEC}.${field}`, ...WHOLE] as const),
+    ...['cpu', 'queue_cpu', 'redis_cpu'].map(
+      (field) => ['external_container', `${SPEC}.${field}`, cores(0.1, 8)[0], [...cores()[1], 8.01]] as const,
+    ),
+    ...['cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'].map(
+      (field) => ['external_container', `${SPEC}.${field}`, cores(0.1, 16)[0], [...cores()[1], 16.01]] as const,
+    ),
+    ...['core_cpu', 'core_cpu_limit'].map(
+      (field) => ['external_container', `${SPEC}.${field}`, ...cores(0.1, 1_000)] as const,
+    ),
+    ...['db_cpu', 'db_cpu_limit'].map(
+      (field) => ['external_container', `${SPEC}.${field}`, [0, 100, null], ['1', Number.NaN]] as const,
+    ),
+    ...['labels', 'annotations'].map(
+      (field) => ['external_container', `${SPEC}.${field}`, [{ a: 'b' }, {}, null], [{ a: 1 }, 'x']] as const,
+    ),
+    ['external_container', `${SPEC}.service_account_name`, ...TEXT],
+    ['external_container', `${SPEC}.image_pull_secrets`, [[{ name: 'a' }], null], [[{}], {}]],
+    [
+      'external_container',
+      `${SPEC}.volumes`,
+      [[{ name: 'a'.repeat(63), emptyDir: {}, configMap: null }]],
+      [
+        [{ name: 'a'.repeat(64) }],
+        [{ name: 'A' }],
+        [{ name: '-a' }],
+        [{ name: 'a', nfs: 'x' }],
+        [{ name: 'a' }, { name: 'a' }],
+      ],
+    ],
+    [
+      'external_container',
+      `${SPEC}.volume_mounts`,
+      [[{ name: 'data', mountPath: '/d', subPath: 'x', readOnly: true }]],
+      [[{ name: 'other', mountPath: '/d' }], [{ name: 'data' }], [{ name: 'data', mountPath: '/d', readOnly: 1 }]],
+    ],
+    ...['init_containers', 'sidecars'].map(
+      (list) =>
+        [
+          'external_container',
+          `${SPEC}.${list}`,
+          [
+            sidecar({
+              imagePullPolicy: 'Always',
+              command: ['a'],
+              args: null,
+              envFrom: [{}],
+              restartPolicy: 'OnFailure',
+            }),
+            sidecar({
+              env: [
+                { name: 'A_1', value: '', valueFrom: {} },
+                { name: '_a', value: 'x' },
+              ],
+              resources: { limits: { cpu: '1' } },
+            }),
+            sidecar({ volumeMounts: [{ name: 'data', mountPath: '/d' }], securityContext: {}, workingDir: '/' }),
+          ],
+          [
+            ...[
+              [{ name: 'proxy' }],
+              sidecar({ name: 'Proxy' }),
+              sidecar({ imagePullPolicy: 'Sometimes' }),
+              sidecar({ restartPolicy: 'Never' }),
+            ],
+            ...[
+              sidecar({ command: 'a' }),
+              sidecar({ args: [1] }),
+              sidecar({ env: [{ name: '1A' }] }),
+              sidecar({ env: [{ name: 'A', value: 'x', valueFrom: {} }] }),
+            ],
+            ...[
+              sidecar({ resources: { limits: { cpu: 1 } } }),
+              sidecar({ volumeMounts: [{ name: 'other', mountPath: '/d' }] }),
+              sidecar({ ports: [] }),
+            ],
+          ],
+        ] as const,
+    ),
+  ];
+
+describe('a deployment to create', () => {
+  it.each(['git_host', 'external_container', 'internal_container', 'internal_source', 'internal_template'])(
+    'may have the source %s',
+    async (source) => expect(await created(deployment(source))).toEqual([]),
+  );
+
+  it.each(FIELDS)('of the source %s has the field %s', async (source, path, good, bad) => {
+    for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
+    for (const value of bad) {
+      const [refused = 'nothing', ...others] = await created(deployment(source, path, value));
+      expect(refused.startsWith(path), `${path} = ${JSON.stringify(value)}: ${refused}`).toBe(true);
+      expect(others).toEqual([]);
+    }
+  });
+
+  it.each<[field: string, value: unknown, sources: string]>([
+    ['secret_references', [], 'external_container'],
+    ['source_config.integration_id', UUID, 'git_host'],
+    ['source_config.repo_url', 'x', 'git_host'],
+    ['source_config.deployment_type', 'prod', 'git_host'],
+    ['source_config.build_on_push', false, 'git_host'],
+    ['source_config.custom_url', 'x', 'external_container'],
+    ['source_config.resource_spec', {}, 'external_container'],
+    ['source_config.listener_id', UUID, 'external_container'],
+    ['source_config.listener_config', {}, 'external_container'],
+    ['source_revision_config.repo_ref', 'main', 'git_host'],
+    ['source_revision_config.graph_config_path', 'x', 'git_host internal_source'],
+    ['source_revision_config.image_uri', 'x', 'external_container internal_container'],
+    ['source_revision_config.source_tarball_path', 'x', 'internal_source'],
+  ])('may have %s only for certain sources', async (path, value, sources) => {
+    for (const source of [
+      'git_host',
+      'external_container',
+      'internal_container',
+      'internal_source',
+      'internal_template',
+    ]) {
+      const expected = sources.includes(source) ? [] : [`${path}: Only for ${sources.replace(' ', ' and ')}`];
+      expect(await created(deployment(source, path, value)), source).toEqual(expected);
+    }
+  });
+
+  it('reports every invalid field at once, also of rules about several fields', async () => {
+    const body = deployment('git_host', 'source_config', {
+      build_on_push: true,
+      repoUrl: 'x',
+      resource_spec: { cpu: 9 },
+    });
+    body.source_revision_config = { repo_ref: 'refs/tags/v1' };
+    expect(await created(body)).toEqual([
+      'source_config.resource_spec.cpu: Expected at most 8',
+      'source_config.repoUrl: Unknown field, or a field that this request cannot set',
+      'source_config.resource_spec: Only for external_container',
+      'source_revision_config.graph_config_path: Field required for git_host',
+      'source_config.build_on_push: Cannot be true if repo_ref is a tag (refs/tags/…)',
+    ]);
+    for (const none of [undefined, null, 'x', []]) expect(await created(none)).toEqual([': Expected an object']);
+  });
+
+  it.each([
+    ['refs/tags/v1', true, false],
+    ['refs/tags/v1', false, true],
+    ['refs/tags/v1', undefined, true],
+    ['main', true, true],
+  ])('from %s with build_on_push %s is sent: %s', async (repo_ref, build_on_push, isSent) => {
+    const parts = { source_config: { build_on_push }, source_revision_config: { repo_ref, graph_config_path: 'g' } };
+    expect((await created({ ...deployment('git_host'), ...parts })).length === 0).toBe(isSent);
+    expect((await patched(parts)).length === 0).toBe(isSent);
+  });
+});
+
+describe('an update of a deployment', () => {
+  it.each([
+    {},
+    { secrets: null, source_config: null },
+    { revision_source: 'git_host' },
+    { source_config: { repo_url: null } },
+  ])('may be %j', async (patch) => expect(await patched(patch)).toEqual([]));
+
+  it.each<[object, string]>([
+    [{ name: 'x' }, 'name: Unknown field, or a field that this request cannot set'],
+    [{ source: 'git_host' }, 'source: Unknown field, or a field that this request cannot set'],
+    [
+      { revision_source: 'external_container' },
+      'revision_source: Expected one of git_host, internal_container, internal_source',
+    ],
+    [{ source_config: { integration_id: UUID } }, 'source_config.integration_id: Cannot be changed'],
+    [{ source_config: { repo_url: 'x' } }, 'source_config.repo_url: Cannot be changed'],
+    [{ source_config: { deployment_type: 'prod' } }, 'source_config.deployment_type: Cannot be changed'],
+    [{ source_config: { listener_id: UUID } }, 'source_config.listener_id: Cannot be changed'],
+    [
+      { source_config: { listener_config: { k8s_namespace: 'a' } } },
+      'source_config.listener_config.k8s_namespace: Cannot be changed',
+    ],
+    [{ source_config: { resource_spec: { cpu: 9 } } }, 'source_config.resource_spec.cpu: Expected at most 8'],
+  ])('cannot be %j', async (patch, refused) => expect(await patched(patch)).toEqual([refused]));
+
+  it.each<[DeploymentPatch, boolean]>([
+    [{ source_revision_config: { repo_ref: 'main' } }, true],
+    [{ source_revision_config: { graph_config_path: 'graph.json' } }, true],
+    [{ source_revision_config: { image_uri: 'agent:2' } }, true],
+    [{ source_revision_config: { source_tarball_path: 'uploads/1' } }, true],
+    [{ secrets: [] }, true],
+    [{ source_config: { resource_spec: {} } }, true],
+    [{}, false],
+    [{ source_config: null, source_revision_config: null, secrets: null }, false],
+    [{ source_config: { build_on_push: true, resource_spec: null, custom_url: 'https://a.example' } }, false],
+    [{ source_revision_config: { repo_ref: null } }, false],
+    [{ revision_source: 'git_host', secret_references: [], deployment_tier: 'DEDICATED_S', image_version: '1' }, false],
+  ])('%j creates a revision: %s', (patch, creates) => expect(createsRevision(patch)).toBe(creates));
+});
+
+describe('the resources of a deployment', () => {
+  it('have the defaults of the interface', () => {
+    const given = { min_scale: 1, max_scale: 3, cpu: 1.5, memory_mb: 1_024, redis_cpu: 0.5, redis_memory_mb: 512 };
+    const more = { core_cpu: 0.2, core_memory_mb: 256, db_cpu: 2, db_memory_mb: 4_096, labels: { team: 'search' } };
+    expect(effectiveResources({ ...given, ...more })).toEqual({
+      ...given,
+      ...more,
+      cpu_limit: 3,
+      memory_limit_mb: 2_048,
+      queue_min_scale: 1,
+      queue_max_scale: 3,
+      queue_cpu: 1.5,
+      queue_cpu_limit: 3,
+      queue_memory_mb: 1_024,
+      queue_memory_limit_mb: 2_048,
+      redis_cpu_limit: 1,
+      redis_memory_limit_mb: 512,
+      core_cpu_limit: 0.4,
+      core_memory_limit_mb: 512,
+      db_cpu_limit: 4,
+      db_memory_limit_mb: 8_192,
+    });
+    expect(effectiveResources({})).toEqual({});
+    expect(effectiveResources({ cpu: 1, cpu_limit: null })).toMatchObject({ cpu_limit: 2 });
+  });
+
+  it('keep given values, from which other defaults follow', () => {
+    const given = { cpu: 1, cpu_limit: 1.2, queue_cpu: 3, memory_mb: 100, queue_memory_mb: 300 };
+    expect(effectiveResources(given)).toMatchObject({ ...given, queue_cpu_limit: 6, queue_memory_limit_mb: 600 });
+  });
+
+  it.each([
+    [0.14, 0.1],
+    [0.15, 0.2],
+    [7.96, 8],
+  ])('round %d cores to %d', (cpu, rounded) =>
+    expect(effectiveResources({ cpu })).toMatchObject({ cpu: rounded, cpu_limit: rounded * 2, queue_cpu: rounded }),
+  );
+
+  it.each([undefined, null, 'text', []])('are an object, not %j', (value) => {
+    const error = { code: 'RUNSPAN_INVALID_REQUEST', message: 'effectiveResources: spec: Expected an object' };
+    expect(() => effectiveResources(value as object)).toThrow(expect.objectContaining(error));
+    expect(() => createsRevision(value as object)).toThrow('createsRevision: patch: Expected an object');
+  });
+});
+
+it.each([
+  { git: 'hub' },
+  { git_host: '' },
+  { git_host: 'a/b' },
+  { git_host: 'hub', external_container: 'hub' },
+  { git_host: 'external_container' },
+])('the names of a service cannot be %j', (spelling) => {
+  expect(() => new ControlPlane({ baseUrl: 'https://host', spelling })).toThrow('`spelling`');
+});
