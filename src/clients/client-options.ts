@@ -93,7 +93,14 @@ export interface RetryEvent extends RequestEvent {
 
 export const TRUTH: Check = ['true or false', (value) => typeof value === 'boolean'];
 export const ADDRESS: Check = ['an address', (value) => typeof value === 'string' || value instanceof URL];
+export const TEXT_OPTION: Check = ['text that is not empty', (value) => typeof value === 'string' && value !== ''];
+export const OBJECT_OPTION: Check = ['an object', isObject];
 export const TIMEOUT: Check = wholeFrom(1, DELAY_MAX_MS);
+
+export function oneOrMoreOf(words: readonly string[]): Check {
+  const isWord = (word: unknown): boolean => typeof word === 'string' && words.includes(word);
+  return [`one or a list of ${words.join(', ')}`, (value) => [value].flat().every(isWord)];
+}
 
 export const clientChecks: Checks<ClientOptions> = {
   apiKey: ['a text that is not empty, of printable ASCII', isKey, 'secret'],

@@ -11,7 +11,10 @@ export type ResponseKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text
 /** An own option of a call: its check, its query parameter if it has one, and its conversion for the query. */
 export type OwnOption = readonly [check: Check, parameter?: string, convert?: (value: never) => QueryValue];
 
-/** A call of a service. Each service has tables of these rows. */
+/** Converts an option for a query in which a missing parameter is false. */
+export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
+
+/** A call of a service, a row of its table of endpoints. */
 export interface Endpoint {
   /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
@@ -27,6 +30,20 @@ export interface Endpoint {
   readonly isIdempotent?: boolean | ((body: never) => boolean);
   /** Whether the call creates a run. Within a run of the application, such a call is recorded and propagates the trace. */
   readonly makesRun?: boolean;
+}
+
+type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<Endpoint, 'name' | 'method' | 'path'>];
+
+/** Creates the table of a group of calls: `{ get: ['GET /threads/{thread_id}'] }` is `threads.get`. */
+export function endpoints<Call extends string>(
+  group: string,
+  rows: Readonly<Record<Call, Row>>,
+): Readonly<Record<Call, Endpoint>> {
+  const table = Object.entries<Row>(rows).map(([call, [request, more]]) => {
+    const [method, path = ''] = request.split(' ');
+    return [call, { name: `${group}.${call}`, method: method as Endpoint['method'], path, ...more }];
+  });
+  return Object.fromEntries(table);
 }
 
 type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;

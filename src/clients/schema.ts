@@ -10,27 +10,31 @@ type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns the schema of an interface of requests. It does not compile if the fields differ from the interface. Unknown
- * fields are allowed, because a later service may know them, except another spelling of a field (`assistantId`).
+ * Returns a schema that requires the required fields of an interface. The service checks all other fields, of which a
+ * later service may know more. A field name in camel case is refused, because the service would ignore it.
  */
-export function request<T extends object>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
-  const entries = entriesOf(required, optional, (field) => v.optional(field));
+export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(
     RECORD,
-    v.looseObject(entries),
+    v.looseObject(Object.assign(Object.create(null), fields)),
     v.rawCheck(({ dataset, addIssue }) => {
       for (const [key, given] of Object.entries(dataset.value ?? {})) {
         const wireName = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-        if (given === undefined || wireName === key || !Object.hasOwn(entries, wireName)) continue;
+        if (given === undefined || wireName === key) continue;
         addIssue({ message: `Expected the name ${wireName}`, path: issuePath(key) });
       }
     }),
   ) as unknown as Schema<T>;
 }
 
-/** Like `request`, but refuses unknown fields. Optional fields may be null. */
-export function strictRequest<T extends object>(required: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
-  const entries = entriesOf(required, optional, (field) => v.nullish(field));
+/**
+ * Returns the schema of an interface. It does not compile if the fields differ from the interface. Unknown fields are
+ * refused, and optional fields may be null.
+ */
+export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
+  const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
+  // Without a prototype, because valibot looks up unknown fields such as `toString` with `in`.
+  const entries = Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
   const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
   return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;
 }
@@ -51,16 +55,6 @@ export function issuePath(...keys: readonly (string | number)[]): [v.IssuePathIt
   return items as unknown as [v.IssuePathItem, ...v.IssuePathItem[]];
 }
 
-/** The entries have no prototype, because valibot looks up unknown fields such as `toString` with `in`. */
-function entriesOf(
-  required: object,
-  optional: object,
-  wrap: (field: v.GenericSchema) => v.GenericSchema,
-): v.ObjectEntries {
-  const wrapped = Object.entries(optional).map(([name, field]) => [name, wrap(field)]);
-  return Object.assign(Object.create(null), required, Object.fromEntries(wrapped));
-}
-
 function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: ValidationError['loc']) {
   const keys = (path ?? []).map(({ key }) => (typeof key === 'number' ? key : String(key)));
   const loc = [...place, ...keys];
@@ -76,6 +70,8 @@ export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false'
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const UUID: Schema<string> = v.custom(isUuid, 'Expected a UUID');
 export const RECORD: Schema<Record<string, unknown>> = v.custom(isObject, 'Expected an object');
+/** A body whose fields the service checks. */
+export const BODY: Schema<object> = required<object>({});
 /** A field that the service checks. */
 export const ANY: Schema<never> = v.unknown() as Schema<never>;
 
@@ -95,11 +91,6 @@ export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
 
 export function oneOf<const Word extends string>(...words: readonly Word[]): Schema<Word> {
   return v.picklist(words, `Expected one of ${words.join(', ')}`);
-}
-
-export function oneOrMoreOf<const Word extends string>(...words: readonly Word[]): Schema<Word | Word[]> {
-  const message = `Expected one or a list of ${words.join(', ')}`;
-  return v.union([v.picklist(words), v.array(v.picklist(words))], message);
 }
 
 export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Schema<number> {

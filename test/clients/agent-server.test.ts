@@ -95,13 +95,7 @@ describe('AgentServer', () => {
 
   it('tells of every mistake of a body, and sends nothing', async () => {
     const { strict, server } = await connect();
-    const run = {
-      input: 1,
-      streamMode: 'values',
-      stream_mode: ['values', 'all'],
-      interrupt_before: '',
-      feedback_keys: ['x'.repeat(181)],
-    };
+    const run = { input: 1, streamMode: 'values' };
 
     const error = await server.runs.create('t', run as never).catch((thrown: unknown) => thrown);
 
@@ -109,9 +103,6 @@ describe('AgentServer', () => {
       code: 'RUNSPAN_INVALID_REQUEST',
       errors: [
         { loc: ['body', 'assistant_id'], msg: 'Field required', type: 'missing' },
-        { loc: ['body', 'interrupt_before'] },
-        { loc: ['body', 'stream_mode'] },
-        { loc: ['body', 'feedback_keys', 0] },
         { loc: ['body', 'streamMode'], msg: 'Expected the name stream_mode' },
       ],
     });

@@ -364,21 +364,7 @@ describe('a command', () => {
 
   it.each([
     [{}, [['body', 'input']]],
-    [{ input: null, assistant_id: '' }, [['body', 'assistant_id']]],
-    [
-      { input: 1, assistantId: 'a', config: 1 },
-      [
-        ['body', 'config'],
-        ['body', 'assistantId'],
-      ],
-    ],
-    [
-      { input: 1, multitask_strategy: 'wait', checkpoint_id: 3 },
-      [
-        ['body', 'checkpoint_id'],
-        ['body', 'multitask_strategy'],
-      ],
-    ],
+    [{ input: 1, assistantId: 'a' }, [['body', 'assistantId']]],
     ['hello', [['body']]],
   ])('that starts a run is not sent with %j', async (run, places) => {
     const { app, threads } = await connect();
@@ -394,21 +380,13 @@ describe('a command', () => {
 
   it.each([
     [{}, [['body', 'interrupt_id']]],
-    [
-      { interrupt_id: 'i', response: 1, namespace: 'a', config: 3 },
-      [
-        ['body', 'config'],
-        ['body', 'namespace'],
-      ],
-    ],
     [{ responses: [] }, [['body', 'responses']]],
     [{ responses: {} }, [['body', 'responses']]],
     [
-      { responses: [{ interrupt_id: 'i' }, { response: 1 }, 3], metadata: 1 },
+      { responses: [{ interrupt_id: 'i' }, { response: 1 }, 3] },
       [
         ['body', 'responses', 1, 'interrupt_id'],
         ['body', 'responses', 2],
-        ['body', 'metadata'],
       ],
     ],
     [null, [['body']]],

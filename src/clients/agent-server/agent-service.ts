@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import type { Checks } from '../../base/options.ts';
 import { toHeaders } from '../../run/propagation.ts';
 import type { Run } from '../../run/run.ts';
@@ -6,7 +7,7 @@ import { type Answer, type Api, serviceApi } from '../api.ts';
 import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT, TRUTH } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
-import { type Schema, whole } from '../schema.ts';
+import { BODY, type Schema, whole } from '../schema.ts';
 import { isInRun, tracedCall } from '../traced-call.ts';
 
 export interface AgentServerOptions extends ClientOptions {
@@ -44,8 +45,11 @@ export interface PageRequest {
 
 const PAGE_ITEMS = 10;
 
-/** Schemas of the fields of a PageRequest. */
-export const PAGE: Readonly<Record<keyof PageRequest, Schema<number>>> = { limit: whole(1, 1_000), offset: whole(0) };
+/** A body or query of a list. The client checks the fields that it calculates with. */
+export const PAGE_BODY: Schema<PageRequest> = v.pipe(
+  BODY,
+  v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
+) as unknown as Schema<PageRequest>;
 
 /** Sends the calls of an agent server. */
 export class AgentService {
@@ -74,7 +78,10 @@ export class AgentService {
   /** Lists by offset, which is sent in the body of a POST or in the query of a GET. */
   list<Item>(endpoint: Endpoint, args: Arguments, itemsOf = (data: unknown): unknown => data): PageList<Item> {
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
-      const call = callOf({ ...endpoint, isIdempotent: true, response: 'any' }, args);
+      const call = callOf(
+        { ...endpoint, body: v.pipe(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true, response: 'any' },
+        args,
+      );
       const { limit = PAGE_ITEMS, offset = 0 } = (endpoint.method === 'GET' ? call.query : call.body) as PageRequest;
       return { call, limit, offset };
     };

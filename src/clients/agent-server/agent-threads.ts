@@ -1,30 +1,23 @@
 import { inspect } from 'node:util';
 import { clock } from '../../base/clock.ts';
-import { type Checks, checkedOptions, isObject } from '../../base/options.ts';
+import { type Check, type Checks, checkedOptions, isObject } from '../../base/options.ts';
 import { newRunId } from '../../run/ids.ts';
-import type { CallOptions } from '../client-options.ts';
-import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type CallOptions, OBJECT_OPTION } from '../client-options.ts';
+import { callOf, type Endpoint, endpoints, type PreparedCall } from '../endpoint.ts';
 import { ApiError } from '../errors.ts';
 import type { PageList } from '../page.ts';
-import { request } from '../schema.ts';
+import { BODY } from '../schema.ts';
 import {
   type AgentServerOptions,
   AgentService,
   agentServerChecks,
-  PAGE,
+  PAGE_BODY,
   type PageRequest,
   recordedInputs,
 } from './agent-service.ts';
 import { unopenedStreamError } from './errors.ts';
 import { tracedStream } from './stream-trace.ts';
-import {
-  type Checkpoint,
-  HISTORY,
-  STATE_UPDATE,
-  type ThreadHistory,
-  type ThreadState,
-  type ThreadStateUpdate,
-} from './thread.ts';
+import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from './thread.ts';
 import {
   type CommandedRun,
   respondParams,
@@ -34,9 +27,15 @@ import {
   type ThreadResponse,
   type ThreadRunRequest,
 } from './thread-command.ts';
-import { eventsRequest, openThreadEvents, type ThreadEvents, type ThreadEventsOptions } from './thread-events.ts';
+import {
+  EVENTS_OPTIONS,
+  eventsRequest,
+  openThreadEvents,
+  type ThreadEvents,
+  type ThreadEventsOptions,
+} from './thread-events.ts';
 import { allPaths, type ThreadPaths } from './thread-paths.ts';
-import { statePages } from './threads.ts';
+import { HISTORY, statePages } from './threads.ts';
 
 export interface AgentThreadsOptions extends AgentServerOptions {
   /** Paths of the calls, if they differ from the reference chat application. `agentServerPaths` is for an agent server. */
@@ -78,14 +77,14 @@ interface Command {
  */
 export class AgentThreads {
   readonly #service: AgentService;
-  readonly #endpoints: Endpoints;
+  readonly #calls: Readonly<Record<Calls, Endpoint>>;
   #commands = 0;
 
   constructor(options: AgentThreadsOptions) {
-    const checks: Checks<AgentThreadsOptions> = { ...agentServerChecks, paths: ['an object', isObject] };
+    const checks: Checks<AgentThreadsOptions> = { ...agentServerChecks, paths: OBJECT_OPTION };
     const { paths = {}, ...server } = checkedOptions('the options of AgentThreads', options, checks);
     this.#service = new AgentService(server);
-    this.#endpoints = endpointsAt(paths);
+    this.#calls = endpointsAt(paths);
   }
 
   /** Address of the service. */
@@ -103,7 +102,7 @@ export class AgentThreads {
    * `offset` to continue. An agent server lists threads by `threads.search` of `AgentServer`.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
-    return this.#service.call(this.#endpoints.list, { body: page, options });
+    return this.#service.call(this.#calls.list, { body: page, options });
   }
 
   /** Returns the latest state of a thread. Creates the state if the thread has none. */
@@ -111,7 +110,7 @@ export class AgentThreads {
     threadId: string,
     options?: BootstrapOptions,
   ): Promise<ThreadState<Values>> {
-    const { state, create, updateState } = this.#endpoints;
+    const { state, create, updateState } = this.#calls;
     const { own, ids, ...call } = callOf(state, { ids: { thread_id: threadId }, options });
     const { bootstrap = true } = own as BootstrapOptions;
     const { api } = this.#service;
@@ -121,7 +120,7 @@ export class AgentThreads {
     } catch (thrown) {
       if (bootstrap === false || !(thrown instanceof ApiError && thrown.status === 404)) throw thrown;
     }
-    if (create !== undefined) {
+    if (create.path !== '') {
       const body = { thread_id: threadId, if_exists: 'do_nothing' };
       await api.send({ ...callOf(create, { options: call.options }), body });
       return latest();
@@ -139,7 +138,7 @@ export class AgentThreads {
     update: ThreadStateUpdate,
     options?: CallOptions,
   ): Promise<Partial<ThreadState<Values>> & { readonly checkpoint: Checkpoint | null }> {
-    return this.#service.call(this.#endpoints.updateState, { ids: { thread_id: threadId }, body: update, options });
+    return this.#service.call(this.#calls.updateState, { ids: { thread_id: threadId }, body: update, options });
   }
 
   /** Lists the latest state first. */
@@ -149,12 +148,12 @@ export class AgentThreads {
     options?: CallOptions,
   ): PageList<ThreadState<Values>> {
     const args = { ids: { thread_id: threadId }, body: filter, options };
-    return statePages<Values>(this.#service, this.#endpoints.history, args, false);
+    return statePages<Values>(this.#service, this.#calls.history, args, false);
   }
 
   /** Deletes a thread and its states. */
   async delete(threadId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(this.#endpoints.delete, { ids: { thread_id: threadId }, options });
+    return this.#service.call(this.#calls.delete, { ids: { thread_id: threadId }, options });
   }
 
   /** Starts a run. Resolves when the server has accepted it. Rejects with a CommandError if the server refuses it. */
@@ -173,7 +172,7 @@ export class AgentThreads {
   /** Ends a run. */
   async cancel(threadId: string, runId: string, options?: CallOptions): Promise<void> {
     const ids = { thread_id: threadId, run_id: runId };
-    return this.#service.call(this.#endpoints.cancel, { ids, options });
+    return this.#service.call(this.#calls.cancel, { ids, options });
   }
 
   /**
@@ -184,7 +183,7 @@ export class AgentThreads {
     threadId: string,
     options?: ThreadEventsOptions,
   ): Promise<ThreadEvents<Values>> {
-    return openThreadEvents(this.#service, eventsRequest(this.#endpoints.events, threadId, options));
+    return openThreadEvents(this.#service, eventsRequest(this.#calls.events, threadId, options));
   }
 
   /**
@@ -232,7 +231,7 @@ export class AgentThreads {
   }
 
   #commandCall(threadId: string, { name, method, params }: Command, options: CallOptions | undefined): PreparedCall {
-    const call = callOf({ ...this.#endpoints.commands, name }, { ids: { thread_id: threadId }, options });
+    const call = callOf({ ...this.#calls.command, name }, { ids: { thread_id: threadId }, options });
     return { ...call, body: { id: ++this.#commands, method, params } };
   }
 
@@ -242,7 +241,7 @@ export class AgentThreads {
     options: RunEventsOptions | undefined,
   ): Promise<ThreadEvents<Values>> {
     const { name, method, params } = command;
-    const endpoint = { ...this.#endpoints.events, name };
+    const endpoint = { ...this.#calls.events, name };
     // Checks the options before the run starts.
     const { call: checked } = eventsRequest(endpoint, threadId, { ...options, run: {} });
     return tracedStream(name, recordedInputs(checked.ids, params), async (trace) => {
@@ -258,52 +257,25 @@ export class AgentThreads {
   }
 }
 
-interface Endpoints {
-  readonly list: Endpoint;
-  readonly state: Endpoint;
-  readonly updateState: Endpoint;
-  readonly history: Endpoint;
-  readonly delete: Endpoint;
-  readonly cancel: Endpoint;
-  readonly commands: Endpoint;
-  readonly events: Endpoint;
-  readonly create: Endpoint | undefined;
+type Calls = 'list' | 'state' | 'updateState' | 'history' | 'delete' | 'cancel' | 'command' | 'events' | 'create';
+
+/** The path of `create` is empty if the server needs no such call. */
+function endpointsAt(paths: ThreadPaths): Readonly<Record<Calls, Endpoint>> {
+  const { list, state, history, delete: remove, cancel, commands, stream, create = '' } = allPaths(paths);
+  return endpoints<Calls>('threads', {
+    list: [`GET ${list}`, { body: PAGE_BODY, response: 'list' }],
+    state: [`GET ${state}`, { options: { bootstrap: [BOOTSTRAP] } }],
+    updateState: [`POST ${state}`, { body: BODY }],
+    history: [`POST ${history}`, HISTORY],
+    delete: [`DELETE ${remove}`, { response: 'none' }],
+    cancel: [`POST ${cancel}`, { response: 'none', isIdempotent: true }],
+    command: [`POST ${commands}`, { makesRun: true }],
+    events: [`POST ${stream}`, { options: EVENTS_OPTIONS }],
+    create: [`POST ${create}`, { isIdempotent: true }],
+  });
 }
 
-function endpointsAt(given: ThreadPaths): Endpoints {
-  const paths = allPaths(given);
-  const name = (call: string): string => `threads.${call}`;
-  const isState = (value: unknown): boolean => typeof value === 'boolean' || isObject(value);
-  return {
-    list: {
-      name: name('list'),
-      method: 'GET',
-      path: paths.list,
-      body: request<PageRequest>({}, PAGE),
-      response: 'list',
-    },
-    state: {
-      name: name('state'),
-      method: 'GET',
-      path: paths.state,
-      options: { bootstrap: [['true, false or an object of values', isState]] },
-    },
-    updateState: { name: name('updateState'), method: 'POST', path: paths.state, body: STATE_UPDATE },
-    history: {
-      name: name('history'),
-      method: 'POST',
-      path: paths.history,
-      body: HISTORY,
-      response: 'list',
-      isIdempotent: true,
-    },
-    delete: { name: name('delete'), method: 'DELETE', path: paths.delete, response: 'none' },
-    cancel: { name: name('cancel'), method: 'POST', path: paths.cancel, response: 'none', isIdempotent: true },
-    commands: { name: name('start'), method: 'POST', path: paths.commands, makesRun: true },
-    events: { name: name('events'), method: 'POST', path: paths.stream },
-    create:
-      paths.create === undefined
-        ? undefined
-        : { name: name('state'), method: 'POST', path: paths.create, isIdempotent: true },
-  };
-}
+const BOOTSTRAP: Check = [
+  'true, false or an object of values',
+  (value) => typeof value === 'boolean' || isObject(value),
+];

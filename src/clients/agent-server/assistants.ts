@@ -1,8 +1,9 @@
-import { type CallOptions, TRUTH } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { Check } from '../../base/options.ts';
+import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { endpoints } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { ANY, objectOf, oneOf, RECORD, request, TEXT, TEXTS, UUID, value, whole } from '../schema.ts';
-import { type AgentService, PAGE, type PageRequest } from './agent-service.ts';
+import { BODY, required, TEXT, whole } from '../schema.ts';
+import type { AgentService, PageRequest } from './agent-service.ts';
 
 /** Configuration of runs. */
 export interface AgentConfig {
@@ -81,97 +82,40 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
-const FIELDS = {
-  config: objectOf<AgentConfig>(),
-  context: ANY,
-  metadata: RECORD,
-  name: TEXT,
-  description: value<string>('text', (text) => typeof text === 'string'),
-};
+const DEPTH: Check = [
+  'true, false or a whole number',
+  (value) => typeof value === 'boolean' || Number.isSafeInteger(value),
+];
 
-const FILTER = { metadata: RECORD, graph_id: TEXT, name: TEXT };
-
-const ONE = '/assistants/{assistant_id}';
-
-const ENDPOINTS = {
-  create: {
-    name: 'assistants.create',
-    method: 'POST',
-    path: '/assistants',
-    body: request<AssistantCreate>(
-      { graph_id: TEXT },
-      { ...FIELDS, assistant_id: UUID, if_exists: oneOf('raise', 'do_nothing') },
-    ),
-    isIdempotent: ({ assistant_id, if_exists }: AssistantCreate) =>
-      assistant_id !== undefined && if_exists === 'do_nothing',
-  },
-  get: { name: 'assistants.get', method: 'GET', path: ONE },
-  update: {
-    name: 'assistants.update',
-    method: 'PATCH',
-    path: ONE,
-    body: request<AssistantUpdate>({}, { ...FIELDS, graph_id: TEXT }),
-  },
-  delete: {
-    name: 'assistants.delete',
-    method: 'DELETE',
-    path: ONE,
-    response: 'none',
-    options: { deleteThreads: [TRUTH, 'delete_threads'] },
-  },
-  search: {
-    name: 'assistants.search',
-    method: 'POST',
-    path: '/assistants/search',
-    body: request<AssistantSearch>(
-      {},
-      {
-        ...FILTER,
-        ...PAGE,
-        sort_by: oneOf('assistant_id', 'graph_id', 'created_at', 'updated_at', 'name'),
-        sort_order: oneOf('asc', 'desc'),
-        select: TEXTS,
-      },
-    ),
-  },
-  count: {
-    name: 'assistants.count',
-    method: 'POST',
-    path: '/assistants/count',
-    body: request<AssistantFilter>({}, FILTER),
-    response: 'number',
-    isIdempotent: true,
-  },
-  graph: {
-    name: 'assistants.graph',
-    method: 'GET',
-    path: `${ONE}/graph`,
-    options: { xray: [['true, false or a whole number', isDepth], 'xray'] },
-  },
-  schemas: { name: 'assistants.schemas', method: 'GET', path: `${ONE}/schemas` },
-  subgraphs: {
-    name: 'assistants.subgraphs',
-    method: 'GET',
-    path: `${ONE}/subgraphs`,
-    options: {
-      namespace: [['text', (text) => typeof text === 'string' && text !== '']],
-      recurse: [TRUTH, 'recurse'],
+const CALLS = endpoints('assistants', {
+  create: [
+    'POST /assistants',
+    {
+      body: required<AssistantCreate>({ graph_id: TEXT }),
+      isIdempotent: ({ assistant_id, if_exists }: AssistantCreate) =>
+        assistant_id !== undefined && if_exists === 'do_nothing',
     },
-  },
-  versions: {
-    name: 'assistants.versions',
-    method: 'POST',
-    path: `${ONE}/versions`,
-    body: request<AssistantVersionSearch>({}, { ...PAGE, metadata: RECORD }),
-  },
-  setLatest: {
-    name: 'assistants.setLatest',
-    method: 'POST',
-    path: `${ONE}/latest`,
-    body: request<{ version: number }>({ version: whole(1) }, {}),
-    isIdempotent: true,
-  },
-} satisfies Record<string, Endpoint>;
+  ],
+  get: ['GET /assistants/{assistant_id}'],
+  update: ['PATCH /assistants/{assistant_id}', { body: BODY }],
+  delete: [
+    'DELETE /assistants/{assistant_id}',
+    { response: 'none', options: { deleteThreads: [TRUTH, 'delete_threads'] } },
+  ],
+  search: ['POST /assistants/search', { body: BODY }],
+  count: ['POST /assistants/count', { body: BODY, response: 'number', isIdempotent: true }],
+  graph: ['GET /assistants/{assistant_id}/graph', { options: { xray: [DEPTH, 'xray'] } }],
+  schemas: ['GET /assistants/{assistant_id}/schemas'],
+  subgraphs: [
+    'GET /assistants/{assistant_id}/subgraphs',
+    { options: { namespace: [TEXT_OPTION], recurse: [TRUTH, 'recurse'] } },
+  ],
+  versions: ['POST /assistants/{assistant_id}/versions', { body: BODY }],
+  setLatest: [
+    'POST /assistants/{assistant_id}/latest',
+    { body: required<{ version: number }>({ version: whole(1) }), isIdempotent: true },
+  ],
+});
 
 /** Assistants of an agent server. The id of the default assistant of a graph is the name of the graph. */
 export class Assistants {
@@ -183,36 +127,36 @@ export class Assistants {
   }
 
   async create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(ENDPOINTS.create, { body: assistant, options });
+    return this.#service.call(CALLS.create, { body: assistant, options });
   }
 
   async get(assistantId: string, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(ENDPOINTS.get, { ids: [assistantId], options });
+    return this.#service.call(CALLS.get, { ids: [assistantId], options });
   }
 
   async update(assistantId: string, changes: AssistantUpdate, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(ENDPOINTS.update, { ids: [assistantId], body: changes, options });
+    return this.#service.call(CALLS.update, { ids: [assistantId], body: changes, options });
   }
 
   async delete(assistantId: string, options?: CallOptions & { deleteThreads?: boolean }): Promise<void> {
-    return this.#service.call(ENDPOINTS.delete, { ids: [assistantId], options });
+    return this.#service.call(CALLS.delete, { ids: [assistantId], options });
   }
 
   search(filter: AssistantSearch = {}, options?: CallOptions): PageList<Assistant> {
-    return this.#service.list(ENDPOINTS.search, { body: filter, options });
+    return this.#service.list(CALLS.search, { body: filter, options });
   }
 
   async count(filter: AssistantFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(ENDPOINTS.count, { body: filter, options });
+    return this.#service.call(CALLS.count, { body: filter, options });
   }
 
   /** Returns the graph. `xray` includes subgraphs, as a number down to that depth. */
   async graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph> {
-    return this.#service.call(ENDPOINTS.graph, { ids: [assistantId], options });
+    return this.#service.call(CALLS.graph, { ids: [assistantId], options });
   }
 
   async schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas> {
-    return this.#service.call(ENDPOINTS.schemas, { ids: [assistantId], options });
+    return this.#service.call(CALLS.schemas, { ids: [assistantId], options });
   }
 
   /** Returns the schemas of subgraphs by name. `recurse` includes the subgraphs of subgraphs. */
@@ -221,22 +165,18 @@ export class Assistants {
     options?: CallOptions & { namespace?: string; recurse?: boolean },
   ): Promise<Readonly<Record<string, GraphSchemas>>> {
     const { namespace } = options ?? {};
-    const { path } = ENDPOINTS.subgraphs;
-    const endpoint = { ...ENDPOINTS.subgraphs, path: namespace === undefined ? path : `${path}/{namespace}` };
+    const { path } = CALLS.subgraphs;
+    const endpoint = { ...CALLS.subgraphs, path: namespace === undefined ? path : `${path}/{namespace}` };
     return this.#service.call(endpoint, { ids: [assistantId, namespace ?? ''], options });
   }
 
   /** Lists the latest version first. */
   versions(assistantId: string, filter: AssistantVersionSearch = {}, options?: CallOptions): PageList<Assistant> {
-    return this.#service.list(ENDPOINTS.versions, { ids: [assistantId], body: filter, options });
+    return this.#service.list(CALLS.versions, { ids: [assistantId], body: filter, options });
   }
 
   /** Makes a version the one that runs use. */
   async setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(ENDPOINTS.setLatest, { ids: [assistantId], body: { version }, options });
+    return this.#service.call(CALLS.setLatest, { ids: [assistantId], body: { version }, options });
   }
-}
-
-function isDepth(value: unknown): boolean {
-  return typeof value === 'boolean' || Number.isSafeInteger(value);
 }

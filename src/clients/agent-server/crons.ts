@@ -1,9 +1,9 @@
 import type { CallOptions } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoints } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { oneOf, RECORD, request, TEXT, TEXTS, TRUE_OR_FALSE, value } from '../schema.ts';
-import { type AgentService, PAGE, type PageRequest } from './agent-service.ts';
-import { MULTITASK_STRATEGY, RUN_SETTINGS, type RunRequest, type RunSettings } from './run-request.ts';
+import { BODY, required, TEXT } from '../schema.ts';
+import type { AgentService, PageRequest } from './agent-service.ts';
+import type { RunRequest, RunSettings } from './run-request.ts';
 
 /** A schedule that creates runs. */
 export interface Cron {
@@ -68,63 +68,16 @@ export interface CronSearch extends CronFilter, PageRequest {
   select?: readonly string[];
 }
 
-const TEXT_OR_NULL = value<string>('text or null', (text) => text === null || typeof text === 'string');
+const CRON = required<CronCreate>({ assistant_id: TEXT, schedule: TEXT });
 
-const { command: _c, on_disconnect: _d, feedback_keys: _f, after_seconds: _a, ...RUN_FIELDS } = RUN_SETTINGS;
-
-const FIELDS = { ...RUN_FIELDS, timezone: TEXT_OR_NULL, end_time: TEXT_OR_NULL, enabled: TRUE_OR_FALSE };
-
-const ON_RUN_COMPLETED = { on_run_completed: oneOf('delete', 'keep') };
-
-const FILTER = { assistant_id: TEXT, thread_id: TEXT, enabled: TRUE_OR_FALSE, metadata: RECORD };
-
-const ENDPOINTS = {
-  create: {
-    name: 'crons.create',
-    method: 'POST',
-    path: '/runs/crons',
-    body: request<CronCreate>({ assistant_id: TEXT, schedule: TEXT }, { ...FIELDS, ...ON_RUN_COMPLETED }),
-  },
-  createForThread: {
-    name: 'crons.createForThread',
-    method: 'POST',
-    path: '/threads/{thread_id}/runs/crons',
-    body: request<ThreadCronCreate>(
-      { assistant_id: TEXT, schedule: TEXT },
-      { ...FIELDS, multitask_strategy: MULTITASK_STRATEGY },
-    ),
-  },
-  search: {
-    name: 'crons.search',
-    method: 'POST',
-    path: '/runs/crons/search',
-    body: request<CronSearch>(
-      {},
-      {
-        ...FILTER,
-        ...PAGE,
-        sort_by: oneOf('cron_id', 'assistant_id', 'thread_id', 'created_at', 'updated_at', 'next_run_date'),
-        sort_order: oneOf('asc', 'desc'),
-        select: TEXTS,
-      },
-    ),
-  },
-  count: {
-    name: 'crons.count',
-    method: 'POST',
-    path: '/runs/crons/count',
-    body: request<CronFilter>({}, FILTER),
-    response: 'number',
-    isIdempotent: true,
-  },
-  update: {
-    name: 'crons.update',
-    method: 'PATCH',
-    path: '/runs/crons/{cron_id}',
-    body: request<CronUpdate>({}, { ...FIELDS, ...ON_RUN_COMPLETED, schedule: TEXT }),
-  },
-  delete: { name: 'crons.delete', method: 'DELETE', path: '/runs/crons/{cron_id}', response: 'none' },
-} satisfies Record<string, Endpoint>;
+const CALLS = endpoints('crons', {
+  create: ['POST /runs/crons', { body: CRON }],
+  createForThread: ['POST /threads/{thread_id}/runs/crons', { body: CRON }],
+  search: ['POST /runs/crons/search', { body: BODY }],
+  count: ['POST /runs/crons/count', { body: BODY, response: 'number', isIdempotent: true }],
+  update: ['PATCH /runs/crons/{cron_id}', { body: BODY }],
+  delete: ['DELETE /runs/crons/{cron_id}', { response: 'none' }],
+});
 
 /** Crons of an agent server. */
 export class Crons {
@@ -136,26 +89,26 @@ export class Crons {
   }
 
   async create(cron: CronCreate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(ENDPOINTS.create, { body: cron, options });
+    return this.#service.call(CALLS.create, { body: cron, options });
   }
 
   async createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(ENDPOINTS.createForThread, { ids: [threadId], body: cron, options });
+    return this.#service.call(CALLS.createForThread, { ids: [threadId], body: cron, options });
   }
 
   search(filter: CronSearch = {}, options?: CallOptions): PageList<Cron> {
-    return this.#service.list(ENDPOINTS.search, { body: filter, options });
+    return this.#service.list(CALLS.search, { body: filter, options });
   }
 
   async count(filter: CronFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(ENDPOINTS.count, { body: filter, options });
+    return this.#service.call(CALLS.count, { body: filter, options });
   }
 
   async update(cronId: string, changes: CronUpdate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(ENDPOINTS.update, { ids: [cronId], body: changes, options });
+    return this.#service.call(CALLS.update, { ids: [cronId], body: changes, options });
   }
 
   async delete(cronId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.delete, { ids: [cronId], options });
+    return this.#service.call(CALLS.delete, { ids: [cronId], options });
   }
 }

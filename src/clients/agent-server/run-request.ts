@@ -1,16 +1,5 @@
-import {
-  ANY,
-  listOf,
-  objectOf,
-  oneOf,
-  oneOrMoreOf,
-  RECORD,
-  request,
-  type Schema,
-  TEXT,
-  TRUE_OR_FALSE,
-  value,
-} from '../schema.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { required, type Schema, TEXT } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
@@ -87,52 +76,8 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
-const NODES = value<string[]>("'*' or a list of names of nodes", (nodes) => nodes === '*' || Array.isArray(nodes));
+/** The service checks all other fields of a run. */
+export const RUN: Schema<RunSettings> = required<RunSettings>({ assistant_id: TEXT });
 
-/** Schemas of the optional fields of RunSettings. */
-export const RUN_SETTINGS: {
-  readonly [Field in Exclude<keyof RunSettings, 'assistant_id'>]-?: Schema<NonNullable<RunSettings[Field]>>;
-} = {
-  input: ANY,
-  command: objectOf<RunCommand>(),
-  metadata: RECORD,
-  config: objectOf<AgentConfig>(),
-  context: ANY,
-  webhook: TEXT,
-  interrupt_before: NODES,
-  interrupt_after: NODES,
-  stream_mode: oneOrMoreOf(...STREAM_MODES),
-  stream_subgraphs: TRUE_OR_FALSE,
-  stream_resumable: TRUE_OR_FALSE,
-  on_disconnect: oneOf('cancel', 'continue'),
-  feedback_keys: listOf(value<string>('text of 1 to 180 characters', isFeedbackKey)),
-  after_seconds: value<number>('a number from 0', (seconds) => Number.isFinite(seconds) && (seconds as number) >= 0),
-  durability: oneOf('sync', 'async', 'exit'),
-};
-
-export const MULTITASK_STRATEGY: Schema<NonNullable<RunRequest['multitask_strategy']>> = oneOf(
-  'reject',
-  'rollback',
-  'interrupt',
-  'enqueue',
-);
-
-export const RUN_REQUEST: Schema<RunRequest> = request<RunRequest>(
-  { assistant_id: TEXT },
-  {
-    ...RUN_SETTINGS,
-    checkpoint: objectOf<Checkpoint>(),
-    checkpoint_id: TEXT,
-    multitask_strategy: MULTITASK_STRATEGY,
-    if_not_exists: oneOf('create', 'reject'),
-  },
-);
-
-export const STATELESS_RUN_REQUEST: Schema<StatelessRunRequest> = request<StatelessRunRequest>(
-  { assistant_id: TEXT },
-  { ...RUN_SETTINGS, on_completion: oneOf('delete', 'keep') },
-);
-
-function isFeedbackKey(key: unknown): boolean {
-  return typeof key === 'string' && key !== '' && key.length <= 180;
-}
+/** The common part of the calls that create a run. */
+export const NEW_RUN: Pick<Endpoint, 'body' | 'makesRun'> = { body: RUN, makesRun: true };

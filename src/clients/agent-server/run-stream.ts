@@ -2,13 +2,13 @@ import { RunspanError } from '../../base/errors.ts';
 import { ignoreRejection } from '../../base/guard.ts';
 import type { ServerSentEvent } from '../../http/event-stream.ts';
 import type { Api } from '../api.ts';
-import { type CallOptions, TIMEOUT } from '../client-options.ts';
+import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../client-options.ts';
 import { type Arguments, type Call, callOf, type Endpoint, type PreparedCall, pathOf } from '../endpoint.ts';
 import { type AgentEvent, agentEventOf, type FeedbackEvent, type RunError } from './agent-event.ts';
 import { type AgentService, recordedInputs } from './agent-service.ts';
 import { RunFailedError, type RunPlace } from './errors.ts';
 import { EventSource, type ResumePolicy, type StreamRequest } from './event-source.ts';
-import type { RunSettings } from './run-request.ts';
+import { NEW_RUN, type RunSettings } from './run-request.ts';
 import { type StreamTrace, tracedStream } from './stream-trace.ts';
 
 /** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
@@ -20,8 +20,14 @@ export interface StreamOptions extends CallOptions {
 }
 
 export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = {
-  lastEventId: [['text that is not empty', (value) => typeof value === 'string' && value !== '']],
+  lastEventId: [TEXT_OPTION],
   idleTimeoutMs: [TIMEOUT],
+};
+
+/** The common part of the calls that create a run and stream its events. */
+export const NEW_RUN_STREAM: Pick<Endpoint, 'body' | 'makesRun' | 'options'> = {
+  ...NEW_RUN,
+  options: { idleTimeoutMs: [TIMEOUT] },
 };
 
 /** What a stream is about. */

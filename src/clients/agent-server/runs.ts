@@ -1,10 +1,17 @@
-import { type CallOptions, TRUTH } from '../client-options.ts';
-import type { Endpoint, OwnOption } from '../endpoint.ts';
+import { type CallOptions, oneOrMoreOf, TRUTH } from '../client-options.ts';
+import { type Endpoint, endpoints, ONE_IF_TRUE, type OwnOption } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { request, TEXT, TEXTS } from '../schema.ts';
-import { type AgentService, PAGE, type PageRequest } from './agent-service.ts';
-import { RUN_REQUEST, type RunRequest, STREAM_MODES, type StreamMode } from './run-request.ts';
-import { openNewRunStream, openRunStream, type RunStream, STREAM_OPTIONS, type StreamOptions } from './run-stream.ts';
+import { BODY } from '../schema.ts';
+import type { AgentService, PageRequest } from './agent-service.ts';
+import { NEW_RUN, type RunRequest, STREAM_MODES, type StreamMode } from './run-request.ts';
+import {
+  NEW_RUN_STREAM,
+  openNewRunStream,
+  openRunStream,
+  type RunStream,
+  STREAM_OPTIONS,
+  type StreamOptions,
+} from './run-stream.ts';
 import { waitForRun } from './run-wait.ts';
 
 /** Statuses of runs. A later server may have others. */
@@ -50,17 +57,12 @@ export interface CancelOptions extends CallOptions {
   action?: 'interrupt' | 'rollback';
 }
 
-const MODES: readonly unknown[] = STREAM_MODES;
-
-const JOIN: Readonly<Record<string, OwnOption>> = { cancelOnDisconnect: [TRUTH, 'cancel_on_disconnect'] };
+const JOIN = { cancelOnDisconnect: [TRUTH, 'cancel_on_disconnect'] } as const;
 
 export const JOIN_STREAM: NonNullable<Endpoint['options']> = {
   ...STREAM_OPTIONS,
   ...JOIN,
-  streamMode: [
-    [`one or a list of ${MODES.join(', ')}`, (modes) => [modes].flat().every((mode) => MODES.includes(mode))],
-    'stream_mode',
-  ],
+  streamMode: [oneOrMoreOf(STREAM_MODES), 'stream_mode'],
 };
 
 export const CANCEL_ACTION: OwnOption = [
@@ -68,39 +70,20 @@ export const CANCEL_ACTION: OwnOption = [
   'action',
 ];
 
-const RUNS = '/threads/{thread_id}/runs';
-const ONE = `${RUNS}/{run_id}`;
-
-const ENDPOINTS = {
-  create: { name: 'runs.create', method: 'POST', path: RUNS, body: RUN_REQUEST, makesRun: true },
-  wait: { name: 'runs.wait', method: 'POST', path: `${RUNS}/wait`, body: RUN_REQUEST, makesRun: true },
-  stream: {
-    name: 'runs.stream',
-    method: 'POST',
-    path: `${RUNS}/stream`,
-    body: RUN_REQUEST,
-    options: { idleTimeoutMs: STREAM_OPTIONS.idleTimeoutMs as OwnOption },
-    makesRun: true,
-  },
-  list: {
-    name: 'runs.list',
-    method: 'GET',
-    path: RUNS,
-    body: request<RunFilter>({}, { ...PAGE, status: TEXT, select: TEXTS }),
-  },
-  get: { name: 'runs.get', method: 'GET', path: ONE },
-  delete: { name: 'runs.delete', method: 'DELETE', path: ONE, response: 'none' },
-  join: { name: 'runs.join', method: 'GET', path: `${ONE}/join`, options: JOIN },
-  joinStream: { name: 'runs.joinStream', method: 'GET', path: `${ONE}/stream`, options: JOIN_STREAM },
-  cancel: {
-    name: 'runs.cancel',
-    method: 'POST',
-    path: `${ONE}/cancel`,
-    response: 'none',
-    options: { wait: [TRUTH, 'wait', (wait: boolean) => (wait ? 1 : undefined)], action: CANCEL_ACTION },
-    isIdempotent: true,
-  },
-} satisfies Record<string, Endpoint>;
+const CALLS = endpoints('runs', {
+  create: ['POST /threads/{thread_id}/runs', NEW_RUN],
+  wait: ['POST /threads/{thread_id}/runs/wait', NEW_RUN],
+  stream: ['POST /threads/{thread_id}/runs/stream', NEW_RUN_STREAM],
+  list: ['GET /threads/{thread_id}/runs', { body: BODY }],
+  get: ['GET /threads/{thread_id}/runs/{run_id}'],
+  delete: ['DELETE /threads/{thread_id}/runs/{run_id}', { response: 'none' }],
+  join: ['GET /threads/{thread_id}/runs/{run_id}/join', { options: JOIN }],
+  joinStream: ['GET /threads/{thread_id}/runs/{run_id}/stream', { options: JOIN_STREAM }],
+  cancel: [
+    'POST /threads/{thread_id}/runs/{run_id}/cancel',
+    { response: 'none', options: { wait: [TRUTH, 'wait', ONE_IF_TRUE], action: CANCEL_ACTION }, isIdempotent: true },
+  ],
+});
 
 /**
  * Runs of threads. A request that creates a run is repeated only if no connection was made, or after the server
@@ -116,7 +99,7 @@ export class AgentRuns {
 
   /** Starts a run in the background. */
   async create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun> {
-    return this.#service.call(ENDPOINTS.create, { ids: [threadId], body: run, options });
+    return this.#service.call(CALLS.create, { ids: [threadId], body: run, options });
   }
 
   /**
@@ -128,7 +111,7 @@ export class AgentRuns {
     run: RunRequest,
     options?: CallOptions,
   ): Promise<Values> {
-    return waitForRun(this.#service, ENDPOINTS.wait, { ids: [threadId], body: run, options });
+    return waitForRun(this.#service, CALLS.wait, { ids: [threadId], body: run, options });
   }
 
   /** Starts a run and streams its events. */
@@ -137,20 +120,20 @@ export class AgentRuns {
     run: RunRequest,
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>> {
-    return openNewRunStream(this.#service, ENDPOINTS.stream, { ids: [threadId], body: run, options });
+    return openNewRunStream(this.#service, CALLS.stream, { ids: [threadId], body: run, options });
   }
 
   /** Lists the latest run first. */
   list(threadId: string, filter: RunFilter = {}, options?: CallOptions): PageList<AgentRun> {
-    return this.#service.list(ENDPOINTS.list, { ids: [threadId], body: filter, options });
+    return this.#service.list(CALLS.list, { ids: [threadId], body: filter, options });
   }
 
   async get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun> {
-    return this.#service.call(ENDPOINTS.get, { ids: [threadId, runId], options });
+    return this.#service.call(CALLS.get, { ids: [threadId, runId], options });
   }
 
   async delete(threadId: string, runId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.delete, { ids: [threadId, runId], options });
+    return this.#service.call(CALLS.delete, { ids: [threadId, runId], options });
   }
 
   /** Waits for the final state of a run. See `wait`. */
@@ -159,7 +142,7 @@ export class AgentRuns {
     runId: string,
     options?: JoinOptions,
   ): Promise<Values> {
-    return waitForRun(this.#service, ENDPOINTS.join, { ids: [threadId, runId], options });
+    return waitForRun(this.#service, CALLS.join, { ids: [threadId, runId], options });
   }
 
   /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
@@ -169,11 +152,11 @@ export class AgentRuns {
     options?: JoinStreamOptions,
   ): Promise<RunStream<Values>> {
     const args = { ids: [threadId, runId], options };
-    return openRunStream(this.#service, ENDPOINTS.joinStream, args, { isOfRun: true });
+    return openRunStream(this.#service, CALLS.joinStream, args, { isOfRun: true });
   }
 
   /** Ends a run. */
   async cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.cancel, { ids: [threadId, runId], options });
+    return this.#service.call(CALLS.cancel, { ids: [threadId, runId], options });
   }
 }

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import type { CallOptions } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoints } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { RECORD, request, TEXT, TEXTS, value, whole } from '../schema.ts';
-import { type AgentService, PAGE, type PageRequest } from './agent-service.ts';
+import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
+import type { AgentService, PageRequest } from './agent-service.ts';
 
 /** A stored value. Values outlive threads. */
 export interface StoreItem<Value = Record<string, unknown>> {
@@ -49,50 +49,22 @@ const NAMESPACE = value<string[]>(
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),
 );
 
-type Place = Pick<StorePut, 'namespace' | 'key'>;
+const PLACE = required<Pick<StorePut, 'namespace' | 'key'>>({ namespace: NAMESPACE, key: TEXT });
+const PLACE_QUERY = v.pipe(
+  PLACE,
+  v.transform(({ namespace, key }) => ({ namespace: namespace.join('.'), key })),
+);
 
-const PLACE = request<Place>({ namespace: NAMESPACE, key: TEXT }, {});
-
-const ITEMS = '/store/items';
-
-const ENDPOINTS = {
-  put: {
-    name: 'store.put',
-    method: 'PUT',
-    path: ITEMS,
-    response: 'none',
-    body: request<StorePut>(
-      { namespace: NAMESPACE, key: TEXT, value: RECORD },
-      {
-        index: value<string[]>('false or a list of texts', (index) => index === false || Array.isArray(index)),
-        ttl: value<number>('a number above 0', (ttl) => Number.isFinite(ttl) && (ttl as number) > 0),
-      },
-    ),
-  },
-  get: {
-    name: 'store.get',
-    method: 'GET',
-    path: ITEMS,
-    response: 'any',
-    body: v.pipe(
-      PLACE,
-      v.transform(({ namespace, key }) => ({ namespace: namespace.join('.'), key })),
-    ),
-  },
-  delete: { name: 'store.delete', method: 'DELETE', path: ITEMS, response: 'none', body: PLACE },
-  search: {
-    name: 'store.search',
-    method: 'POST',
-    path: `${ITEMS}/search`,
-    body: request<StoreSearch>({ namespace_prefix: TEXTS }, { ...PAGE, filter: RECORD, query: TEXT }),
-  },
-  namespaces: {
-    name: 'store.namespaces',
-    method: 'POST',
-    path: '/store/namespaces',
-    body: request<NamespaceSearch>({}, { ...PAGE, prefix: TEXTS, suffix: TEXTS, max_depth: whole(1, 1_000) }),
-  },
-} satisfies Record<string, Endpoint>;
+const CALLS = endpoints('store', {
+  put: [
+    'PUT /store/items',
+    { body: required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD }), response: 'none' },
+  ],
+  get: ['GET /store/items', { body: PLACE_QUERY, response: 'any' }],
+  delete: ['DELETE /store/items', { body: PLACE, response: 'none' }],
+  search: ['POST /store/items/search', { body: required<StoreSearch>({ namespace_prefix: TEXTS }) }],
+  namespaces: ['POST /store/namespaces', { body: BODY }],
+});
 
 /** The long-term memory of an agent server. */
 export class Store {
@@ -105,7 +77,7 @@ export class Store {
 
   /** Stores a value. Replaces the value with the same namespace and key. */
   async put(item: StorePut, options?: CallOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.put, { body: item, options });
+    return this.#service.call(CALLS.put, { body: item, options });
   }
 
   /** Returns undefined if the server responds that there is no value. Other servers respond with 404. */
@@ -115,22 +87,22 @@ export class Store {
     options?: CallOptions,
   ): Promise<StoreItem<Value> | undefined> {
     const body = { namespace, key };
-    const item = await this.#service.call<StoreItem<Value> | null>(ENDPOINTS.get, { body, options });
+    const item = await this.#service.call<StoreItem<Value> | null>(CALLS.get, { body, options });
     return item ?? undefined;
   }
 
   async delete(namespace: readonly string[], key: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.delete, { body: { namespace, key }, options });
+    return this.#service.call(CALLS.delete, { body: { namespace, key }, options });
   }
 
   search<Value = Record<string, unknown>>(filter: StoreSearch, options?: CallOptions): PageList<StoreItem<Value>> {
-    return this.#service.list(ENDPOINTS.search, { body: filter, options }, (data) => fieldOf(data, 'items'));
+    return this.#service.list(CALLS.search, { body: filter, options }, (data) => fieldOf(data, 'items'));
   }
 
   namespaces(filter: NamespaceSearch = {}, options?: CallOptions): PageList<readonly string[]> {
     // Some servers respond with the list itself.
     const listOf = (data: unknown): unknown => (Array.isArray(data) ? data : fieldOf(data, 'namespaces'));
-    return this.#service.list(ENDPOINTS.namespaces, { body: filter, options }, listOf);
+    return this.#service.list(CALLS.namespaces, { body: filter, options }, listOf);
   }
 }
 

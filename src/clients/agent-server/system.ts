@@ -1,5 +1,6 @@
+import type { Check } from '../../base/options.ts';
 import { type CallOptions, TRUTH } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoints, ONE_IF_TRUE } from '../endpoint.ts';
 import type { AgentService } from './agent-service.ts';
 
 /** Version and features of an agent server. */
@@ -11,23 +12,13 @@ export interface AgentServerInfo {
   readonly [field: string]: unknown;
 }
 
-const ENDPOINTS = {
-  info: { name: 'system.info', method: 'GET', path: '/info' },
-  ok: {
-    name: 'system.ok',
-    method: 'GET',
-    path: '/ok',
-    options: { checkDb: [TRUTH, 'check_db', (checkDb: boolean) => (checkDb ? 1 : undefined)] },
-  },
-  metrics: {
-    name: 'system.metrics',
-    method: 'GET',
-    path: '/metrics',
-    options: {
-      format: [["'prometheus' or 'json'", (format) => format === 'prometheus' || format === 'json'], 'format'],
-    },
-  },
-} satisfies Record<string, Endpoint>;
+const FORMAT: Check = ["'prometheus' or 'json'", (format) => format === 'prometheus' || format === 'json'];
+
+const CALLS = endpoints('system', {
+  info: ['GET /info'],
+  ok: ['GET /ok', { options: { checkDb: [TRUTH, 'check_db', ONE_IF_TRUE] } }],
+  metrics: ['GET /metrics', { options: { format: [FORMAT, 'format'] } }],
+});
 
 /** Health and metrics of an agent server. */
 export class AgentSystem {
@@ -39,12 +30,12 @@ export class AgentSystem {
   }
 
   async info(options?: CallOptions): Promise<AgentServerInfo> {
-    return this.#service.call(ENDPOINTS.info, { options });
+    return this.#service.call(CALLS.info, { options });
   }
 
   /** Returns whether the server is ready. `checkDb` also checks its database. Rejects if the server does not respond. */
   async ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean> {
-    const { ok } = await this.#service.call<{ ok?: unknown }>(ENDPOINTS.ok, { options });
+    const { ok } = await this.#service.call<{ ok?: unknown }>(CALLS.ok, { options });
     return ok === true;
   }
 
@@ -54,9 +45,6 @@ export class AgentSystem {
   ): Promise<Format extends 'json' ? Record<string, unknown> : string> {
     const format = { format: options?.format ?? 'prometheus' };
     const response = format.format === 'json' ? 'object' : 'text';
-    return this.#service.call(
-      { ...ENDPOINTS.metrics, response },
-      { options: { ...options, ...format } as CallOptions },
-    );
+    return this.#service.call({ ...CALLS.metrics, response }, { options: { ...options, ...format } as CallOptions });
   }
 }

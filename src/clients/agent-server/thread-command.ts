@@ -1,11 +1,11 @@
 import { isObject } from '../../base/options.ts';
 import type { Call } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
-import { ANY, listOf, objectOf, parseRequest, RECORD, request, type Schema, TEXT, TEXTS } from '../schema.ts';
+import { ANY, listOf, parseRequest, required, type Schema, TEXT } from '../schema.ts';
 import type { AgentService } from './agent-service.ts';
 import type { AgentConfig } from './assistants.ts';
 import { CommandError } from './errors.ts';
-import { MULTITASK_STRATEGY, type RunRequest } from './run-request.ts';
+import type { RunRequest } from './run-request.ts';
 
 /** A run to start on a thread. */
 export interface ThreadRunRequest {
@@ -58,28 +58,12 @@ export interface StartedRun extends CommandedRun {
   readonly run_id: string;
 }
 
-const RUN = request<ThreadRunRequest>(
-  { input: ANY },
-  {
-    assistant_id: TEXT,
-    config: objectOf<AgentConfig>(),
-    metadata: RECORD,
-    checkpoint_id: TEXT,
-    multitask_strategy: MULTITASK_STRATEGY,
-  },
-);
-
-const FIELDS = { update: ANY, goto: ANY, config: objectOf<AgentConfig>(), metadata: RECORD };
+const RUN = required<ThreadRunRequest>({ input: ANY });
 
 /** An interrupt may be answered without a value. */
-type OneResponse = Omit<InterruptResponse, 'response'>;
+const RESPONSE = required<Omit<InterruptResponse, 'response'>>({ interrupt_id: TEXT });
 
-const RESPONSE = request<OneResponse & ResponseFields>({ interrupt_id: TEXT }, { ...FIELDS, namespace: TEXTS });
-
-const RESPONSES = request<ResponseFields & { responses: OneResponse[] }>(
-  { responses: listOf(request<OneResponse>({ interrupt_id: TEXT }, { namespace: TEXTS }), 1) },
-  FIELDS,
-);
+const RESPONSES = required<{ responses: object[] }>({ responses: listOf<object>(RESPONSE, 1) });
 
 /** Returns the parameters of `run.start`. */
 export function startParams(call: string, run: ThreadRunRequest): Record<string, unknown> {

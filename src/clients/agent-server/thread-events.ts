@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
 import { wholeFrom } from '../../base/options.ts';
-import type { CallOptions } from '../client-options.ts';
+import { type CallOptions, OBJECT_OPTION } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { runErrorOf } from './agent-event.ts';
 import type { AgentService } from './agent-service.ts';
@@ -51,7 +51,7 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
   namespaces: [['a list of lists of texts', (value) => Array.isArray(value) && value.every(areTexts)]],
   depth: [WHOLE],
   since: [WHOLE],
-  run: [['an object', (value) => typeof value === 'object' && value !== null]],
+  run: [OBJECT_OPTION],
 };
 
 /** The request of a stream of events, and what the events are for. */
@@ -200,7 +200,7 @@ export function eventsRequest(
   given: ThreadEventsOptions | undefined,
 ): ThreadEventsRequest {
   const args = { ids: { thread_id: threadId }, options: given as CallOptions };
-  const call = callOf({ ...endpoint, options: EVENTS_OPTIONS }, args);
+  const call = callOf(endpoint, args);
   const options: ThreadEventsOptions = call.own;
   const { channels = ALL_CHANNELS, namespaces, depth, run } = options;
   if (run !== undefined && namespaces?.every((names) => names.length > 0) === true) {

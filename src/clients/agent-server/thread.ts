@@ -1,6 +1,4 @@
-import { isObject } from '../../base/options.ts';
-import { ANY, listOf, objectOf, oneOf, RECORD, request, type Schema, TEXT, TEXTS, UUID, value } from '../schema.ts';
-import { PAGE, type PageRequest } from './agent-service.ts';
+import type { PageRequest } from './agent-service.ts';
 import type { AgentConfig } from './assistants.ts';
 
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
@@ -128,57 +126,3 @@ export interface ThreadHistory {
   metadata?: Readonly<Record<string, unknown>>;
   checkpoint?: Checkpoint;
 }
-
-const FILTER = { metadata: RECORD, values: RECORD, status: TEXT };
-
-const TIME_TO_LIVE = value<number>('minutes, or an object', (ttl) => isObject(ttl) || Number(ttl) > 0);
-
-export const THREAD_CREATE: Schema<ThreadCreate> = request<ThreadCreate>(
-  {},
-  {
-    thread_id: UUID,
-    metadata: RECORD,
-    if_exists: oneOf('raise', 'do_nothing'),
-    ttl: TIME_TO_LIVE,
-    supersteps: listOf(ANY),
-  },
-);
-
-export const THREAD_UPDATE: Schema<ThreadUpdate> = request<ThreadUpdate>({}, { metadata: RECORD, ttl: TIME_TO_LIVE });
-
-export const THREAD_FILTER: Schema<ThreadFilter> = request<ThreadFilter>({}, FILTER);
-
-export const THREAD_SEARCH: Schema<ThreadSearch> = request<ThreadSearch>(
-  {},
-  {
-    ...FILTER,
-    ...PAGE,
-    ids: listOf(UUID),
-    sort_by: oneOf('thread_id', 'status', 'created_at', 'updated_at'),
-    sort_order: oneOf('asc', 'desc'),
-    select: TEXTS,
-  },
-);
-
-export const THREAD_PRUNE: Schema<ThreadPrune> = request<ThreadPrune>(
-  { thread_ids: listOf(UUID), strategy: oneOf('delete', 'keep_latest') },
-  {},
-);
-
-export const STATE_UPDATE: Schema<ThreadStateUpdate> = request<ThreadStateUpdate>(
-  {},
-  { values: ANY, checkpoint: value('an object or null', (one) => one === null || isObject(one)), as_node: TEXT },
-);
-
-export const HISTORY: Schema<ThreadHistory> = request<ThreadHistory>(
-  {},
-  {
-    limit: PAGE.limit,
-    before: value<string>(
-      'a checkpoint or the id of one',
-      (one) => isObject(one) || (typeof one === 'string' && one !== ''),
-    ),
-    metadata: RECORD,
-    checkpoint: objectOf<Checkpoint>(),
-  },
-);

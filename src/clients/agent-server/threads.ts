@@ -1,27 +1,20 @@
-import { isObject } from '../../base/options.ts';
-import { type CallOptions, TRUTH } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint } from '../endpoint.ts';
+import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { type Arguments, callOf, type Endpoint, endpoints } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
-import type { AgentService } from './agent-service.ts';
+import { BODY, oneOf, required, TEXTS } from '../schema.ts';
+import { type AgentService, PAGE_BODY } from './agent-service.ts';
 import { openRunStream, type RunStream, STREAM_OPTIONS, type StreamOptions } from './run-stream.ts';
-import {
-  type Checkpoint,
-  HISTORY,
-  STATE_UPDATE,
-  THREAD_CREATE,
-  THREAD_FILTER,
-  THREAD_PRUNE,
-  THREAD_SEARCH,
-  THREAD_UPDATE,
-  type Thread,
-  type ThreadCreate,
-  type ThreadFilter,
-  type ThreadHistory,
-  type ThreadPrune,
-  type ThreadSearch,
-  type ThreadState,
-  type ThreadStateUpdate,
-  type ThreadUpdate,
+import type {
+  Checkpoint,
+  Thread,
+  ThreadCreate,
+  ThreadFilter,
+  ThreadHistory,
+  ThreadPrune,
+  ThreadSearch,
+  ThreadState,
+  ThreadStateUpdate,
+  ThreadUpdate,
 } from './thread.ts';
 
 export interface ThreadStateOptions extends CallOptions {
@@ -38,68 +31,49 @@ export interface ThreadStreamOptions extends StreamOptions {
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
-const MODES: readonly unknown[] = ['run_modes', 'lifecycle', 'state_update'];
-
-const THREAD = '/threads/{thread_id}';
+/** Lists states. The limit is needed to tell whether a page is the last. */
+export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
+  body: PAGE_BODY,
+  response: 'list',
+  isIdempotent: true,
+};
 
 const STATE_OPTIONS: NonNullable<Endpoint['options']> = {
-  checkpointId: [['text that is not empty', (id) => typeof id === 'string' && id !== '']],
-  checkpoint: [['an object', isObject]],
+  checkpointId: [TEXT_OPTION],
+  checkpoint: [OBJECT_OPTION],
   subgraphs: [TRUTH],
 };
 
-const ENDPOINTS = {
-  create: {
-    name: 'threads.create',
-    method: 'POST',
-    path: '/threads',
-    body: THREAD_CREATE,
-    isIdempotent: ({ thread_id, if_exists }: ThreadCreate) => thread_id !== undefined && if_exists === 'do_nothing',
-  },
-  get: { name: 'threads.get', method: 'GET', path: THREAD },
-  update: { name: 'threads.update', method: 'PATCH', path: THREAD, body: THREAD_UPDATE },
-  delete: { name: 'threads.delete', method: 'DELETE', path: THREAD, response: 'none' },
-  search: { name: 'threads.search', method: 'POST', path: '/threads/search', body: THREAD_SEARCH },
-  count: {
-    name: 'threads.count',
-    method: 'POST',
-    path: '/threads/count',
-    body: THREAD_FILTER,
-    response: 'number',
-    isIdempotent: true,
-  },
-  copy: { name: 'threads.copy', method: 'POST', path: `${THREAD}/copy` },
-  prune: { name: 'threads.prune', method: 'POST', path: '/threads/prune', body: THREAD_PRUNE, isIdempotent: true },
-  state: { name: 'threads.state', method: 'GET', path: `${THREAD}/state`, options: STATE_OPTIONS },
-  stateOf: {
-    name: 'threads.state',
-    method: 'POST',
-    path: `${THREAD}/state/checkpoint`,
-    options: STATE_OPTIONS,
-    isIdempotent: true,
-  },
-  updateState: { name: 'threads.updateState', method: 'POST', path: `${THREAD}/state`, body: STATE_UPDATE },
-  history: {
-    name: 'threads.history',
-    method: 'POST',
-    path: `${THREAD}/history`,
-    body: HISTORY,
-    response: 'list',
-    isIdempotent: true,
-  },
-  joinStream: {
-    name: 'threads.joinStream',
-    method: 'GET',
-    path: `${THREAD}/stream`,
-    options: {
-      ...STREAM_OPTIONS,
-      streamModes: [
-        [`one or a list of ${MODES.join(', ')}`, (modes) => [modes].flat().every((mode) => MODES.includes(mode))],
-        'stream_modes',
-      ],
+const PRUNE = required<ThreadPrune>({ thread_ids: TEXTS, strategy: oneOf('delete', 'keep_latest') });
+
+const CALLS = endpoints('threads', {
+  create: [
+    'POST /threads',
+    {
+      body: BODY,
+      isIdempotent: ({ thread_id, if_exists }: ThreadCreate) => thread_id !== undefined && if_exists === 'do_nothing',
     },
-  },
-} satisfies Record<string, Endpoint>;
+  ],
+  get: ['GET /threads/{thread_id}'],
+  update: ['PATCH /threads/{thread_id}', { body: BODY }],
+  delete: ['DELETE /threads/{thread_id}', { response: 'none' }],
+  search: ['POST /threads/search', { body: BODY }],
+  count: ['POST /threads/count', { body: BODY, response: 'number', isIdempotent: true }],
+  copy: ['POST /threads/{thread_id}/copy'],
+  prune: ['POST /threads/prune', { body: PRUNE, isIdempotent: true }],
+  state: ['GET /threads/{thread_id}/state', { options: STATE_OPTIONS }],
+  updateState: ['POST /threads/{thread_id}/state', { body: BODY }],
+  history: ['POST /threads/{thread_id}/history', HISTORY],
+  joinStream: [
+    'GET /threads/{thread_id}/stream',
+    {
+      options: {
+        ...STREAM_OPTIONS,
+        streamModes: [oneOrMoreOf(['run_modes', 'lifecycle', 'state_update']), 'stream_modes'],
+      },
+    },
+  ],
+});
 
 /** Threads of an agent server. */
 export class Threads {
@@ -111,36 +85,36 @@ export class Threads {
   }
 
   async create(thread: ThreadCreate = {}, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(ENDPOINTS.create, { body: thread, options });
+    return this.#service.call(CALLS.create, { body: thread, options });
   }
 
   async get<Values = Record<string, unknown>>(threadId: string, options?: CallOptions): Promise<Thread<Values>> {
-    return this.#service.call(ENDPOINTS.get, { ids: [threadId], options });
+    return this.#service.call(CALLS.get, { ids: [threadId], options });
   }
 
   async update(threadId: string, changes: ThreadUpdate, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(ENDPOINTS.update, { ids: [threadId], body: changes, options });
+    return this.#service.call(CALLS.update, { ids: [threadId], body: changes, options });
   }
 
   async delete(threadId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(ENDPOINTS.delete, { ids: [threadId], options });
+    return this.#service.call(CALLS.delete, { ids: [threadId], options });
   }
 
   search<Values = Record<string, unknown>>(filter: ThreadSearch = {}, options?: CallOptions): PageList<Thread<Values>> {
-    return this.#service.list(ENDPOINTS.search, { body: filter, options });
+    return this.#service.list(CALLS.search, { body: filter, options });
   }
 
   async count(filter: ThreadFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(ENDPOINTS.count, { body: filter, options });
+    return this.#service.call(CALLS.count, { body: filter, options });
   }
 
   /** Creates a thread with the same states. */
   async copy(threadId: string, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(ENDPOINTS.copy, { ids: [threadId], options });
+    return this.#service.call(CALLS.copy, { ids: [threadId], options });
   }
 
   async prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }> {
-    return this.#service.call(ENDPOINTS.prune, { body: prune, options });
+    return this.#service.call(CALLS.prune, { body: prune, options });
   }
 
   async state<Values = Record<string, unknown>>(
@@ -148,14 +122,15 @@ export class Threads {
     options?: ThreadStateOptions,
   ): Promise<ThreadState<Values>> {
     const { checkpoint, checkpointId, subgraphs } = options ?? {};
-    if (checkpoint !== undefined) {
-      const call = callOf(ENDPOINTS.stateOf, { ids: [threadId], options });
-      return (await this.#service.api.send<ThreadState<Values>>({ ...call, body: { checkpoint, subgraphs } })).data;
-    }
-    const { state } = ENDPOINTS;
-    const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
-    const call = callOf({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
-    return (await this.#service.api.send<ThreadState<Values>>({ ...call, query: { subgraphs } })).data;
+    const { path } = CALLS.state;
+    const isPost = checkpoint !== undefined;
+    const below = isPost ? '/checkpoint' : checkpointId === undefined ? '' : '/{checkpoint_id}';
+    const endpoint: Endpoint = { ...CALLS.state, path: path + below, method: isPost ? 'POST' : 'GET' };
+    const call = callOf(endpoint, { ids: [threadId, checkpointId ?? ''], options });
+    const sent = isPost
+      ? { ...call, body: { checkpoint, subgraphs }, isIdempotent: true }
+      : { ...call, query: { subgraphs } };
+    return (await this.#service.api.send<ThreadState<Values>>(sent)).data;
   }
 
   /** Changes the state as if a node had changed it. The response identifies the new state. */
@@ -164,7 +139,7 @@ export class Threads {
     update: ThreadStateUpdate,
     options?: CallOptions,
   ): Promise<{ readonly checkpoint: Checkpoint; readonly [field: string]: unknown }> {
-    return this.#service.call(ENDPOINTS.updateState, { ids: [threadId], body: update, options });
+    return this.#service.call(CALLS.updateState, { ids: [threadId], body: update, options });
   }
 
   /** Lists the latest state first. */
@@ -175,7 +150,7 @@ export class Threads {
   ): PageList<ThreadState<Values>> {
     const args = { ids: [threadId], body: filter, options };
     // Servers differ in the type of `before` in a body. All servers accept an id in a query.
-    return statePages(this.#service, ENDPOINTS.history, args, true);
+    return statePages(this.#service, CALLS.history, args, true);
   }
 
   /** Streams the events of all runs of the thread from now on, or after `lastEventId`. */
@@ -184,7 +159,7 @@ export class Threads {
     options?: ThreadStreamOptions,
   ): Promise<RunStream<Values>> {
     const request = { isOfRun: false, isStored: true };
-    return openRunStream(this.#service, ENDPOINTS.joinStream, { ids: [threadId], options }, request);
+    return openRunStream(this.#service, CALLS.joinStream, { ids: [threadId], options }, request);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Check } from '../../base/options.ts';
-import { type CallOptions, TRUTH } from '../client-options.ts';
-import { callOf, type Endpoint } from '../endpoint.ts';
+import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { callOf, endpoints } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
 import { isUuid } from '../schema.ts';
@@ -47,39 +47,37 @@ export interface DeletedDeployments {
 
 const DELETED_MAX = 100;
 
-const TEXT: Check = ['text that is not empty', isText];
-const IDS: Check = ['a list of ids', (value) => Array.isArray(value) && value.length > 0 && value.every(isText)];
+const IDS: Check = [
+  'a list of ids',
+  (value) => Array.isArray(value) && value.length > 0 && value.every(TEXT_OPTION[1]),
+];
 const join = (ids: readonly string[]): string => ids.join();
-const ONE = '/v2/deployments/{deployment_id:uuid}';
 
-const ENDPOINTS = {
-  create: { name: 'deployments.create', method: 'POST', path: '/v2/deployments', body: DEPLOYMENT_CREATE },
-  get: { name: 'deployments.get', method: 'GET', path: ONE },
-  list: {
-    name: 'deployments.list',
-    method: 'GET',
-    path: '/v2/deployments',
-    options: {
-      ...LIST_OPTIONS,
-      nameContains: [TEXT, 'name_contains'],
-      status: [TEXT, 'status'],
-      remoteReconciled: [TRUTH, 'remote_reconciled'],
-      tagValueIds: [IDS, 'tag_value_ids', join],
-      imageVersion: [TEXT, 'image_version'],
-      deploymentType: [TEXT, 'deployment_type'],
-      deploymentIds: [IDS, 'deployment_ids', join],
+const CALLS = endpoints('deployments', {
+  create: ['POST /v2/deployments', { body: DEPLOYMENT_CREATE }],
+  get: ['GET /v2/deployments/{deployment_id:uuid}'],
+  list: [
+    'GET /v2/deployments',
+    {
+      options: {
+        ...LIST_OPTIONS,
+        nameContains: [TEXT_OPTION, 'name_contains'],
+        status: [TEXT_OPTION, 'status'],
+        remoteReconciled: [TRUTH, 'remote_reconciled'],
+        tagValueIds: [IDS, 'tag_value_ids', join],
+        imageVersion: [TEXT_OPTION, 'image_version'],
+        deploymentType: [TEXT_OPTION, 'deployment_type'],
+        deploymentIds: [IDS, 'deployment_ids', join],
+      },
     },
-  },
-  update: { name: 'deployments.update', method: 'PATCH', path: ONE, body: DEPLOYMENT_PATCH },
-  delete: {
-    name: 'deployments.delete',
-    method: 'DELETE',
-    path: ONE,
-    response: 'none',
-    options: { deleteTracingProject: [TRUTH, 'delete_tracing_project'] },
-  },
-  deleteMany: { name: 'deployments.deleteMany', method: 'DELETE', path: '/v2/deployments', response: 'any' },
-} satisfies Record<string, Endpoint>;
+  ],
+  update: ['PATCH /v2/deployments/{deployment_id:uuid}', { body: DEPLOYMENT_PATCH }],
+  delete: [
+    'DELETE /v2/deployments/{deployment_id:uuid}',
+    { response: 'none', options: { deleteTracingProject: [TRUTH, 'delete_tracing_project'] } },
+  ],
+  deleteMany: ['DELETE /v2/deployments', { response: 'any' }],
+});
 
 /** `/v2/deployments`. */
 export class Deployments {
@@ -96,24 +94,24 @@ export class Deployments {
 
   /** Creates a deployment and its first revision. The request is repeated only if it cannot have arrived. */
   async create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(ENDPOINTS.create, { body: deployment, options });
+    return this.#api.call(CALLS.create, { body: deployment, options });
   }
 
   async get(deploymentId: string, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(ENDPOINTS.get, { ids: [deploymentId], options });
+    return this.#api.call(CALLS.get, { ids: [deploymentId], options });
   }
 
   list(options?: ListDeploymentsOptions): PageList<Deployment> {
-    return this.#api.list(ENDPOINTS.list, { options });
+    return this.#api.list(CALLS.list, { options });
   }
 
   /** Changes a deployment. If the patch creates a revision (`createsRevision`), `latest_revision_id` changes. */
   async update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(ENDPOINTS.update, { ids: [deploymentId], body: patch, options });
+    return this.#api.call(CALLS.update, { ids: [deploymentId], body: patch, options });
   }
 
   async delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void> {
-    return this.#api.call(ENDPOINTS.delete, { ids: [deploymentId], options });
+    return this.#api.call(CALLS.delete, { ids: [deploymentId], options });
   }
 
   /** Deletes up to 100 deployments with one request. */
@@ -123,9 +121,9 @@ export class Deployments {
       const errors = [
         { loc: ['query', 'deployment_ids'], msg: `Expected 1 to ${DELETED_MAX} UUIDs`, type: 'list_type' },
       ];
-      throw new InvalidRequestError(ENDPOINTS.deleteMany.name, errors);
+      throw new InvalidRequestError(CALLS.deleteMany.name, errors);
     }
-    const call = { ...callOf(ENDPOINTS.deleteMany, { options }), query: { deployment_ids: deploymentIds } };
+    const call = { ...callOf(CALLS.deleteMany, { options }), query: { deployment_ids: deploymentIds } };
     const { status, data } = await this.#api.traced(call);
     return { isPartial: status === 207, answer: data };
   }
@@ -154,7 +152,7 @@ export class Deployments {
 
   /** Creates a deployment and waits for its first revision. */
   async createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed> {
-    return this.#wait.created(callOf(ENDPOINTS.create, { body: deployment }), options);
+    return this.#wait.created(callOf(CALLS.create, { body: deployment }), options);
   }
 
   /** Updates a deployment and waits for the revision, if the patch creates one. */
@@ -163,7 +161,7 @@ export class Deployments {
     patch: DeploymentPatch,
     options?: Omit<WaitOptions, 'revisionId'>,
   ): Promise<Updated> {
-    const call = callOf(ENDPOINTS.update, { ids: [deploymentId], body: patch });
+    const call = callOf(CALLS.update, { ids: [deploymentId], body: patch });
     return this.#wait.updated(deploymentId, patch, call, options);
   }
 
@@ -175,8 +173,4 @@ export class Deployments {
   ): Promise<Deployed> {
     return this.#wait.redeployed(deploymentId, revisionId, options);
   }
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== '';
 }

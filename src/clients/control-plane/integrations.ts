@@ -1,5 +1,5 @@
 import type { CallOptions } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoints } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 
 /** An installation of the platform at the host of git repositories. */
@@ -23,20 +23,10 @@ export interface Repository {
   readonly [field: string]: unknown;
 }
 
-const ENDPOINTS = {
-  list: {
-    name: 'integrations.list',
-    method: 'GET',
-    path: '/v1/integrations/{git_host}/install',
-    response: 'list',
-  },
-  repositories: {
-    name: 'integrations.repositories',
-    method: 'GET',
-    path: '/v1/integrations/{git_host}/{integration_id:uuid}/repos',
-    response: 'list',
-  },
-} satisfies Record<string, Endpoint>;
+const CALLS = endpoints('integrations', {
+  list: ['GET /v1/integrations/{git_host}/install', { response: 'list' }],
+  repositories: ['GET /v1/integrations/{git_host}/{integration_id:uuid}/repos', { response: 'list' }],
+});
 
 /** `/v1/integrations/<git_host>`: the repositories of `git_host` deployments. */
 export class Integrations {
@@ -49,12 +39,12 @@ export class Integrations {
 
   /** Returns the installed integrations. */
   async list(options?: CallOptions): Promise<Integration[]> {
-    return this.#api.call(ENDPOINTS.list, { ids: [this.#api.spelling.wireName('git_host')], options });
+    return this.#api.call(CALLS.list, { ids: [this.#api.spelling.wireName('git_host')], options });
   }
 
   /** Returns the repositories that an integration can read. */
   async repositories(integrationId: string, options?: CallOptions): Promise<Repository[]> {
     const ids = [this.#api.spelling.wireName('git_host'), integrationId];
-    return this.#api.call(ENDPOINTS.repositories, { ids, options });
+    return this.#api.call(CALLS.repositories, { ids, options });
   }
 }

@@ -1,5 +1,5 @@
 import type { CallOptions } from '../client-options.ts';
-import type { Endpoint } from '../endpoint.ts';
+import { endpoints } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { oneOf, strictRequest, TEXT, TEXTS } from '../schema.ts';
 import { type ControlPlaneApi, LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
@@ -46,15 +46,13 @@ const LISTENER_CREATE = strictRequest<ListenerCreate>(
 
 const LISTENER_PATCH = strictRequest<ListenerPatch>({}, { version: TEXT, compute_config: COMPUTE_CONFIG });
 
-const PATH = '/v2/listeners/{listener_id:uuid}';
-
-const ENDPOINTS = {
-  list: { name: 'listeners.list', method: 'GET', path: '/v2/listeners', options: LIST_OPTIONS },
-  get: { name: 'listeners.get', method: 'GET', path: PATH },
-  create: { name: 'listeners.create', method: 'POST', path: '/v2/listeners', body: LISTENER_CREATE },
-  update: { name: 'listeners.update', method: 'PATCH', path: PATH, body: LISTENER_PATCH },
-  delete: { name: 'listeners.delete', method: 'DELETE', path: PATH, response: 'none' },
-} satisfies Record<string, Endpoint>;
+const CALLS = endpoints('listeners', {
+  list: ['GET /v2/listeners', { options: LIST_OPTIONS }],
+  get: ['GET /v2/listeners/{listener_id:uuid}'],
+  create: ['POST /v2/listeners', { body: LISTENER_CREATE }],
+  update: ['PATCH /v2/listeners/{listener_id:uuid}', { body: LISTENER_PATCH }],
+  delete: ['DELETE /v2/listeners/{listener_id:uuid}', { response: 'none' }],
+});
 
 /** `/v2/listeners`: programs that deploy to your own clusters. */
 export class Listeners {
@@ -66,22 +64,22 @@ export class Listeners {
   }
 
   list(options?: ListOptions): PageList<Listener> {
-    return this.#api.list(ENDPOINTS.list, { options });
+    return this.#api.list(CALLS.list, { options });
   }
 
   async get(listenerId: string, options?: CallOptions): Promise<Listener> {
-    return this.#api.call(ENDPOINTS.get, { ids: [listenerId], options });
+    return this.#api.call(CALLS.get, { ids: [listenerId], options });
   }
 
   async create(listener: ListenerCreate, options?: CallOptions): Promise<Listener> {
-    return this.#api.call(ENDPOINTS.create, { body: listener, options });
+    return this.#api.call(CALLS.create, { body: listener, options });
   }
 
   async update(listenerId: string, patch: ListenerPatch, options?: CallOptions): Promise<Listener> {
-    return this.#api.call(ENDPOINTS.update, { ids: [listenerId], body: patch, options });
+    return this.#api.call(CALLS.update, { ids: [listenerId], body: patch, options });
   }
 
   async delete(listenerId: string, options?: CallOptions): Promise<void> {
-    return this.#api.call(ENDPOINTS.delete, { ids: [listenerId], options });
+    return this.#api.call(CALLS.delete, { ids: [listenerId], options });
   }
 }
