@@ -330,10 +330,13 @@ export class ControlPlaneServer {
     return listener;
   }
 
-  /** Responds as the service does: with 422 and a list of the invalid fields. */
+  /** Responds as the service does, with a list of the invalid fields. */
   #check(schema: typeof DEPLOYMENT_CREATE, body: unknown): void {
     const { errors } = parseRequest(schema, this.#spelling.fromWire(body), ['body']);
-    if (errors.length > 0) throw new Refusal(422, errors);
+    if (errors.length === 0) return;
+    // A rule about several fields is a 400.
+    if (errors.every(({ type }) => type === 'raw_check')) throw new Refusal(400, errors.map(({ msg }) => msg).join());
+    throw new Refusal(422, errors);
   }
 
   #revisionConfig(given: Json): Json {
