@@ -334,8 +334,8 @@ export class ControlPlaneServer {
   #check(schema: typeof DEPLOYMENT_CREATE, body: unknown): void {
     const { errors } = parseRequest(schema, this.#spelling.fromWire(body), ['body']);
     if (errors.length === 0) return;
-    // A rule about several fields is a 400.
-    if (errors.every(({ type }) => type === 'raw_check')) throw new Refusal(400, errors.map(({ msg }) => msg).join());
+    // A field of another source is a 400.
+    if (errors.every(({ msg }) => msg.startsWith('Only for'))) throw new Refusal(400, errors.map(({ msg }) => msg).join());
     throw new Refusal(422, errors);
   }
 
