@@ -25,13 +25,6 @@ export type {
 } from './clients/agent-server/agent-event.ts';
 export { AgentServer } from './clients/agent-server/agent-server.ts';
 export type { AgentServerOptions, PageRequest } from './clients/agent-server/agent-service.ts';
-export {
-  AgentThreads,
-  type AgentThreadsOptions,
-  type BootstrapOptions,
-  type RunEventsOptions,
-  type ThreadSummary,
-} from './clients/agent-server/agent-threads.ts';
 export type {
   AgentConfig,
   Assistant,
@@ -64,12 +57,57 @@ export {
   StreamError,
 } from './clients/agent-server/errors.ts';
 export {
+  AgentThreads,
+  type AgentThreadsOptions,
+  type BootstrapOptions,
+  type RunEventsOptions,
+  type ThreadSummary,
+} from './clients/agent-server/protocol/agent-threads.ts';
+export {
   type AssembledMessage,
   type AssembledToolCall,
   MessageAssembler,
-} from './clients/agent-server/message-assembler.ts';
+} from './clients/agent-server/protocol/message-assembler.ts';
+export type {
+  CommandedRun,
+  InterruptResponse,
+  ResponseFields,
+  StartedRun,
+  ThreadResponse,
+  ThreadRunRequest,
+} from './clients/agent-server/protocol/thread-command.ts';
+export {
+  type BlockDelta,
+  type CheckpointEvent,
+  type ContentBlock,
+  type InputRequestedEvent,
+  type LifecycleData,
+  type LifecycleEvent,
+  type LifecycleStatus,
+  type MalformedThreadEvent,
+  type MessageData,
+  type MessageDataOf,
+  type MessageEvent,
+  type MessageUsage,
+  type MissedEvents,
+  missedEvents,
+  type OtherThreadEvent,
+  type StateEvent,
+  type StateUpdateEvent,
+  type TaskEvent,
+  type ThreadChannel,
+  type ThreadCustomEvent,
+  type ThreadEvent,
+  type ThreadEventOf,
+  type ToolData,
+  type ToolDataOf,
+  type ToolEvent,
+} from './clients/agent-server/protocol/thread-event.ts';
+export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/protocol/thread-events.ts';
+export { agentServerPaths, type ThreadPaths } from './clients/agent-server/protocol/thread-paths.ts';
+export type { StreamOptions } from './clients/agent-server/run-policy.ts';
 export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
-export type { RunStream, StreamOptions } from './clients/agent-server/run-stream.ts';
+export type { RunStream } from './clients/agent-server/run-stream.ts';
 export type {
   AgentRun,
   AgentRuns,
@@ -99,43 +137,6 @@ export type {
   ThreadTimeToLive,
   ThreadUpdate,
 } from './clients/agent-server/thread.ts';
-export type {
-  CommandedRun,
-  InterruptResponse,
-  ResponseFields,
-  StartedRun,
-  ThreadResponse,
-  ThreadRunRequest,
-} from './clients/agent-server/thread-command.ts';
-export {
-  type BlockDelta,
-  type CheckpointEvent,
-  type ContentBlock,
-  type InputRequestedEvent,
-  type LifecycleData,
-  type LifecycleEvent,
-  type LifecycleStatus,
-  type MalformedThreadEvent,
-  type MessageData,
-  type MessageDataOf,
-  type MessageEvent,
-  type MessageUsage,
-  type MissedEvents,
-  missedEvents,
-  type OtherThreadEvent,
-  type StateEvent,
-  type StateUpdateEvent,
-  type TaskEvent,
-  type ThreadChannel,
-  type ThreadCustomEvent,
-  type ThreadEvent,
-  type ThreadEventOf,
-  type ToolData,
-  type ToolDataOf,
-  type ToolEvent,
-} from './clients/agent-server/thread-event.ts';
-export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/thread-events.ts';
-export { agentServerPaths, type ThreadPaths } from './clients/agent-server/thread-paths.ts';
 export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/agent-server/threads.ts';
 export type {
   CallOptions,
@@ -147,20 +148,21 @@ export type {
 } from './clients/client-options.ts';
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane/control-plane.ts';
 export type { ListOptions } from './clients/control-plane/control-plane-api.ts';
-export type {
-  Deployment,
-  DeploymentCreate,
-  DeploymentPatch,
-  DeploymentSource,
-  DeploymentStatus,
-  DeploymentTier,
-  DeploymentType,
-  ListenerConfig,
-  RevisionSource,
-  Secret,
-  SecretReference,
-  SourceConfig,
-  SourceRevisionConfig,
+export {
+  createsRevision,
+  type Deployment,
+  type DeploymentCreate,
+  type DeploymentPatch,
+  type DeploymentSource,
+  type DeploymentStatus,
+  type DeploymentTier,
+  type DeploymentType,
+  type ListenerConfig,
+  type RevisionSource,
+  type Secret,
+  type SecretReference,
+  type SourceConfig,
+  type SourceRevisionConfig,
 } from './clients/control-plane/deployment.ts';
 export type { Deployed, SupersededEvent, Updated, WaitOptions } from './clients/control-plane/deployment-wait.ts';
 export type {
@@ -169,7 +171,6 @@ export type {
   Deployments,
   ListDeploymentsOptions,
 } from './clients/control-plane/deployments.ts';
-export { effectiveResources } from './clients/control-plane/effective-resources.ts';
 export type { Integration, Integrations, Repository } from './clients/control-plane/integrations.ts';
 export type {
   ComputeConfig,
@@ -178,14 +179,15 @@ export type {
   ListenerPatch,
   Listeners,
 } from './clients/control-plane/listeners.ts';
-export type {
-  Container,
-  EnvVar,
-  LocalObjectReference,
-  ResourceRequirements,
-  ResourceSpec,
-  Volume,
-  VolumeMount,
+export {
+  type Container,
+  type EnvVar,
+  effectiveResources,
+  type LocalObjectReference,
+  type ResourceRequirements,
+  type ResourceSpec,
+  type Volume,
+  type VolumeMount,
 } from './clients/control-plane/resource-spec.ts';
 export {
   type Revision,
@@ -195,7 +197,6 @@ export {
   type RevisionStatus,
 } from './clients/control-plane/revision.ts';
 export type { ListRevisionsOptions, Revisions } from './clients/control-plane/revisions.ts';
-export { createsRevision } from './clients/control-plane/schemas.ts';
 export type {
   UploadedSource,
   UploadProgress,

@@ -2,8 +2,15 @@ import type { Readable } from 'node:stream';
 import { isObject } from '../base/options.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import { DeadlineError, NoAnswerError } from '../http/errors.ts';
-import type { ResponseKind } from './endpoint.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
+
+/** Kind of a response body. Only the kind is checked. `none` ignores the body. */
+export type ResponseKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
+
+/** A schema of valibot. The build bundles valibot, so declarations that users read must not refer to its types. */
+export interface BodySchema {
+  readonly kind: 'schema';
+}
 
 /** Maximum bytes of a response. A longer response is an InvalidAnswerError. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;

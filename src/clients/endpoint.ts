@@ -1,12 +1,9 @@
-import type * as v from 'valibot';
 import { type Check, type Checks, checkedOptions } from '../base/options.ts';
 import type { StreamBody } from '../http/client.ts';
+import type { BodySchema, ResponseKind } from './body.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
 import { InvalidRequestError, type ValidationError } from './errors.ts';
 import { isUuid, parseRequest } from './schema.ts';
-
-/** Kind of a response body. Only the kind is checked. `none` ignores the body. */
-export type ResponseKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /** An own option of a call: its check, its query parameter if it has one, and its conversion for the query. */
 export type OwnOption = readonly [check: Check, parameter?: string, convert?: (value: never) => QueryValue];
@@ -22,7 +19,7 @@ export interface Endpoint {
   /** Path with placeholders of ids: `{name}`, or `{name:uuid}` if the id must be a UUID. */
   readonly path: string;
   /** Schema of the request body. If the method is GET, the parsed fields are sent as query parameters. */
-  readonly body?: v.GenericSchema;
+  readonly body?: BodySchema;
   readonly options?: Readonly<Record<string, OwnOption>>;
   /** @default 'object' */
   readonly response?: ResponseKind;

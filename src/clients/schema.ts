@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../base/options.ts';
-import type { ValidationError } from './errors.ts';
+import type { BodySchema } from './body.ts';
+import { InvalidRequestError, type ValidationError } from './errors.ts';
 
 export type Schema<Value> = v.GenericSchema<Value>;
 
@@ -41,12 +42,18 @@ export function strictRequest<T extends object>(needed: RequiredFields<T>, optio
 
 /** Returns the parsed value, or the invalid fields below `place`. */
 export function parseRequest(
-  schema: v.GenericSchema,
+  schema: BodySchema,
   value: unknown,
   place: readonly (string | number)[],
 ): { readonly value: unknown; readonly errors: readonly ValidationError[] } {
-  const { success, output, issues } = v.safeParse(schema, value);
+  const { success, output, issues } = v.safeParse(schema as v.GenericSchema, value);
   return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
+}
+
+/** Checks an argument that is not sent. */
+export function checkObject(call: string, name: string, given: unknown): void {
+  if (!isObject(given))
+    throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
 }
 
 /** Returns the path of an issue that `v.rawCheck` adds. */
@@ -87,6 +94,11 @@ export function objectOf<T extends object>(): Schema<T> {
 export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
   const message = `Expected a list${least > 0 ? ' that is not empty' : ''}`;
   return v.pipe(v.array(item, message), v.minLength(least, message));
+}
+
+/** A body for which both schemas hold. */
+export function both(one: BodySchema, other: BodySchema): BodySchema {
+  return v.pipe(one as v.GenericSchema, other as v.GenericSchema);
 }
 
 export function oneOf<const Word extends string>(...words: readonly Word[]): Schema<Word> {

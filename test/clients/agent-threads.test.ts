@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/agent-threads.ts';
-import type { ThreadEvent } from '../../src/clients/agent-server/thread-event.ts';
-import type { ThreadEvents } from '../../src/clients/agent-server/thread-events.ts';
-import { agentServerPaths, type ThreadPaths } from '../../src/clients/agent-server/thread-paths.ts';
+import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/protocol/agent-threads.ts';
+import type { ThreadEvent } from '../../src/clients/agent-server/protocol/thread-event.ts';
+import type { ThreadEvents } from '../../src/clients/agent-server/protocol/thread-events.ts';
+import { agentServerPaths, type ThreadPaths } from '../../src/clients/agent-server/protocol/thread-paths.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';

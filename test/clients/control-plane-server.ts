@@ -335,7 +335,8 @@ export class ControlPlaneServer {
     const { errors } = parseRequest(schema, this.#spelling.fromWire(body), ['body']);
     if (errors.length === 0) return;
     // A field of another source is a 400.
-    if (errors.every(({ msg }) => msg.startsWith('Only for'))) throw new Refusal(400, errors.map(({ msg }) => msg).join());
+    if (errors.every(({ msg }) => msg.startsWith('Only for')))
+      throw new Refusal(400, errors.map(({ msg }) => msg).join());
     throw new Refusal(422, errors);
   }
 

@@ -4,10 +4,11 @@ import { toHeaders } from '../../run/propagation.ts';
 import type { Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { type Answer, type Api, serviceApi } from '../api.ts';
+import type { BodySchema } from '../body.ts';
 import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT, TRUTH } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
-import { BODY, type Schema, whole } from '../schema.ts';
+import { BODY, both, whole } from '../schema.ts';
 import { isInRun, tracedCall } from '../traced-call.ts';
 
 export interface AgentServerOptions extends ClientOptions {
@@ -46,10 +47,10 @@ export interface PageRequest {
 const PAGE_ITEMS = 10;
 
 /** A body or query of a list. The client checks the fields that it calculates with. */
-export const PAGE_BODY: Schema<PageRequest> = v.pipe(
+export const PAGE_BODY: BodySchema = v.pipe(
   BODY,
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
-) as unknown as Schema<PageRequest>;
+);
 
 /** Sends the calls of an agent server. */
 export class AgentService {
@@ -79,7 +80,7 @@ export class AgentService {
   list<Item>(endpoint: Endpoint, args: Arguments, itemsOf = (data: unknown): unknown => data): PageList<Item> {
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
       const call = callOf(
-        { ...endpoint, body: v.pipe(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true, response: 'any' },
+        { ...endpoint, body: both(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true, response: 'any' },
         args,
       );
       const { limit = PAGE_ITEMS, offset = 0 } = (endpoint.method === 'GET' ? call.query : call.body) as PageRequest;

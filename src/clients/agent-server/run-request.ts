@@ -1,5 +1,6 @@
+import type { BodySchema } from '../body.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { required, type Schema, TEXT } from '../schema.ts';
+import { required, TEXT } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
@@ -77,7 +78,7 @@ export const STREAM_MODES: readonly StreamMode[] = [
 ];
 
 /** The service checks all other fields of a run. */
-export const RUN: Schema<RunSettings> = required<RunSettings>({ assistant_id: TEXT });
+export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });
 
 /** The common part of the calls that create a run. */
 export const NEW_RUN: Pick<Endpoint, 'body' | 'makesRun'> = { body: RUN, makesRun: true };

@@ -1,11 +1,11 @@
 import type { CallOptions } from '../client-options.ts';
 import { endpoints } from '../endpoint.ts';
-import { BODY, listOf } from '../schema.ts';
+import { BODY, listOf, type Schema } from '../schema.ts';
 import type { AgentService } from './agent-service.ts';
+import type { StreamOptions } from './run-policy.ts';
 import { NEW_RUN, RUN, type StatelessRunRequest } from './run-request.ts';
-import { NEW_RUN_STREAM, openNewRunStream, openRunStream, type RunStream, type StreamOptions } from './run-stream.ts';
-import { waitForRun } from './run-wait.ts';
-import { type AgentRun, CANCEL_ACTION, JOIN_STREAM, type JoinStreamOptions } from './runs.ts';
+import { NEW_RUN_STREAM, openNewRunStream, openRunStream, type RunStream } from './run-stream.ts';
+import { type AgentRun, CANCEL_ACTION, JOIN_STREAM, type JoinStreamOptions, waitForRun } from './runs.ts';
 
 /** Runs to cancel: by status, or by ids and thread. */
 export interface RunCancellation {
@@ -19,7 +19,7 @@ const CALLS = endpoints('statelessRuns', {
   wait: ['POST /runs/wait', NEW_RUN],
   stream: ['POST /runs/stream', NEW_RUN_STREAM],
   joinStream: ['GET /runs/{run_id}/stream', { options: JOIN_STREAM }],
-  batch: ['POST /runs/batch', { body: listOf(RUN, 1), response: 'list', makesRun: true }],
+  batch: ['POST /runs/batch', { body: listOf(RUN as Schema<object>, 1), response: 'list', makesRun: true }],
   cancel: [
     'POST /runs/cancel',
     { body: BODY, response: 'none', options: { action: CANCEL_ACTION }, isIdempotent: true },

@@ -3,7 +3,8 @@ import { type Arguments, callOf, type Endpoint, endpoints } from '../endpoint.ts
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, oneOf, required, TEXTS } from '../schema.ts';
 import { type AgentService, PAGE_BODY } from './agent-service.ts';
-import { openRunStream, type RunStream, STREAM_OPTIONS, type StreamOptions } from './run-stream.ts';
+import type { StreamOptions } from './run-policy.ts';
+import { openRunStream, type RunStream, STREAM_OPTIONS } from './run-stream.ts';
 import type {
   Checkpoint,
   Thread,

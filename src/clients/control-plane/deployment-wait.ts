@@ -10,10 +10,9 @@ import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../traced-call.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
-import type { Deployment, DeploymentPatch } from './deployment.ts';
+import { createsRevision, type Deployment, type DeploymentPatch } from './deployment.ts';
 import { type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
 import { REDEPLOY } from './revisions.ts';
-import { createsRevision } from './schemas.ts';
 import { withoutSecretValues } from './secret-values.ts';
 
 /** How to wait for a deployment. */

@@ -1,3 +1,4 @@
+import { checkObject } from '../schema.ts';
 import type { ResourceSpec } from './resource-spec.ts';
 
 /** Source of a deployment's code. `external_container` exists on self-hosted platforms, the other sources in the cloud. */
@@ -132,4 +133,15 @@ export interface SecretReference {
   name: string;
   secret_name: string;
   secret_key: string;
+}
+
+/** Fields that create a revision if an update sets them. */
+const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
+
+/** Returns whether an update creates a revision: if it sets a build input, the secrets or the resources. */
+export function createsRevision(patch: DeploymentPatch): boolean {
+  checkObject('createsRevision', 'patch', patch);
+  const { secrets, source_config, source_revision_config } = patch;
+  const inputs = REVISION_FIELDS.map((field) => source_revision_config?.[field]);
+  return [secrets, source_config?.resource_spec, ...inputs].some((input) => input !== undefined && input !== null);
 }

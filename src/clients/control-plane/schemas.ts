@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
-import { InvalidRequestError } from '../errors.ts';
 import {
   issuePath,
   listOf,
@@ -269,23 +268,6 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
   ),
   v.rawCheck(({ dataset, addIssue }) => checkTag((dataset.value ?? {}) as Record<string, unknown>, addIssue)),
 );
-
-/** Fields that create a revision if an update sets them. */
-const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
-
-/** Returns whether an update creates a revision: if it sets a build input, the secrets or the resources. */
-export function createsRevision(patch: DeploymentPatch): boolean {
-  checkObject('createsRevision', 'patch', patch);
-  const { secrets, source_config, source_revision_config } = patch;
-  const inputs = REVISION_FIELDS.map((field) => source_revision_config?.[field]);
-  return [secrets, source_config?.resource_spec, ...inputs].some(isGiven);
-}
-
-/** Checks an argument that is not sent. */
-export function checkObject(call: string, name: string, given: unknown): void {
-  if (!isObject(given))
-    throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
-}
 
 type AddIssue = (issue: { message: string; path: ReturnType<typeof issuePath> }) => void;
 

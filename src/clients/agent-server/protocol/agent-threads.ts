@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
-import { clock } from '../../base/clock.ts';
-import { type Check, type Checks, checkedOptions, isObject } from '../../base/options.ts';
-import { newRunId } from '../../run/ids.ts';
-import { type CallOptions, OBJECT_OPTION } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, type PreparedCall } from '../endpoint.ts';
-import { ApiError } from '../errors.ts';
-import type { PageList } from '../page.ts';
-import { BODY } from '../schema.ts';
+import { clock } from '../../../base/clock.ts';
+import { type Check, type Checks, checkedOptions, isObject } from '../../../base/options.ts';
+import { newRunId } from '../../../run/ids.ts';
+import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
+import { callOf, type Endpoint, endpoints, type PreparedCall } from '../../endpoint.ts';
+import { ApiError } from '../../errors.ts';
+import type { PageList } from '../../page.ts';
+import { BODY } from '../../schema.ts';
 import {
   type AgentServerOptions,
   AgentService,
@@ -14,10 +14,11 @@ import {
   PAGE_BODY,
   type PageRequest,
   recordedInputs,
-} from './agent-service.ts';
-import { unopenedStreamError } from './errors.ts';
-import { tracedStream } from './stream-trace.ts';
-import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from './thread.ts';
+} from '../agent-service.ts';
+import { unopenedStreamError } from '../errors.ts';
+import { tracedStream } from '../stream-trace.ts';
+import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from '../thread.ts';
+import { HISTORY, statePages } from '../threads.ts';
 import {
   type CommandedRun,
   respondParams,
@@ -35,7 +36,6 @@ import {
   type ThreadEventsOptions,
 } from './thread-events.ts';
 import { allPaths, type ThreadPaths } from './thread-paths.ts';
-import { HISTORY, statePages } from './threads.ts';
 
 export interface AgentThreadsOptions extends AgentServerOptions {
   /** Paths of the calls, if they differ from the reference chat application. `agentServerPaths` is for an agent server. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../base/options.ts';
+import { isObject } from '../../../base/options.ts';
 
 /** A kind of events to request. `custom:<name>` is the custom events with one name. */
 export type ThreadChannel =

@@ -1,11 +1,11 @@
-import { isObject } from '../../base/options.ts';
-import type { Call } from '../endpoint.ts';
-import { InvalidRequestError } from '../errors.ts';
-import { ANY, listOf, parseRequest, required, type Schema, TEXT } from '../schema.ts';
-import type { AgentService } from './agent-service.ts';
-import type { AgentConfig } from './assistants.ts';
-import { CommandError } from './errors.ts';
-import type { RunRequest } from './run-request.ts';
+import { isObject } from '../../../base/options.ts';
+import type { Call } from '../../endpoint.ts';
+import { InvalidRequestError } from '../../errors.ts';
+import { ANY, listOf, parseRequest, required, type Schema, TEXT } from '../../schema.ts';
+import type { AgentService } from '../agent-service.ts';
+import type { AgentConfig } from '../assistants.ts';
+import { CommandError } from '../errors.ts';
+import type { RunRequest } from '../run-request.ts';
 
 /** A run to start on a thread. */
 export interface ThreadRunRequest {

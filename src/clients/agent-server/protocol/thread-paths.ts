@@ -1,4 +1,4 @@
-import { type Check, type Checks, checkedOptions } from '../../base/options.ts';
+import { type Check, type Checks, checkedOptions } from '../../../base/options.ts';
 
 /**
  * Paths of the calls below the address of the client. `{thread_id}` and `{run_id}` are placeholders of ids. The defaults

@@ -1,0 +1,138 @@
+import type { ServerSentEvent } from '../../http/event-stream.ts';
+import type { Api } from '../api.ts';
+import type { CallOptions } from '../client-options.ts';
+import { type Call, type PreparedCall, pathOf } from '../endpoint.ts';
+import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
+import type { RunPlace } from './errors.ts';
+import type { ResumePolicy, StreamRequest } from './event-source.ts';
+import type { StreamTrace } from './stream-trace.ts';
+
+/** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
+export interface StreamOptions extends CallOptions {
+  /** Continues after the event with this id, if the server stores events. `-1` starts at the first event. */
+  lastEventId?: string;
+  /** See `idleTimeoutMs` of the client. */
+  idleTimeoutMs?: number;
+}
+
+/** What a stream is about. */
+export interface RunStreamRequest {
+  /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
+  readonly isOfRun: boolean;
+  /** Whether the server stores the events. */
+  readonly isStored?: boolean | undefined;
+  /** Records the stream within a run of the application. */
+  readonly trace?: StreamTrace | undefined;
+}
+
+type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
+
+/** An event and its data as text. */
+export interface SentEvent<Values> {
+  readonly event: AgentEvent<Values>;
+  readonly name: string;
+  readonly text: string;
+  readonly characters: number;
+}
+
+/** A stream of runs continues after its last id, at the `Location` of its response or at the path of its run. */
+export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
+  readonly place: Place;
+  readonly silenceMaxMs: number = Number.POSITIVE_INFINITY;
+  readonly #call: PreparedCall;
+  readonly #request: RunStreamRequest;
+  location: Pick<Call, 'path' | 'query'> | undefined;
+  runError: RunError | undefined;
+  isOver = false;
+  #lastId: string;
+  #sawEvent = false;
+  /** The id after which the connection continues, until its first event. */
+  #continuedId: string | undefined;
+
+  constructor(call: PreparedCall, request: RunStreamRequest) {
+    this.#call = call;
+    this.#request = request;
+    this.#lastId = (call.own as StreamOptions).lastEventId ?? '';
+    this.place = { runId: call.ids.run_id, threadId: call.ids.thread_id };
+  }
+
+  /** A stream that was joined may end without an event, because its run may be over. */
+  get isComplete(): boolean {
+    return this.#sawEvent || this.#call.method === 'GET';
+  }
+
+  connected(): string {
+    this.#continuedId = this.#lastId;
+    return this.#lastId;
+  }
+
+  accept(sent: ServerSentEvent): SentEvent<Values> | undefined {
+    const isRepeated = this.#continuedId !== '' && sent.hasOwnId && sent.id === this.#continuedId;
+    this.#continuedId = '';
+    if (isRepeated) return undefined;
+    this.#lastId = sent.id;
+    this.#sawEvent = true;
+    const event = agentEventOf<Values>(sent);
+    if (this.#request.isOfRun) {
+      if (event.event === 'metadata') this.place.runId ??= textOf(event.data.run_id);
+      if (event.event === 'error') this.runError = event.data;
+      this.isOver ||= event.event === 'error' || event.event === 'end';
+    }
+    return { event, name: event.name, text: sent.data, characters: sent.data.length };
+  }
+
+  resume(): StreamRequest | string {
+    const target = this.location ?? this.#storedPath();
+    if (target === undefined) return 'the server keeps no events of it, so it cannot go on';
+    if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot go on';
+    const { name, method, options } = this.#call;
+    const call: Call = {
+      name,
+      method: 'GET',
+      path: target.path,
+      ...(target.query && { query: target.query }),
+      options,
+    };
+    // A new run has no earlier connection, so all its events are requested.
+    return { call, lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId };
+  }
+
+  heartbeat(): boolean {
+    return false;
+  }
+
+  silent(): void {}
+
+  #storedPath(): Pick<Call, 'path' | 'query'> | undefined {
+    const { runId, threadId } = this.place;
+    if (!this.#request.isStored) return undefined;
+    if (this.#call.method === 'GET') return this.#call;
+    const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
+    return runId === undefined ? undefined : { path: `${thread}/runs/${pathOf(runId)}/stream` };
+  }
+}
+
+/** Reads the run and its thread from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
+export function placeOf(header: unknown, known: RunPlace): RunPlace {
+  const [, threadId, runId] = /(?:\/threads\/([^/?#]+))?\/runs\/([^/?#]+)/.exec(String(header ?? '')) ?? [];
+  return { runId: runId ?? known.runId, threadId: known.threadId ?? threadId };
+}
+
+/**
+ * Returns the path of a `Location` header, with or without the path of the client's address. Undefined for another
+ * origin, because only the client's address receives the key.
+ */
+export function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> | undefined {
+  const base = new URL(api.urlOf(''));
+  if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
+  const { origin, pathname, searchParams } = new URL(location, base);
+  if (origin !== base.origin) return undefined;
+  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
+  const path = prefix !== '' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
+  const names = [...new Set(searchParams.keys())];
+  return { path, query: Object.fromEntries(names.map((name) => [name, searchParams.getAll(name)])) };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
