@@ -55,7 +55,6 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'viewer → receiver': (target, found) => found.typeOnly || target.startsWith('receiver/query/'),
 };
 
-
 /** The build bundles these packages, so that users do not install them. Each may be imported in the folders listed. */
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['http'],
