@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import { createReceiver, MemoryStore, SqliteStore } from 'runspan/receiver';
-import { loadEngine } from '../node_modules/.cache/modules/receiver/sqlite-engine.js';
-import { openToRead } from '../node_modules/.cache/modules/receiver/sqlite-file.js';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, ranged, SqliteStore } from 'runspan/receiver';
+import { loadEngine } from '../node_modules/.cache/modules/receiver/store/sqlite/database.js';
+import { openToRead } from '../node_modules/.cache/modules/receiver/store/sqlite/file.js';
 import { describeMachine } from './machine.mjs';
 import { rawInsertSeconds } from './receiver/raw.mjs';
 import { COMMON_WORD, idOf, patchOf, RARE_WORD, RUNS_PER_TRACE, runOf, startOf } from './receiver/runs.mjs';
@@ -111,7 +111,9 @@ async function applyAll(store, operations) {
   for (let at = 0; at < operations.length; at += RUNS_PER_CALL) {
     // As a request would come: in a turn of its own.
     await new Promise((next) => setImmediate(next));
-    const applied = store.apply(operations.slice(at, at + RUNS_PER_CALL)).finally(() => waiting.delete(applied));
+    const applied = store
+      .apply(DEFAULT_SCOPE, operations.slice(at, at + RUNS_PER_CALL))
+      .finally(() => waiting.delete(applied));
     waiting.add(applied);
     if (waiting.size >= CALLS_AT_ONCE) await Promise.race(waiting);
   }
@@ -121,7 +123,10 @@ async function applyAll(store, operations) {
 async function patch(store, patches) {
   const { seconds } = await timed(async () => {
     for (let first = 0; first < patches; first += RUNS_PER_CALL) {
-      await store.apply(Array.from({ length: RUNS_PER_CALL }, (_, at) => patchOf(first + at)));
+      await store.apply(
+        DEFAULT_SCOPE,
+        Array.from({ length: RUNS_PER_CALL }, (_, at) => patchOf(first + at)),
+      );
     }
   });
   return patches / seconds;
@@ -138,23 +143,26 @@ async function indexed(file) {
 
 async function ask(store, { runs }) {
   const last = runs - RUNS_PER_TRACE;
-  const page = await store.traces({});
+  const traces = (query) => store.traces(DEFAULT_SCOPE, ranged(query));
+  const list = (query) => store.list(DEFAULT_SCOPE, ranged(query));
+  const statistics = (query) => store.statistics(DEFAULT_SCOPE, ranged(query));
+  const page = await traces({});
   const questions = {
-    'list of traces, first page': () => store.traces({}),
-    'list of traces, next page': () => store.traces({ cursor: page.next }),
-    'list of traces of a project': () => store.traces({ project: 'project 1' }),
-    'list of runs of a model': () => store.list({ model: 'gpt-x' }),
-    'list of runs that failed': () => store.list({ status: 'error' }),
-    'list of runs by a key of metadata': () => store.list({ metadata: { user: 'user 7' } }),
-    'list of runs, slowest first': () => store.list({ sort: 'latency' }),
-    'a trace without payloads': () => store.outline(idOf(last)),
-    'a trace with payloads': () => store.trace(idOf(last)),
-    'a payload': () => store.payload(idOf(last), 'inputs'),
-    'search: a rare word': () => store.list({ text: RARE_WORD }),
-    'search: a word that most have': () => store.list({ text: COMMON_WORD }),
-    'search: traces, a rare word': () => store.traces({ text: RARE_WORD }),
-    'percentiles of all runs': () => store.statistics({}),
-    'percentiles of the last 5 %': () => store.statistics({ startedFrom: startOf(Math.floor(runs * 0.95)) }),
+    'list of traces, first page': () => traces({}),
+    'list of traces, next page': () => traces({ cursor: page.next }),
+    'list of traces of a project': () => traces({ project: 'project 1' }),
+    'list of runs of a model': () => list({ model: 'gpt-x' }),
+    'list of runs that failed': () => list({ status: 'error' }),
+    'list of runs by a key of metadata': () => list({ metadata: { user: 'user 7' } }),
+    'list of runs, slowest first': () => list({ sort: 'latency' }),
+    'a trace without payloads': () => store.outline(DEFAULT_SCOPE, idOf(last)),
+    'a trace with payloads': () => allOf(store.runs(DEFAULT_SCOPE, ranged({ traceId: idOf(last) }))),
+    'a payload': () => store.payload(DEFAULT_SCOPE, idOf(last), 'inputs'),
+    'search: a rare word': () => list({ text: RARE_WORD }),
+    'search: a word that most have': () => list({ text: COMMON_WORD }),
+    'search: traces, a rare word': () => traces({ text: RARE_WORD }),
+    'percentiles of all runs': () => statistics({}),
+    'percentiles of the last 5 %': () => statistics({ startedFrom: startOf(Math.floor(runs * 0.95)) }),
   };
   const rows = [];
   for (const [title, question] of Object.entries(questions)) {
@@ -163,6 +171,12 @@ async function ask(store, { runs }) {
     rows.push([title, median(times).toFixed(1), Math.max(...times).toFixed(1)]);
   }
   return rows;
+}
+
+async function allOf(texts) {
+  const all = [];
+  for await (const text of texts) all.push(text);
+  return all;
 }
 
 /** The same through the receiver, fed by another process. */

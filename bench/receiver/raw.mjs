@@ -1,7 +1,7 @@
-import { indexText } from '../../node_modules/.cache/modules/receiver/search-words.js';
-import { loadEngine } from '../../node_modules/.cache/modules/receiver/sqlite-engine.js';
-import { openToWrite } from '../../node_modules/.cache/modules/receiver/sqlite-file.js';
-import { searchedFields } from '../../node_modules/.cache/modules/receiver/sqlite-search.js';
+import { indexText } from '../../node_modules/.cache/modules/receiver/store/search-words.js';
+import { loadEngine } from '../../node_modules/.cache/modules/receiver/store/sqlite/database.js';
+import { openToWrite } from '../../node_modules/.cache/modules/receiver/store/sqlite/file.js';
+import { searchedFields } from '../../node_modules/.cache/modules/receiver/store/sqlite/search.js';
 
 const BATCH = 500;
 /** What stands in the file of a run, and in which tables, the index of its words aside. */

@@ -1,14 +1,22 @@
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
+import type { Feedback, FeedbackFigures, FeedbackToken } from '../feedback/feedback.ts';
 import { jsonSizeBytes } from '../ingest/json.ts';
 import { type Prices, withCost } from './prices.ts';
-import type { FilteredRun } from './run-filter.ts';
+import { type FilteredRun, isOfProject } from './run-filter.ts';
 import { countsUsage, merged, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
-import { ordersOf, spanKeysOf, type TreeNode } from './run-tree.ts';
-import type { AttachmentInfo, PayloadField, RunDetails, StoredRun, TraceSummary, Usage } from './run-view.ts';
+import { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
+import type {
+  AttachmentInfo,
+  PayloadField,
+  RunDetails,
+  RunSummary,
+  StoredRun,
+  TraceSummary,
+  Usage,
+} from './run-view.ts';
 import { PAYLOAD_FIELDS } from './run-view.ts';
-import type { RunFields, RunOperation } from './store.ts';
+import { ATTACHMENTS_MAX, type RunFields, type RunOperation, type Scope, StoreError } from './store.ts';
 
 /** Heap that a run takes beside its fields, and an attachment beside its bytes and names. Measured. */
 const RUN_BYTES = 1_500;
@@ -22,11 +30,14 @@ export class MemoryRun {
   readonly attachments: Map<string, Attachment> = new Map();
   readonly feedback: Map<string, Feedback> = new Map();
   fields: RunFields = {};
+  spans: SpanKeys = spanKeysOf({});
   sizeBytes: number = RUN_BYTES;
   // Kept apart, because a post that arrives late must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
   #facts: ReturnType<typeof payloadFacts> | undefined;
+  /** The result of `listed`, until the run or its place changes. */
+  #listed: { readonly traceId: string; readonly parentId: string | undefined; readonly run: FilteredRun } | undefined;
 
   constructor(id: string, n: number) {
     this.id = id;
@@ -38,7 +49,9 @@ export class MemoryRun {
     else this.#patched = merged(this.#patched, fields);
     for (const attachment of attachments) this.attachments.set(attachment.name, attachment);
     this.fields = merged(this.#posted, this.#patched);
+    this.spans = spanKeysOf(this.fields);
     this.#facts = undefined;
+    this.#listed = undefined;
     this.#measure();
   }
 
@@ -55,6 +68,7 @@ export class MemoryRun {
 
   /** The run in lists. Undefined if it is not visible. */
   listed(traceId: string, parentId: string | undefined, prices: Prices): FilteredRun | undefined {
+    if (this.#listed?.traceId === traceId && this.#listed.parentId === parentId) return this.#listed.run;
     this.#facts ??= payloadFacts(this.fields);
     const parent = parentId === undefined ? {} : { parent_run_id: parentId };
     const unpriced = summaryOf(this.id, traceId, { ...this.fields, ...parent }, this.#facts);
@@ -63,7 +77,9 @@ export class MemoryRun {
     const startUs = parseIsoTimestamp(summary.start_time) ?? 0;
     const endUs = summary.end_time === undefined ? undefined : parseIsoTimestamp(summary.end_time);
     const latencyUs = endUs === undefined ? undefined : Math.max(0, endUs - startUs);
-    return { summary, startUs, latencyUs, metadata: this.fields.extra?.metadata };
+    const run = { summary, startUs, latencyUs, metadata: this.fields.extra?.metadata };
+    this.#listed = { traceId, parentId, run };
+    return run;
   }
 
   record(traceId: string, parentId: string | undefined, order: string): StoredRun {
@@ -119,10 +135,21 @@ export interface TenantRuns {
   readonly bySpan: ReadonlyMap<string, MemoryRun>;
 }
 
+/** The data of a tenant. */
+export class Tenant implements TenantRuns {
+  readonly runs: Map<string, MemoryRun> = new Map();
+  readonly bySpan: Map<string, MemoryRun> = new Map();
+  /** Runs whose trace changes when their parent arrives. */
+  readonly orphans: Set<MemoryRun> = new Set();
+  readonly tokens: Map<string, FeedbackToken> = new Map();
+  /** The sequence number of the latest change of each trace. */
+  readonly changed: Map<string, number> = new Map();
+}
+
 /** Returns the id of the parent of a run, which may not have arrived. */
-export function parentIdOf({ id, fields }: MemoryRun, { bySpan }: TenantRuns): string | undefined {
+export function parentIdOf({ id, fields, spans }: MemoryRun, { bySpan }: TenantRuns): string | undefined {
   if (fields.parent_run_id !== undefined) return fields.parent_run_id;
-  const { parentSpan } = spanKeysOf(fields);
+  const { parentSpan } = spans;
   const parentId = parentSpan === undefined ? undefined : bySpan.get(parentSpan)?.id;
   return parentId === id ? undefined : parentId;
 }
@@ -130,7 +157,7 @@ export function parentIdOf({ id, fields }: MemoryRun, { bySpan }: TenantRuns): s
 /** Whether the trace of a run changes when its parent arrives. */
 export function isOrphan(run: MemoryRun, tenant: TenantRuns): boolean {
   const { trace_id, parent_run_id } = run.fields;
-  const hasParent = parent_run_id !== undefined || spanKeysOf(run.fields).parentSpan !== undefined;
+  const hasParent = parent_run_id !== undefined || run.spans.parentSpan !== undefined;
   return trace_id === undefined && hasParent && !tenant.runs.has(parentIdOf(run, tenant) ?? '');
 }
 
@@ -237,4 +264,37 @@ function idsAboveUsage(runs: readonly TracedRun[]): Set<string> {
 function figuresOf([key, { count, scores }]: readonly [string, { count: number; scores: number[] }]): FeedbackFigures {
   if (scores.length === 0) return { key, count };
   return { key, count, average_score: scores.reduce((sum, score) => sum + score, 0) / scores.length };
+}
+
+/** Groups the runs by trace. The trace whose first run arrived first comes first. */
+export function runsByTrace(tenant: TenantRuns): Map<string, MemoryRun[]> {
+  const traces = new Map<string, MemoryRun[]>();
+  for (const run of tenant.runs.values()) {
+    const id = traceIdOf(run, tenant);
+    const runs = traces.get(id);
+    if (runs === undefined) traces.set(id, [run]);
+    else runs.push(run);
+  }
+  return traces;
+}
+
+export function firstOrder({ trace, runs: [first] }: { trace: MemoryTrace; runs: readonly TracedRun[] }): string {
+  return first === undefined ? '' : trace.orderOf(first.id);
+}
+
+export function isInScope({ project }: Scope, summary: RunSummary): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+export function refuseManyAttachments(tenant: TenantRuns, operations: readonly RunOperation[]): void {
+  const names = new Map<string, Set<string>>();
+  for (const { id, attachments } of operations) {
+    if (attachments.length === 0) continue;
+    const all = names.get(id) ?? new Set(tenant.runs.get(id)?.attachments.keys());
+    names.set(id, all);
+    for (const { name } of attachments) all.add(name);
+    if (all.size > ATTACHMENTS_MAX) {
+      throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
+    }
+  }
 }

@@ -3,24 +3,25 @@ import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
-import { isOrphan, MemoryRun, MemoryTrace, type TenantRuns, type TracedRun, traceIdOf } from './memory-run.ts';
+import {
+  firstOrder,
+  isInScope,
+  isOrphan,
+  MemoryRun,
+  MemoryTrace,
+  refuseManyAttachments,
+  runsByTrace,
+  Tenant,
+  type TracedRun,
+  traceIdOf,
+} from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
 import { filterOf, isAmong, isOfProject, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
-import { spanKeysOf } from './run-tree.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
-import {
-  ATTACHMENTS_MAX,
-  type Changes,
-  type RunOperation,
-  type Scope,
-  type Store,
-  type StoreChange,
-  StoreError,
-  TOKENS_MAX,
-} from './store.ts';
+import { type Changes, type RunOperation, type Scope, type Store, type StoreChange, TOKENS_MAX } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** The limits of a memory store. Beyond a limit the oldest traces are deleted as a whole. */
@@ -48,17 +49,6 @@ const CHECKS: Checks<MemoryStoreOptions> = {
 const SLACK = 0.05;
 /** Maximum time for which a query blocks the event loop while it reads payloads. */
 const TURN_MS = 10;
-
-/** The data of a tenant. */
-class Tenant implements TenantRuns {
-  readonly runs = new Map<string, MemoryRun>();
-  readonly bySpan = new Map<string, MemoryRun>();
-  /** Runs whose trace changes when their parent arrives. */
-  readonly orphans = new Set<MemoryRun>();
-  readonly tokens = new Map<string, FeedbackToken>();
-  /** The sequence number of the latest change of each trace. */
-  readonly changed = new Map<string, number>();
-}
 
 /**
  * Keeps runs in the memory of the process. It is the reference implementation of `Store`: it has no indexes, and derives
@@ -161,7 +151,7 @@ export class MemoryStore implements Store {
 
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
     const found = new Set(await this.#found(scope, filterOf(scope, query)));
-    const listed = this.#visible(scope).filter(({ run }) => found.has(run));
+    const listed = this.#traces(scope).flatMap(({ visible }) => visible.filter(({ run }) => found.has(run)));
     const { sort = 'start_time' } = query;
     const { items, ...page } = pageOf(
       listed,
@@ -268,18 +258,13 @@ export class MemoryStore implements Store {
     this.#sizeBytes -= run.sizeBytes;
     run.take(operation);
     this.#sizeBytes += run.sizeBytes;
-    const { span } = spanKeysOf(run.fields);
-    if (span !== undefined) tenant.bySpan.set(span, run);
+    if (run.spans.span !== undefined) tenant.bySpan.set(run.spans.span, run);
     return run;
   }
 
   #traces(scope: Scope): MemoryTrace[] {
     const tenant = this.#tenant(scope);
     return [...runsByTrace(tenant)].map(([id, runs]) => new MemoryTrace(id, runs, tenant, this.#prices));
-  }
-
-  #visible(scope: Scope): TracedRun[] {
-    return this.#traces(scope).flatMap(({ visible }) => visible);
   }
 
   #find(scope: Scope, runId: string): { run: MemoryRun; traced: TracedRun; trace: MemoryTrace } | undefined {
@@ -295,7 +280,7 @@ export class MemoryStore implements Store {
   /** Returns the visible runs that match a filter. */
   async #found(scope: Scope, filter: RunFilter): Promise<MemoryRun[]> {
     const found: MemoryRun[] = [];
-    for (const traced of this.#visible(scope)) {
+    for (const traced of this.#traces(scope).flatMap(({ visible }) => visible)) {
       const { run, listed } = traced;
       if (!isAmong(filter, listed, listed.summary.usage)) continue;
       if (await this.#hasWords([traced], filter.search)) found.push(run);
@@ -348,7 +333,7 @@ export class MemoryStore implements Store {
         for (const run of runs) {
           tenant.runs.delete(run.id);
           tenant.orphans.delete(run);
-          const { span } = spanKeysOf(run.fields);
+          const { span } = run.spans;
           if (span !== undefined && tenant.bySpan.get(span) === run) tenant.bySpan.delete(span);
           this.#sizeBytes -= run.sizeBytes;
         }
@@ -360,38 +345,5 @@ export class MemoryStore implements Store {
       }
     }
     return forgotten;
-  }
-}
-
-/** Groups the runs by trace. The trace whose first run arrived first comes first. */
-function runsByTrace(tenant: TenantRuns): Map<string, MemoryRun[]> {
-  const traces = new Map<string, MemoryRun[]>();
-  for (const run of tenant.runs.values()) {
-    const id = traceIdOf(run, tenant);
-    const runs = traces.get(id);
-    if (runs === undefined) traces.set(id, [run]);
-    else runs.push(run);
-  }
-  return traces;
-}
-
-function firstOrder({ trace, runs: [first] }: { trace: MemoryTrace; runs: readonly TracedRun[] }): string {
-  return first === undefined ? '' : trace.orderOf(first.id);
-}
-
-function isInScope({ project }: Scope, summary: RunSummary): boolean {
-  return project === undefined || isOfProject(summary, project);
-}
-
-function refuseManyAttachments(tenant: TenantRuns, operations: readonly RunOperation[]): void {
-  const names = new Map<string, Set<string>>();
-  for (const { id, attachments } of operations) {
-    if (attachments.length === 0) continue;
-    const all = names.get(id) ?? new Set(tenant.runs.get(id)?.attachments.keys());
-    names.set(id, all);
-    for (const { name } of attachments) all.add(name);
-    if (all.size > ATTACHMENTS_MAX) {
-      throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
-    }
   }
 }

@@ -1,4 +1,5 @@
 import { ok, rejects } from 'node:assert/strict';
+import { ALL_TIMES, ranged } from '../run-filter.ts';
 import type { RunFields, RunOperation, Store } from '../store.ts';
 import {
   applyEach,
@@ -238,6 +239,24 @@ const trees: StoreCase[] = [
       equal(await store.details(SCOPE, id(2)), undefined);
       equal(await store.outline(SCOPE, id(2)), []);
       ok(!(await store.addFeedback(SCOPE, { ...feedbackOn(2) })));
+    },
+  },
+  {
+    title: 'A scope with a project limits reads to this project',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1, { inputs: { a: 1 } }), post(3, { session_name: 'other' })]);
+      const scope = { ...SCOPE, project: 'other' };
+      const ids = async (items: Promise<{ items: { id: string }[] }>) => (await items).items.map((item) => item.id);
+      equal(await ids(store.list(scope, ranged({}))), [id(3)]);
+      equal(await ids(store.traces(scope, ranged({ project: 'shop' }))), []);
+      equal((await store.statistics(scope, ranged({}))).total.runs, 1);
+      equal(
+        (await store.projects(scope, ALL_TIMES)).map(({ name }) => name),
+        ['other'],
+      );
+      equal(await store.outline(scope, id(1)), []);
+      equal(await store.details(scope, id(1)), undefined);
+      equal(await store.payload(scope, id(1), 'inputs'), undefined);
     },
   },
 ];

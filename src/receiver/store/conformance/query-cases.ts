@@ -115,24 +115,6 @@ const filters: StoreCase[] = [
       equal([await listed(store, { text: 'zebra' }), await listed(store, { text: 'horse' })], [[], [4]]);
     },
   },
-  {
-    title: 'A scope with a project limits reads to this project',
-    run: async (store) => {
-      await store.apply(SCOPE, FILTERED);
-      const scope = { ...SCOPE, project: 'other' };
-      const ids = async (items: Promise<{ items: { id: string }[] }>) => (await items).items.map((item) => item.id);
-      equal(await ids(store.list(scope, ranged({}))), [id(3)]);
-      equal(await ids(store.traces(scope, ranged({ project: 'shop' }))), []);
-      equal((await store.statistics(scope, ranged({}))).total.runs, 1);
-      equal(
-        (await store.projects(scope, ALL_TIMES)).map(({ name }) => name),
-        ['other'],
-      );
-      equal(await store.outline(scope, id(1)), []);
-      equal(await store.details(scope, id(1)), undefined);
-      equal(await store.payload(scope, id(1), 'inputs'), undefined);
-    },
-  },
 ];
 
 const pages: StoreCase[] = [

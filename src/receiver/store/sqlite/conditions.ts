@@ -25,7 +25,7 @@ export function conditionsOf(
     ...equal('runs.run_type', filter.runType),
     ...equal('runs.model', filter.model),
     ...(statuses === undefined ? [] : [oneOf(statuses)]),
-    ...filter.tags.map((tag) => ({ sql: HAS_TAG, values: [tag] })),
+    ...filter.tags.map((tag) => ({ sql: HAS_TAG, values: [tenant, tag] })),
     ...filter.metadata.flatMap(([key, value]) => ofMetadata(key, value)),
     ...within('runs.start_us', { min: range.fromUs, max: Number.POSITIVE_INFINITY }),
     ...(Number.isFinite(range.beforeUs) ? [{ sql: 'runs.start_us < ?', values: [range.beforeUs] }] : []),
@@ -54,8 +54,7 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 }
 
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
-// The planner drives the query by the index of tags, because the tag is constant.
-const HAS_TAG = 'runs.n IN (SELECT tags.n FROM tags WHERE tags.tenant = runs.tenant AND tags.tag = ?)';
+const HAS_TAG = 'runs.n IN (SELECT n FROM tags WHERE tenant = ? AND tag = ?)';
 
 /** Metadata with a column of its own, which has an index. */
 const COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };

@@ -27,6 +27,9 @@ export interface ListedRow extends Row {
 export const LISTED_COLUMNS: string = `runs.n AS n, runs.tenant AS tenant, runs.id AS id, trace, traces.id AS trace_id,
   parent, ${SHOWN_COLUMNS.map((column) => `runs.${column} AS ${column}`).join(', ')}, fields, previews`;
 
+export const FROM_DETAILS: string = 'FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace';
+export const LISTED: string = `SELECT ${LISTED_COLUMNS} ${FROM_DETAILS} WHERE runs.n = ?`;
+
 /** Returns a run of a list. Previews of large payloads are stored, others are made from the payloads. */
 export function summaryIn(connection: SqliteConnection, row: ListedRow): RunSummary {
   const previews: StoredPreviews = row.previews === null ? {} : JSON.parse(row.previews);

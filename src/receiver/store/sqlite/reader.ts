@@ -1,29 +1,20 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback, FeedbackFigures, FeedbackToken } from '../../feedback/feedback.ts';
-import { cursorOf, type Position } from '../../query/cursor.ts';
-import type { Page, Ranged, SortKey, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import type { Page, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import { derivedOrder, inOrder, startUsOf, type TreeNode } from '../run-tree.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from '../run-view.ts';
 import { PAYLOAD_FIELDS } from '../run-view.ts';
-import { all, type Condition, conditionsOf, defineFilterFunctions, isSessionId, LATENCY_US } from './conditions.ts';
+import { all, type Condition, conditionsOf, defineFilterFunctions, isSessionId } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
-import { LISTED_COLUMNS, type ListedRow, outlineIn, summaryIn } from './listed-run.ts';
+import { FROM_DETAILS, LISTED, LISTED_COLUMNS, type ListedRow, outlineIn, summaryIn } from './listed-run.ts';
+import { type PageQuery, RUN_SORTS, rowsOfPage, TRACE_SORTS } from './pages.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
 import { fieldsOf, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
-
-/** A page of a list. */
-export interface PageQuery {
-  readonly filter: RunFilter;
-  readonly sort: SortKey;
-  readonly order: 'ascending' | 'descending';
-  readonly after: Position | undefined;
-  readonly limit: number;
-}
 
 /** The key of a run, and its order if the run has none of its own. */
 export type RunKey = readonly [n: number, derivedOrder: string | undefined];
@@ -112,7 +103,8 @@ export class SqliteReader {
       });
     }
     const from = `runs ${this.#rootIndex(tenantN, query)} JOIN traces ON traces.n = runs.trace`;
-    const { items, ...page } = this.#page(
+    const { items, ...page } = rowsOfPage(
+      this.#connection,
       query,
       from,
       [{ sql: 'runs.is_root = 1', values: [] }, ...conditions],
@@ -126,7 +118,7 @@ export class SqliteReader {
 
   list(tenant: string, query: PageQuery): Page<RunSummary> {
     const conditions = this.#conditionsOf(this.#tenant(tenant), query.filter);
-    const { items, ...page } = this.#page(query, 'runs', conditions, RUN_SORTS);
+    const { items, ...page } = rowsOfPage(this.#connection, query, 'runs', conditions, RUN_SORTS);
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   }
 
@@ -274,29 +266,6 @@ export class SqliteReader {
     return orders.reduce<string | undefined>((above, node) => node.order ?? derivedOrder(above, node), undefined) ?? '';
   }
 
-  /** Sorts the keys first, so that the other columns are read only for the page. */
-  #page(
-    { sort, order, after, limit }: PageQuery,
-    from: string,
-    conditions: readonly Condition[],
-    sorts: Readonly<Record<SortKey, string>>,
-  ): Page<ListedRow> {
-    const value = sorts[sort];
-    const direction = order === 'descending' ? 'DESC' : 'ASC';
-    const { sql, values } = all(after === undefined ? conditions : [...conditions, following(after, value, order)]);
-    // Visible runs have a start, so the index returns them in order.
-    const orderBy = `${sort === 'start_time' ? '' : `${value} IS NULL, `}${value} ${direction}, runs.n ${direction}`;
-    const keys = this.#connection.all<{ n: number; value: number | null }>(
-      `SELECT runs.n AS n, ${value} AS value FROM ${from} WHERE ${sql} ORDER BY ${orderBy} LIMIT ?`,
-      ...values,
-      limit + 1,
-    );
-    const shown = keys.slice(0, limit);
-    const items = shown.flatMap(({ n }) => this.#connection.one<ListedRow>(LISTED, n) ?? []);
-    const last = shown.at(-1);
-    return keys.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
-  }
-
   #totals(trace: number): TraceSummary['trace'] {
     const row = this.#connection.one<Row>('SELECT * FROM traces WHERE n = ?', trace) ?? {};
     const usage = usageIn(row);
@@ -325,8 +294,6 @@ export class SqliteReader {
   }
 }
 
-const FROM_DETAILS = 'FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace';
-const LISTED = `SELECT ${LISTED_COLUMNS} ${FROM_DETAILS} WHERE runs.n = ?`;
 const BY_ID = `SELECT ${LISTED_COLUMNS} ${FROM_DETAILS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL`;
@@ -335,26 +302,6 @@ const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <=
 const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
   FROM feedback JOIN runs ON runs.n = feedback.run
   WHERE feedback.trace = ? AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`;
-
-const RUN_SORTS: Readonly<Record<SortKey, string>> = {
-  start_time: 'runs.start_us',
-  latency: LATENCY_US,
-  tokens: 'runs.total_tokens',
-  cost: 'runs.total_cost',
-};
-const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
-  ...RUN_SORTS,
-  tokens: 'traces.total_tokens',
-  cost: 'traces.total_cost',
-};
-
-/** The condition for items after a position. */
-function following({ value, n }: Position, column: string, order: PageQuery['order']): Condition {
-  const sign = order === 'descending' ? '<' : '>';
-  if (value === null) return { sql: `${column} IS NULL AND runs.n ${sign} ?`, values: [n] };
-  const sql = `(${column}, runs.n) ${sign} (?, ?)`;
-  return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, values: [value, n] };
-}
 
 /** Characters of JSON that the main thread parses at a time. */
 const PIECE_LENGTH = 256 * 1024;

@@ -14,7 +14,7 @@ import { type Changes, type RunOperation, type Scope, type Store, type StoreChan
 import { Subscribers } from '../subscribers.ts';
 import { encodedOperation, encodedSizeBytes } from './encoded-operation.ts';
 import type { StoreOwner } from './file.ts';
-import type { PageQuery } from './reader.ts';
+import type { PageQuery } from './pages.ts';
 import { type Thread, WorkerThread } from './thread.ts';
 import type { ReaderCalls, WriterCalls } from './worker-calls.ts';
 import type { TenantChange } from './writer.ts';
