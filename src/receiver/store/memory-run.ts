@@ -2,13 +2,15 @@ import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackFigures, FeedbackToken } from '../feedback/feedback.ts';
 import { jsonSizeBytes } from '../ingest/json.ts';
+import type { TimeRange } from '../query/query.ts';
 import { type Prices, withCost } from './prices.ts';
-import { type FilteredRun, isOfProject } from './run-filter.ts';
+import { type FilteredRun, isOfProject, projectOf } from './run-filter.ts';
 import { countsUsage, merged, payloadFacts, summaryOf, sumOfUsage } from './run-summary.ts';
 import { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import type {
   AttachmentInfo,
   PayloadField,
+  ProjectSummary,
   RunDetails,
   RunSummary,
   StoredRun,
@@ -142,6 +144,8 @@ export class Tenant implements TenantRuns {
   /** Runs whose trace changes when their parent arrives. */
   readonly orphans: Set<MemoryRun> = new Set();
   readonly tokens: Map<string, FeedbackToken> = new Map();
+  /** The traces as of a sequence number. */
+  derived: { readonly seq: number; readonly traces: readonly MemoryTrace[] } | undefined;
   /** The sequence number of the latest change of each trace. */
   readonly changed: Map<string, number> = new Map();
 }
@@ -186,6 +190,7 @@ export class MemoryTrace {
   readonly visible: readonly TracedRun[];
   readonly #idsAboveUsage: ReadonlySet<string>;
   #orders: ReadonlyMap<string, string> | undefined;
+  #totals: TraceSummary['trace'] | undefined;
 
   constructor(id: string, runs: readonly MemoryRun[], tenant: TenantRuns, prices: Prices) {
     this.id = id;
@@ -227,7 +232,13 @@ export class MemoryTrace {
     return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
   }
 
+  /** Returns the totals of all runs. They do not change, because a change makes a new trace. */
   totals(): TraceSummary['trace'] {
+    this.#totals ??= this.#computeTotals();
+    return this.#totals;
+  }
+
+  #computeTotals(): TraceSummary['trace'] {
     const totals: TraceSummary['trace'] = { runs: 0, pending: 0, errors: 0 };
     const scores = new Map<string, { count: number; scores: number[] }>();
     for (const traced of this.visible) {
@@ -297,4 +308,24 @@ export function refuseManyAttachments(tenant: TenantRuns, operations: readonly R
       throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
     }
   }
+}
+
+/** Groups the traces that start in a range by project. */
+export function projectsOf(
+  traces: readonly MemoryTrace[],
+  scope: Scope,
+  { fromUs, beforeUs }: TimeRange,
+): ProjectSummary[] {
+  const projects = new Map<string, ProjectSummary>();
+  for (const { root } of traces) {
+    if (root === undefined || root.startUs < fromUs || root.startUs >= beforeUs) continue;
+    const { summary } = root.listed;
+    if (!isInScope(scope, summary)) continue;
+    const name = projectOf(summary);
+    const project = projects.get(name) ?? { name, traces: 0, last_start_time: summary.start_time };
+    projects.set(name, project);
+    project.traces += 1;
+    if (project.last_start_time < summary.start_time) project.last_start_time = summary.start_time;
+  }
+  return [...projects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -9,6 +9,7 @@ import {
   isOrphan,
   MemoryRun,
   MemoryTrace,
+  projectsOf,
   refuseManyAttachments,
   runsByTrace,
   Tenant,
@@ -16,7 +17,7 @@ import {
   traceIdOf,
 } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
-import { filterOf, isAmong, isOfProject, projectOf, type RunFilter, sortValueOf } from './run-filter.ts';
+import { filterOf, isAmong, type RunFilter, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
@@ -112,19 +113,8 @@ export class MemoryStore implements Store {
     return structuredClone(this.#find(scope, runId)?.run.attachments.get(name));
   }
 
-  async projects(scope: Scope, { fromUs, beforeUs }: TimeRange): Promise<ProjectSummary[]> {
-    const projects = new Map<string, ProjectSummary>();
-    for (const { root } of this.#traces(scope)) {
-      if (root === undefined || root.startUs < fromUs || root.startUs >= beforeUs) continue;
-      const { summary } = root.listed;
-      if (scope.project !== undefined && !isOfProject(summary, scope.project)) continue;
-      const name = projectOf(summary);
-      const project = projects.get(name) ?? { name, traces: 0, last_start_time: summary.start_time };
-      projects.set(name, project);
-      project.traces += 1;
-      if (project.last_start_time < summary.start_time) project.last_start_time = summary.start_time;
-    }
-    return [...projects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+    return projectsOf(this.#traces(scope), scope, range);
   }
 
   async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
@@ -262,17 +252,23 @@ export class MemoryStore implements Store {
     return run;
   }
 
-  #traces(scope: Scope): MemoryTrace[] {
+  /** All traces of a tenant. They are derived again after each change. */
+  #traces(scope: Scope): readonly MemoryTrace[] {
     const tenant = this.#tenant(scope);
-    return [...runsByTrace(tenant)].map(([id, runs]) => new MemoryTrace(id, runs, tenant, this.#prices));
+    if (tenant.derived?.seq !== this.#seq) {
+      const traces = [...runsByTrace(tenant)].map(([id, runs]) => new MemoryTrace(id, runs, tenant, this.#prices));
+      tenant.derived = { seq: this.#seq, traces };
+    }
+    return tenant.derived.traces;
   }
 
   #find(scope: Scope, runId: string): { run: MemoryRun; traced: TracedRun; trace: MemoryTrace } | undefined {
     const tenant = this.#tenant(scope);
     const run = tenant.runs.get(runId);
     if (run?.isVisible !== true) return undefined;
-    const trace = this.#traces(scope).find(({ visible }) => visible.some((one) => one.run === run));
-    const traced = trace?.visible.find((one) => one.run === run);
+    const traceId = traceIdOf(run, tenant);
+    const trace = this.#traces(scope).find(({ id }) => id === traceId);
+    const traced = trace?.visible.find(({ id }) => id === runId);
     if (trace === undefined || traced === undefined || !isInScope(scope, traced.listed.summary)) return undefined;
     return { run, traced, trace };
   }
