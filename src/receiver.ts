@@ -14,10 +14,25 @@ export type {
   TimeRange,
 } from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
+export type { Detail, Location, Refusal, ValidationError } from './receiver/refusal.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
 export { type Price, type Prices, withCost } from './receiver/store/prices.ts';
-export { ALL_TIMES, type FilteredRun, filterOf, isAmong, type RunFilter, ranged } from './receiver/store/run-filter.ts';
-export { outlineOf, type PayloadFacts, payloadFacts, summaryOf } from './receiver/store/run-summary.ts';
+export {
+  ALL_TIMES,
+  type FilteredRun,
+  filterOf,
+  isAmong,
+  type Range,
+  type RunFilter,
+  ranged,
+} from './receiver/store/run-filter.ts';
+export {
+  outlineOf,
+  type PayloadFacts,
+  payloadFacts,
+  type SmallFields,
+  summaryOf,
+} from './receiver/store/run-summary.ts';
 export { ordersOf, type SpanKeys, spanKeysOf, type TreeNode } from './receiver/store/run-tree.ts';
 export type {
   AttachmentInfo,
@@ -29,8 +44,10 @@ export type {
   RunSummary,
   StoredRun,
   TraceSummary,
+  UnpricedUsage,
   Usage,
 } from './receiver/store/run-view.ts';
+export type { Search } from './receiver/store/search-words.ts';
 export type { StoreOwner } from './receiver/store/sqlite/file.ts';
 export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sqlite-store.ts';
 export {

@@ -1,3 +1,40 @@
-export { RunspanError } from './base/errors.ts';
+export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
+export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
+export type {
+  Figures,
+  GroupKey,
+  ListQuery,
+  Page,
+  Ranged,
+  RunQuery,
+  SortKey,
+  Statistics,
+  StatisticsQuery,
+  TimeRange,
+} from './receiver/query/query.ts';
 export { type StoreCase, storeCases } from './receiver/store/conformance/store-cases.ts';
-export type { Store } from './receiver/store/store.ts';
+export type {
+  AttachmentInfo,
+  PayloadField,
+  ProjectSummary,
+  RunDetails,
+  RunOutline,
+  RunStatus,
+  RunSummary,
+  TraceSummary,
+  Usage,
+} from './receiver/store/run-view.ts';
+export type {
+  ChangeFeed,
+  Changes,
+  FeedbackStore,
+  IngestStore,
+  QueryStore,
+  RunFields,
+  RunOperation,
+  Scope,
+  Store,
+  StoreChange,
+  TokenStore,
+} from './receiver/store/store.ts';
+export type { Attachment, RunEvent, RunRecord, RunType, UsageMetadata } from './run/record.ts';

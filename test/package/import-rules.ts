@@ -43,7 +43,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'otel.ts': ['base', 'run', 'otel', ROOT],
   'clients.ts': ['base', 'clients'],
   'receiver.ts': ['base', 'run', 'receiver', ROOT],
-  'store-testing.ts': ['base', 'receiver'],
+  'store-testing.ts': ['base', 'run', 'receiver'],
   'testing.ts': ['base', 'payload', 'run', 'testing', ROOT],
 };
 
