@@ -1,6 +1,7 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
+export type { Detail, HttpError, Location, ValidationError } from './receiver/http-error.ts';
 export type {
   Figures,
   GroupKey,
@@ -14,7 +15,6 @@ export type {
   TimeRange,
 } from './receiver/query/query.ts';
 export { createReceiver, type Receiver, type ReceiverOptions } from './receiver/receiver.ts';
-export type { Detail, Location, Refusal, ValidationError } from './receiver/refusal.ts';
 export { MemoryStore, type MemoryStoreOptions } from './receiver/store/memory-store.ts';
 export { type Price, type Prices, withCost } from './receiver/store/prices.ts';
 export {
