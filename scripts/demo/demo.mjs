@@ -8,7 +8,7 @@ import { createReceiver, DEFAULT_SCOPE, MemoryStore } from 'runspan/receiver';
 import { ask } from '../../examples/ask-docs/build/ask.js';
 import { modelFrom } from '../../examples/ask-docs/build/model.js';
 import { startTelemetry } from '../../examples/ask-docs/build/telemetry.js';
-import { drawTree } from '../../node_modules/.cache/modules/cli/tree.js';
+import { drawTree, treeOptionsFor } from '../../node_modules/.cache/modules/cli/tree.js';
 import { faultsOf, WAYS } from './delivery.mjs';
 
 const KEEP = '--keep';
@@ -35,7 +35,7 @@ try {
   const received = await receiver.runs({ project: 'demo' });
   const ledger = stats();
   const outline = await store.outline(DEFAULT_SCOPE, received[0]?.trace_id);
-  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline)}\n`);
+  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline, treeOptionsFor(process.stdout))}\n`);
   for (const [way, names] of Object.entries(WAYS)) console.log(`${way.padEnd(14)}${names.join(', ')}`);
   console.log(`${'run types'.padEnd(14)}${[...new Set(received.map((run) => run.run_type))].join(', ')}`);
   console.log('\nThe ledger of the exporter:', ledger);

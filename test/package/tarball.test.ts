@@ -106,7 +106,7 @@ describe('in an empty project the package', () => {
   }, 120_000);
 
   it('brings declarations that compile for a strict program that checks its libraries too', async () => {
-    const lines = entries.map((entry) => `export * as ${entry} from '${specifier(entry)}';`);
+    const lines = entries.map((entry) => `export * as '${entry}' from '${specifier(entry)}';`);
     writeFileSync(join(project(), 'program.ts'), lines.join('\n'));
     const types = join(project(), 'node_modules/@types');
     mkdirSync(types, { recursive: true });
