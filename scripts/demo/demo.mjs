@@ -35,7 +35,9 @@ try {
   const received = await receiver.runs({ project: 'demo' });
   const ledger = stats();
   const outline = await store.outline(DEFAULT_SCOPE, received[0]?.trace_id);
-  console.log(`\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline, treeOptionsFor(process.stdout))}\n`);
+  console.log(
+    `\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline, treeOptionsFor(process.stdout))}\n`,
+  );
   for (const [way, names] of Object.entries(WAYS)) console.log(`${way.padEnd(14)}${names.join(', ')}`);
   console.log(`${'run types'.padEnd(14)}${[...new Set(received.map((run) => run.run_type))].join(', ')}`);
   console.log('\nThe ledger of the exporter:', ledger);

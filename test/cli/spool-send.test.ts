@@ -127,7 +127,7 @@ test('--bad reports a damaged file if there are no other runs', async () => {
   killOwners(dir);
   expect(await sent(dir, receiver.url, { bad: true })).toEqual({
     code: 0,
-    text: `no runs to send for ${receiver.url} without a key\n` + '1 damaged file cannot be sent, kept\n',
+    text: `no runs to send for ${receiver.url} without a key\n1 damaged file cannot be sent, kept\n`,
   });
 });
 

@@ -29,7 +29,10 @@ test('names of attachments and runs come and go without a file, whatever a file 
 
 test('files are the business of the spool, the store, the page, uploads and the command alone [security 10]', () => {
   const files = filesUnder('src', '.ts').filter(
-    (file) => !/^(cli\/|clients\/control-plane\/source-|export\/(spool|process-end)|receiver\/(store\/sqlite\/|page-))/.test(file),
+    (file) =>
+      !/^(cli\/|clients\/control-plane\/source-|export\/(spool|process-end)|receiver\/(store\/sqlite\/|page-))/.test(
+        file,
+      ),
   );
   const reaching = files.filter((file) =>
     sourceFacts(file, read(`src/${file}`)).imports.some(({ specifier }) =>
