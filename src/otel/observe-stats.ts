@@ -50,7 +50,7 @@ function observe(meter: Meter): () => void {
     meter.removeBatchObservableCallback(report, all);
   };
   observed.set(meter, stop);
-  diagnostics.debug('stats are observed by OpenTelemetry');
+  diagnostics.debug('stats are reported to OpenTelemetry');
   return stop;
 }
 
@@ -81,22 +81,22 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
       ({ queued }) => [[queued]],
     ],
     [
-      upDown('runspan.exporter.run.inflight', '{run}', 'The number of ended runs that are under way.'),
+      upDown('runspan.exporter.run.inflight', '{run}', 'The number of ended runs in requests without a response yet.'),
       ({ inFlight }) => [[inFlight]],
     ],
     [
-      upDown('runspan.exporter.run.spooled', '{run}', 'The number of ended runs that are kept on disk.'),
+      upDown('runspan.exporter.run.spooled', '{run}', 'The number of ended runs in the spool on disk.'),
       ({ spooled }) => [[spooled]],
     ],
     [
-      counter('runspan.exporter.run.recovered', '{run}', 'The number of runs taken over from earlier processes.'),
+      counter('runspan.exporter.run.recovered', '{run}', 'The number of runs recovered from the spool of earlier processes.'),
       ({ recovered }) => [[recovered]],
     ],
     [
       counter(
         'runspan.exporter.run.exported',
         '{run}',
-        'The number of runs that were delivered, or given up for the reason that error.type tells.',
+        'The number of runs that were delivered, or dropped for the reason in error.type.',
       ),
       ({ sent, droppedByReason }) => [
         [sent],
@@ -104,11 +104,11 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
       ],
     ],
     [
-      upDown('runspan.exporter.backlog.size', 'By', 'What is recorded in memory and not yet delivered.'),
+      upDown('runspan.exporter.backlog.size', 'By', 'The size of the runs in memory that are not delivered yet.'),
       ({ backlog }) => [[backlog.bytes]],
     ],
     [
-      gauge('runspan.exporter.backlog.age', 's', 'The time since the oldest of that was recorded.'),
+      gauge('runspan.exporter.backlog.age', 's', 'The age of the oldest run in memory that is not delivered yet.'),
       ({ backlog }) => [[backlog.oldestMs / 1_000]],
     ],
   ];
@@ -120,7 +120,7 @@ const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5,
 function recordDurations(meter: Meter): () => void {
   const histogram = meter.createHistogram('runspan.exporter.operation.duration', {
     unit: 's',
-    description: 'The duration of requests that carry runs.',
+    description: 'The duration of requests that send runs.',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   return subscribe('runspan:request:end', (message) => {

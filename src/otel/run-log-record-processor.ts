@@ -71,7 +71,7 @@ function join({ spanContext, attributes, body, eventName }: LogRecordLike): void
     if (isException ? entry.addException(values) : entry.addMessages(values)) continue;
     diagnostics.warnOnce(
       'late log records',
-      'log records with messages or exceptions came after their span had ended; they are left out.',
+      'log records with messages or exceptions arrived after the end of their span and are dropped.',
     );
   }
 }

@@ -119,7 +119,7 @@ export class RunPropagator implements TextMapPropagator<unknown> {
     ignoreRejection(answer);
     diagnostics.warnOnce(
       'trust answer',
-      `RunPropagator: expected \`trust\` to answer true or false, at once, got ${shown(answer)}; the message is not believed.`,
+      `RunPropagator: expected \`trust\` to return true or false synchronously, got ${shown(answer)}; the headers are ignored.`,
     );
     return false;
   }

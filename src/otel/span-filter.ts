@@ -24,7 +24,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   ignoreRejection(answer.value);
   diagnostics.warnOnce(
     'shouldExport answer',
-    `shouldExport: expected true or false, at once, got ${shown(answer.value)}; the span is kept.`,
+    `shouldExport: expected true or false synchronously, got ${shown(answer.value)}; the span is kept.`,
   );
   return true;
 }

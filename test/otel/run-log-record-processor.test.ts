@@ -111,7 +111,7 @@ describe('a log record with messages', () => {
     for (const content of ['late', 'later']) logs.onEmit(userSays(span, content));
     expect(runNamed(recorder, 'chat').inputs).toEqual({});
     expect(lines).toEqual([
-      'warn: log records with messages or exceptions came after their span had ended; they are left out.',
+      'warn: log records with messages or exceptions arrived after the end of their span and are dropped.',
     ]);
   });
 

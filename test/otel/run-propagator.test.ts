@@ -305,7 +305,7 @@ describe('what is not believed', () => {
     const options = { trust } as RunPropagatorOptions;
     for (let time = 0; time < 2; time++) extracted({ 'runspan-trace': ORDER }, options);
     expect(lines).toEqual([
-      `warn: RunPropagator: expected \`trust\` to answer true or false, at once, got ${what}; the message is not believed.`,
+      `warn: RunPropagator: expected \`trust\` to return true or false synchronously, got ${what}; the headers are ignored.`,
     ]);
   });
 

@@ -105,12 +105,12 @@ describe('a function that does not answer', () => {
     [
       'answers with a promise',
       () => Promise.reject(new Error('no')),
-      'warn: shouldExport: expected true or false, at once, got a promise; the span is kept.',
+      'warn: shouldExport: expected true or false synchronously, got a promise; the span is kept.',
     ],
     [
       'answers with nothing',
       () => undefined,
-      'warn: shouldExport: expected true or false, at once, got undefined; the span is kept.',
+      'warn: shouldExport: expected true or false synchronously, got undefined; the span is kept.',
     ],
   ])('keeps the span when it %s, and is told once', async (_, shouldExport, line) => {
     const lines = told();
