@@ -46,7 +46,7 @@ export const isolated: readonly string[] = [
   ...inFolder('test', 'exporters'),
   ...inFolder('test/instrument', 'off-call', 'traceable'),
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
-  ...inFolder('test/otel', 'run-propagator', 'shutdown-time'),
+  ...inFolder('test/otel', 'run-propagator', 'time-limits'),
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
   ...inFolder('test/testing', 'record-runs'),
 ];

@@ -42,11 +42,11 @@ const unfinished = new Set<Promise<void>>();
  * Settles when the pending attributes of a resource are known, or at the time limit. Returns undefined if there is nothing
  * to wait for. Never rejects. The process stays alive meanwhile, because the runs that wait are not complete.
  */
-export function resourceWait(resource: ResourceLike, limitMs: number = WAIT_MAX_MS): Promise<void> | undefined {
+export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
   const known = waits.get(resource);
   if (known !== undefined) return unfinished.has(known) ? known : undefined;
-  const wait = settledOrLate(resource, limitMs);
+  const wait = settledOrLate(resource);
   waits.set(resource, wait);
   unfinished.add(wait);
   void wait.then(() => unfinished.delete(wait));
@@ -61,10 +61,10 @@ export async function resourcesSettled(): Promise<number> {
   return monotonicNowMs() - startedMs;
 }
 
-async function settledOrLate(resource: ResourceLike, limitMs: number): Promise<void> {
+async function settledOrLate(resource: ResourceLike): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimer(resolve, limitMs);
+    timer = setTimer(resolve, WAIT_MAX_MS);
   });
   try {
     await Promise.race([resource.waitForAsyncAttributes?.(), late]);

@@ -89,7 +89,11 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
       ({ spooled }) => [[spooled]],
     ],
     [
-      counter('runspan.exporter.run.recovered', '{run}', 'The number of runs recovered from the spool of earlier processes.'),
+      counter(
+        'runspan.exporter.run.recovered',
+        '{run}',
+        'The number of runs recovered from the spool of earlier processes.',
+      ),
       ({ recovered }) => [[recovered]],
     ],
     [

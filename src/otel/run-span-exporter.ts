@@ -14,14 +14,8 @@ import type { SpanKey } from './span-registry.ts';
 import { SpanRun, startSpanRun } from './span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
-/** Limits for spans that wait for their parents. */
-const WAIT_MAX_MS = 300_000;
-const WAITING_MAX = 10_000;
-
 /** Maximum number of spans among which parents are found. */
 const LATEST_MAX = 10_000;
-
-const WAITING_CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 /** Callbacks that stop the waiting of spans. One callback per exporter. */
 const atEnd = new Set<() => void>();
@@ -49,19 +43,12 @@ export class RunSpanExporter implements SpanExporterLike {
   readonly #options: RunSpanExporterOptions & Hiding;
   /** The latest spans, by their ids. Parents are found among these. */
   readonly #latest = new Map<string, SpanEntry>();
-  readonly #waiting: WaitingSpans;
+  readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanExporterOptions) {
     this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, processorChecks);
-    this.#waiting = new WaitingSpans({
-      spansMax: WAITING_MAX,
-      charactersMax: WAITING_CHARACTERS_MAX,
-      ageMaxMs: WAIT_MAX_MS,
-      monotonicMs: () => performance.now(),
-      overdue: () => this.#giveUpWaiting(() => this.#waiting.isOverdue),
-    });
   }
 
   /**

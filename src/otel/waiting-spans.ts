@@ -1,3 +1,4 @@
+import { monotonicNowMs } from '../base/clock.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { RunSink } from '../run/sink.ts';
 import type { SpanLike } from './span-like.ts';
@@ -11,15 +12,12 @@ export interface WaitingSpan {
   readonly sink: RunSink;
 }
 
-export interface WaitingSpansOptions {
-  readonly spansMax: number;
-  /** Maximum characters of all texts in attributes and events. */
-  readonly charactersMax: number;
-  readonly ageMaxMs: number;
-  readonly monotonicMs: () => number;
-  /** Called by a timer when the oldest span has exceeded `ageMaxMs`. */
-  readonly overdue: () => void;
-}
+/** Limits for spans that wait for their parents. */
+const AGE_MAX_MS = 300_000;
+const SPANS_MAX = 10_000;
+
+/** Maximum characters of all texts in attributes and events. */
+const CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 interface Entry extends WaitingSpan {
   readonly ids: string;
@@ -29,16 +27,17 @@ interface Entry extends WaitingSpan {
 
 /** Ended spans whose parents are unknown, oldest first. Limited by number, size and age. */
 export class WaitingSpans {
-  readonly #options: WaitingSpansOptions;
+  readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
   readonly #byIds = new Map<string, Entry>();
   readonly #byParent = new Map<string, Set<Entry>>();
   #characters = 0;
-  /** Fires when the oldest span exceeds `ageMaxMs`. */
+  /** Fires when the oldest span exceeds the age limit. */
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: WaitingSpansOptions) {
-    this.#options = options;
+  /** A timer calls `overdue` when the oldest span exceeds the age limit. */
+  constructor(overdue: () => void) {
+    this.#overdue = overdue;
   }
 
   get size(): number {
@@ -47,10 +46,10 @@ export class WaitingSpans {
 
   /** Whether a limit for number or size is exceeded. */
   get isOverfull(): boolean {
-    return this.#entries.size > this.#options.spansMax || this.#characters > this.#options.charactersMax;
+    return this.#entries.size > SPANS_MAX || this.#characters > CHARACTERS_MAX;
   }
 
-  /** Whether the oldest span has exceeded `ageMaxMs`. */
+  /** Whether the oldest span exceeds the age limit. */
   get isOverdue(): boolean {
     const [oldest] = this.#entries;
     return oldest !== undefined && this.#leftMs(oldest) <= 0;
@@ -58,7 +57,7 @@ export class WaitingSpans {
 
   add(waiting: WaitingSpan): void {
     const { span, parent, sink } = waiting;
-    const sinceMs = this.#options.monotonicMs();
+    const sinceMs = monotonicNowMs();
     const entry = { span, parent, sink, ids: idsOf(span), sinceMs, characters: charactersOf(span) };
     this.#entries.add(entry);
     this.#byIds.set(entry.ids, entry);
@@ -105,7 +104,7 @@ export class WaitingSpans {
   }
 
   #leftMs({ sinceMs }: Entry): number {
-    return sinceMs + this.#options.ageMaxMs - this.#options.monotonicMs();
+    return sinceMs + AGE_MAX_MS - monotonicNowMs();
   }
 
   #watch(): void {
@@ -116,7 +115,7 @@ export class WaitingSpans {
 
   #sweep(): void {
     this.#timer = undefined;
-    if (this.isOverdue) this.#options.overdue();
+    if (this.isOverdue) this.#overdue();
     this.#watch();
   }
 }

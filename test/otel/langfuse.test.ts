@@ -1,6 +1,5 @@
 // What the attributes mean is told by https://langfuse.com/integrations/native/opentelemetry#property-mapping
 import { expect, test } from 'vitest';
-import { langfuseError } from '../../src/otel/conventions/langfuse.ts';
 import { mapped } from './mapped.ts';
 
 test.each([
@@ -94,11 +93,4 @@ test.each([
     'langfuse.observation.cost_details': costs,
   });
   expect(run.outputs).toBeUndefined();
-});
-
-test('an observation of the level ERROR has failed with its status message', () => {
-  expect(langfuseError({ 'langfuse.observation.level': 'ERROR' })).toBe('Error');
-  const status = { 'langfuse.observation.status_message': 'no tune' };
-  expect(langfuseError({ 'langfuse.observation.level': 'ERROR', ...status })).toBe('no tune');
-  expect(langfuseError({ 'langfuse.observation.level': 'WARNING', ...status })).toBeUndefined();
 });

@@ -28,7 +28,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
     attributes,
   };
   const around = { startUs: 1_000_000, parentIds: undefined };
-  const { name, runType, inputs, outputs, tags, metadata, events } = spanToRun(
+  const { name, runType, inputs, outputs, tags, metadata, error, events } = spanToRun(
     given,
     { ...SHOW_ALL, ...capture },
     around,
@@ -42,6 +42,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
     outputs: outputs && JSON.parse(outputs.json),
     tags,
     metadata: Object.fromEntries([...metadata].map(([key, json]) => [key, JSON.parse(json)])),
+    error,
     events: events && JSON.parse(events),
   };
 }

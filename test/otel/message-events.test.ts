@@ -1,16 +1,25 @@
 import { describe, expect, test } from 'vitest';
-import { attributesOfEvent, messagesOfEvents } from '../../src/otel/message-events.ts';
-import { runNamed, setUp } from './set-up.ts';
+import type { SpanLike } from '../../src/otel.ts';
+import { mapped } from './mapped.ts';
 
 // Names and bodies of the single events, up to version 1.36 of the conventions:
 // https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md
 const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } };
 
-describe('what an event tells', () => {
-  const INPUTS = 'gen_ai.input.messages';
-  const OUTPUTS = 'gen_ai.output.messages';
+type Event = readonly [name: string, fields?: Record<string, unknown>];
 
-  test.each<[string, Record<string, unknown>, string, unknown]>([
+/** Returns the run of a chat span with these attributes and events. */
+const chat = (events: readonly Event[], attributes: object = { 'gen_ai.operation.name': 'chat' }) =>
+  mapped({ ...attributes }, { events: events.map(([name, fields]) => ({ name, time, attributes: fields })) as Events });
+
+type Events = SpanLike['events'];
+const time = [1, 0] as const;
+
+describe('a message event', () => {
+  const INPUTS = 'inputs';
+  const OUTPUTS = 'outputs';
+
+  test.each<[string, Record<string, unknown>, 'inputs' | 'outputs', unknown]>([
     ['gen_ai.system.message', { content: 'Be brief.' }, INPUTS, { role: 'system', content: 'Be brief.' }],
     ['gen_ai.system.message', { content: 'a', role: 'developer' }, INPUTS, { role: 'developer', content: 'a' }],
     ['gen_ai.user.message', { content: 'Rain?', name: 'ann' }, INPUTS, { role: 'user', name: 'ann', content: 'Rain?' }],
@@ -48,8 +57,10 @@ describe('what an event tells', () => {
       INPUTS,
       { role: 'user', content: 'Rain?' },
     ],
-  ])('%s with %j is a message', (name, fields, attribute, message) => {
-    expect(attributesOfEvent(name, fields)).toEqual({ [attribute]: [message] });
+  ])('%s with %j adds a message', (name, fields, field, message) => {
+    const run = chat([[name, fields]]);
+    expect(run[field]).toEqual({ messages: [message] });
+    expect(run.events).toBeUndefined();
   });
 
   test.each([
@@ -61,11 +72,13 @@ describe('what an event tells', () => {
     ['gen_ai.content.prompt', {}],
     ['exception', { content: 'a' }],
     ['constructor', { content: 'a' }],
-  ])('%s with %j tells nothing', (name, fields) => {
-    expect(attributesOfEvent(name, fields)).toBeUndefined();
+  ])('%s with %j adds no message', (name, fields) => {
+    const { inputs, outputs, events } = chat([[name, fields]]);
+    expect({ inputs, outputs }).toEqual({ inputs: undefined, outputs: undefined });
+    expect(events).toMatchObject([{ name }]);
   });
 
-  test('the event of the present version has what attributes would have, structured', () => {
+  test('of the current conventions has structured messages, instructions and tools', () => {
     const input = [{ role: 'user', parts: [{ type: 'text', content: 'a' }] }];
     const fields = {
       'gen_ai.operation.name': 'chat',
@@ -74,123 +87,85 @@ describe('what an event tells', () => {
       'gen_ai.system_instructions': 'Be brief.',
       'gen_ai.tool.definitions': [{ name: 'weather' }],
     };
-    expect(attributesOfEvent('gen_ai.client.inference.operation.details', fields)).toEqual({
-      'gen_ai.input.messages': input,
-      'gen_ai.output.messages': input,
-      'gen_ai.system_instructions': 'Be brief.',
-      'gen_ai.tool.definitions': [{ name: 'weather' }],
-    });
-  });
-
-  test('messages of several events are put together in their order', () => {
-    const time = [1, 0] as const;
-    const events = [
-      { name: 'gen_ai.system.message', time, attributes: { content: 'a' } },
-      { name: 'step', time },
-      { name: 'gen_ai.user.message', time, attributes: { content: 'b' } },
-    ];
-    expect(messagesOfEvents(events)?.attributes).toEqual({
-      'gen_ai.input.messages': [
-        { role: 'system', content: 'a' },
-        { role: 'user', content: 'b' },
-      ],
-    });
-    expect(messagesOfEvents([{ name: 'step', time }])).toBeUndefined();
+    const user = { role: 'user', content: 'a' };
+    const run = chat([['gen_ai.client.inference.operation.details', fields]]);
+    expect(run.inputs).toEqual({ messages: [{ role: 'system', content: 'Be brief.' }, user] });
+    expect(run.outputs).toEqual({ messages: [user] });
+    expect(run.metadata.ls_invocation_params).toEqual({ tools: [{ name: 'weather' }] });
   });
 });
 
-describe('the run of a span with such events', () => {
-  test('has its messages of them, and shows the other events alone', () => {
-    const { tracer, recorder } = setUp();
-    tracer
-      .startSpan('chat', { attributes: { 'gen_ai.operation.name': 'chat' } })
-      .addEvent('gen_ai.system.message', { content: 'Be brief.' })
-      .addEvent('gen_ai.user.message', { content: 'Rain?' })
-      .addEvent('step')
-      .addEvent('gen_ai.choice', { index: 0, finish_reason: 'stop', message: '{"content":"Yes."}' })
-      .end();
-    const { inputs, outputs, events, extra } = runNamed(recorder, 'chat');
-    expect(inputs).toEqual({
+describe('a span with message events', () => {
+  test('has all messages in order, and only the other events', () => {
+    const run = chat([
+      ['gen_ai.system.message', { content: 'Be brief.' }],
+      ['gen_ai.user.message', { content: 'Rain?' }],
+      ['step'],
+      ['gen_ai.choice', { index: 0, finish_reason: 'stop', message: '{"content":"Yes."}' }],
+    ]);
+    expect(run.inputs).toEqual({
       messages: [
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Rain?' },
       ],
     });
-    expect(outputs).toEqual({ messages: [{ role: 'assistant', content: 'Yes.', finish_reason: 'stop' }] });
-    expect(events?.map(({ name }) => name)).toEqual(['step']);
-    expect(Object.keys(extra?.metadata ?? {})).not.toContain('gen_ai.input.messages');
+    expect(run.outputs).toEqual({ messages: [{ role: 'assistant', content: 'Yes.', finish_reason: 'stop' }] });
+    expect(run.events).toMatchObject([{ name: 'step' }]);
+    expect(run.metadata).not.toHaveProperty(['gen_ai.input.messages']);
   });
 
   // https://github.com/open-telemetry/semantic-conventions/blob/v1.27.0/docs/gen-ai/gen-ai-spans.md#events
-  test('has its payloads of the two events of version 1.27', () => {
-    const { tracer, recorder } = setUp();
-    tracer
-      .startSpan('chat', { attributes: { 'gen_ai.operation.name': 'chat' } })
-      .addEvent('gen_ai.content.prompt', { 'gen_ai.prompt': '[{"role":"user","content":"Rain?"}]' })
-      .addEvent('gen_ai.content.completion', { 'gen_ai.completion': 'It rains.' })
-      .end();
-    const { inputs, outputs, events } = runNamed(recorder, 'chat');
-    expect(inputs).toEqual({ messages: [{ role: 'user', content: 'Rain?' }] });
-    expect(outputs).toEqual({ output: 'It rains.' });
-    expect(events).toBeUndefined();
+  test('has the payloads of the two events of version 1.27', () => {
+    const run = chat([
+      ['gen_ai.content.prompt', { 'gen_ai.prompt': '[{"role":"user","content":"Rain?"}]' }],
+      ['gen_ai.content.completion', { 'gen_ai.completion': 'It rains.' }],
+    ]);
+    expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'Rain?' }] });
+    expect(run.outputs).toEqual({ output: 'It rains.' });
+    expect(run.events).toBeUndefined();
   });
 
-  test('has what its attributes say, and keeps an event that says otherwise', () => {
-    const { tracer, recorder } = setUp();
-    const attributes = {
-      'gen_ai.operation.name': 'chat',
-      'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"attribute"}]}]',
-    };
-    tracer
-      .startSpan('chat', { attributes })
-      .addEvent('gen_ai.user.message', { content: 'event' })
-      .addEvent('gen_ai.choice', { message: 'Yes.' })
-      .end();
-    const { inputs, outputs, events } = runNamed(recorder, 'chat');
-    expect(inputs).toEqual({ messages: [{ role: 'user', content: 'attribute' }] });
-    expect(outputs).toEqual({ messages: [{ role: 'assistant', content: 'Yes.' }] });
-    expect(events).toMatchObject([{ name: 'gen_ai.user.message', kwargs: { content: 'event' } }]);
+  test('prefers the messages in its attributes, and keeps the event with other messages', () => {
+    const message = '[{"role":"user","parts":[{"type":"text","content":"attribute"}]}]';
+    const run = chat(
+      [
+        ['gen_ai.user.message', { content: 'event' }],
+        ['gen_ai.choice', { message: 'Yes.' }],
+      ],
+      { 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': message },
+    );
+    expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'attribute' }] });
+    expect(run.outputs).toEqual({ messages: [{ role: 'assistant', content: 'Yes.' }] });
+    expect(run.events).toMatchObject([{ name: 'gen_ai.user.message', kwargs: { content: 'event' } }]);
   });
 
-  test('leaves the payloads of another convention alone', () => {
-    const { tracer, recorder } = setUp();
+  test('prefers the payloads of another convention', () => {
     const attributes = { 'openinference.span.kind': 'LLM', 'input.value': 'attribute' };
-    tracer.startSpan('chat', { attributes }).addEvent('gen_ai.user.message', { content: 'event' }).end();
-    const { inputs, events, extra } = runNamed(recorder, 'chat');
-    expect(inputs).toEqual({ input: 'attribute' });
-    expect(events).toMatchObject([{ name: 'gen_ai.user.message' }]);
-    expect(Object.keys(extra?.metadata ?? {})).not.toContain('gen_ai.input.messages');
+    const run = chat([['gen_ai.user.message', { content: 'event' }]], attributes);
+    expect(run.inputs).toEqual({ input: 'attribute' });
+    expect(run.events).toMatchObject([{ name: 'gen_ai.user.message' }]);
+    expect(run.metadata).not.toHaveProperty(['gen_ai.input.messages']);
   });
 });
 
-describe('the first piece of an answer', () => {
-  const START_US = 1_795_159_360_123_456;
-  const seconds = (us: number): [number, number] => [Math.floor(us / 1e6), (us % 1e6) * 1_000];
-  const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.response.time_to_first_chunk': 0.25 };
+describe('the time to the first chunk', () => {
+  const TIME = 'gen_ai.response.time_to_first_chunk';
+  const at = (us: number, name: string, attributes?: object) => ({ name, time: [1, us * 1_000], attributes });
+  const eventsOf = (seconds: unknown, events: object[] = []) =>
+    mapped({ 'gen_ai.operation.name': 'chat', [TIME]: seconds }, { events: events as unknown as Events });
 
-  test('is an event, at its time after the start and among the others', () => {
-    const { tracer, recorder } = setUp();
-    tracer
-      .startSpan('chat', { startTime: seconds(START_US), attributes })
-      .addEvent('before', seconds(START_US + 250_000))
-      .addEvent('after', seconds(START_US + 250_001))
-      .end();
-    const { events, extra } = runNamed(recorder, 'chat');
+  test('becomes an event at this time after the start, between the other events', () => {
+    const { events, metadata } = eventsOf(0.25, [at(250_000, 'before'), at(250_001, 'after')]);
     expect(events).toEqual([
-      { name: 'before', time: '2026-11-20T07:22:40.373456Z' },
-      { name: 'new_token', time: '2026-11-20T07:22:40.373456Z' },
-      { name: 'after', time: '2026-11-20T07:22:40.373457Z' },
+      { name: 'before', time: '1970-01-01T00:00:01.250000Z' },
+      { name: 'new_token', time: '1970-01-01T00:00:01.250000Z' },
+      { name: 'after', time: '1970-01-01T00:00:01.250001Z' },
     ]);
-    expect(extra?.metadata).toMatchObject({ 'gen_ai.response.time_to_first_chunk': 0.25 });
+    expect(metadata).toMatchObject({ [TIME]: 0.25 });
   });
 
-  test('is not told twice, nor from a time that is none', () => {
-    const { tracer, recorder } = setUp();
-    tracer.startSpan('told', { attributes }).addEvent('new_token', { token: 'a' }).end();
-    tracer.startSpan('none', { attributes: { ...attributes, 'gen_ai.response.time_to_first_chunk': -1 } }).end();
-    tracer.startSpan('text', { attributes: { 'gen_ai.response.time_to_first_chunk': 'soon' } }).end();
-    expect(runNamed(recorder, 'told').events).toMatchObject([{ name: 'new_token', kwargs: { token: 'a' } }]);
-    expect(runNamed(recorder, 'none').events).toBeUndefined();
-    expect(runNamed(recorder, 'text').events).toBeUndefined();
+  test('becomes no event if the span has this event, or if the time is invalid', () => {
+    expect(eventsOf(0.25, [at(5, 'new_token', { token: 'a' })]).events).toMatchObject([{ kwargs: { token: 'a' } }]);
+    for (const invalid of [-1, 'soon']) expect(eventsOf(invalid).events).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { hiddenNames } from '../../src/otel/span-to-run.ts';
+import { expect, test } from 'vitest';
+import { mapped } from './mapped.ts';
 
 const INPUTS = [
   'runspan.inputs',
@@ -51,25 +51,24 @@ const NEITHER = [
   'db.query.summary',
 ];
 
-describe('where nothing is hidden', () => {
-  test('there is nothing to leave out', () => {
-    expect(hiddenNames({ hideInputs: false, hideOutputs: false })).toBeUndefined();
-  });
-});
+/** Each name is an attribute of the span and of an event. */
+const attributes = Object.fromEntries([...INPUTS, ...OUTPUTS, ...NEITHER].map((name) => [name, `value of ${name}.`]));
+const events = [{ name: 'step', time: [1, 0] as const, attributes }];
 
-describe.each([
+test.each([
+  { hideInputs: false, hideOutputs: false },
   { hideInputs: true, hideOutputs: false },
   { hideInputs: false, hideOutputs: true },
   { hideInputs: true, hideOutputs: true },
-])('with %j', (hidden) => {
-  const isHidden = hiddenNames(hidden);
+])('only the attributes of hidden payloads are missing with %j', (hidden) => {
+  const run = mapped({}, { events }, hidden);
+  const found = Object.keys(run.events[0].kwargs);
+  // The texts of embeddings are inputs and their lengths outputs, so either hides them.
+  const inputs = INPUTS.filter((name) => !hidden.hideInputs && !(hidden.hideOutputs && name.startsWith('embedding.')));
+  const outputs = hidden.hideOutputs ? [] : OUTPUTS;
+  expect(found.toSorted()).toEqual([...inputs, ...outputs, ...NEITHER].toSorted());
 
-  test.each([
-    ...INPUTS.map((name) => [name, hidden.hideInputs] as const),
-    ...OUTPUTS.map((name) => [name, hidden.hideOutputs] as const),
-    ...NEITHER.map((name) => [name, false] as const),
-  ])('%s is left out: %j', (name, expected) => {
-    // The texts of embeddings are inputs and their lengths outputs, so either hides them.
-    expect(isHidden?.(name)).toBe(name.startsWith('embedding.') ? true : expected);
-  });
+  const text = JSON.stringify(mapped(attributes, {}, hidden));
+  const hiddenNames = [...(hidden.hideInputs ? INPUTS : []), ...(hidden.hideOutputs ? OUTPUTS : [])];
+  expect(hiddenNames.filter((name) => text.includes(`value of ${name}.`))).toEqual([]);
 });

@@ -3,19 +3,25 @@
 // RunSpanProcessor, in a provider of the real SDK and with the real exporter.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { context, createContextKey, DiagLogLevel, diag, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
-import { BasicTracerProvider, type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Limits } from '../../src/base/limits.ts';
 import { createExporter } from '../../src/index.ts';
 import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { createReceiver } from '../../src/receiver.ts';
+import { bareSpan } from '../support/bare-span.ts';
 import { gate } from '../support/gate.ts';
 import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { told } from '../support/told.ts';
-import { pendingResource } from './pending-resource.ts';
-import { below, notingSink, setUp } from './set-up.ts';
+import { below, notingSink, runNamed, setUp } from './set-up.ts';
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -102,15 +108,6 @@ describe('what is recorded', () => {
     tracer.startSpan('suppressed', {}, context.active().setValue(key, true)).end();
     for (const name of ['RECORD', 'DROP', 'sampled']) tracer.startSpan(name).end();
     expect(asked).toEqual(['start sampled', 'end sampled']);
-  });
-
-  test('is told once, also where a processor is registered twice', async () => {
-    const { sink, asked } = notingSink();
-    const processor = new RunSpanProcessor({ exporter: sink });
-    const { tracer, provider } = setUp({ processors: [processor, processor] });
-    tracer.startSpan('a').end();
-    await provider.shutdown();
-    expect(asked).toEqual(['start a', 'end a', 'flush']);
   });
 });
 
@@ -308,6 +305,11 @@ describe('OnStart and OnEnd', () => {
       processors: [new RunSpanProcessor({ exporter: { ...sink, start: fail, end: fail }, shouldExport: fail })],
     });
     expect(() => tracer.startSpan('a').end()).not.toThrow();
+    const { tracer: other, recorder } = setUp();
+    const span = other.startSpan('b');
+    Object.defineProperty((span as unknown as SpanLike).attributes, 'input.value', { enumerable: true, get: fail });
+    span.end();
+    expect(runNamed(recorder, 'b').end_time).toBeDefined();
     const processor = new RunSpanProcessor();
     onTestFinished(() => processor.shutdown());
     for (const hostile of [null, undefined, 1, {}, { spanContext: fail }, { spanContext: () => null }]) {
@@ -350,7 +352,10 @@ describe('a resource that is still finding out', () => {
       await exporter.close();
       await receiver.close();
     });
-    const { resource, service } = pendingResource();
+    const service = gate<string>();
+    const { resource: known } = new BasicTracerProvider().getTracer('t').startSpan('s') as unknown as ReadableSpan;
+    const detected = { getRawAttributes: () => [['service.name', service]], attributes: {} } as never;
+    const resource = known.merge(detected);
     const provider = new BasicTracerProvider({ resource, spanProcessors: [new RunSpanProcessor({ exporter })] });
     const services = async () => (await receiver.runs()).map(({ extra }) => extra?.metadata?.['service.name']);
     return { tracer: provider.getTracer('t'), provider, service, services, exporter };
@@ -382,12 +387,32 @@ describe('a resource that is still finding out', () => {
     expect(errors).toEqual([]);
   });
 
-  test('that fails costs its attributes alone', async () => {
+  test('costs only its own attributes if a detector fails', async () => {
     const { tracer, provider, service, services } = await serving();
     tracer.startSpan('early').end();
     service.fail(new Error('no cloud'));
     await provider.forceFlush();
     expect(await services()).toEqual([expect.stringMatching(/^unknown_service/)]);
+  });
+
+  test.each([
+    ['rejects', () => Promise.reject(new Error('no cloud'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no cloud');
+      },
+    ],
+  ])('delays no span if its wait %s', async (_, waitForAsyncAttributes) => {
+    const { sink, asked } = notingSink();
+    const processor = new RunSpanProcessor({ exporter: sink });
+    const resource = { attributes: {}, asyncAttributesPending: true, waitForAsyncAttributes };
+    const span = { ...bareSpan('a', { traceId: '1'.repeat(32), spanId: '2'.repeat(16) }), resource };
+    processor.onStart(span as unknown as SpanLike, ROOT_CONTEXT);
+    processor.onEnd(span as unknown as SpanLike);
+    await soon();
+    expect(asked).toEqual(['start a', 'end a']);
+    await processor.shutdown();
   });
 });
 

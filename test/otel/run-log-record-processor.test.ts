@@ -21,6 +21,7 @@ describe('a log record with messages', () => {
     const span = tracer.startSpan('chat', chat);
     const other = tracer.startSpan('other', chat);
     logs.onEmit(userSays(span, 'Rain?'));
+    logs.onEmit(userSays(span, 'Now?'));
     logs.onEmit(
       logRecord(span, {
         eventName: 'gen_ai.client.inference.operation.details',
@@ -30,7 +31,12 @@ describe('a log record with messages', () => {
     other.end();
     span.end();
     expect(runNamed(recorder, 'chat')).toMatchObject({
-      inputs: { messages: [{ role: 'user', content: 'Rain?' }] },
+      inputs: {
+        messages: [
+          { role: 'user', content: 'Rain?' },
+          { role: 'user', content: 'Now?' },
+        ],
+      },
       outputs: { messages: [{ role: 'assistant', content: 'Yes.' }] },
     });
     expect(runNamed(recorder, 'other').inputs).toEqual({});
@@ -100,6 +106,25 @@ describe('a log record with messages', () => {
     span.end();
     expect(runs.at(-1)?.inputs).not.toContain('y');
     expect(runs.at(-1)?.metadata?.get('dropped_log_records')).toBe('2');
+  });
+
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+
+  test.each<[string, unknown, RegExp]>([
+    ['a bigint', 2n, /^"2"$/],
+    ['bytes', new Uint8Array([7, 7]), /"base64":"Bwc="/],
+    ['a key that names a prototype', JSON.parse('{"__proto__":{"b":1}}'), /^\{"__proto__":\{"b":1\}\}$/],
+    ['more values than the limit', Array.from({ length: 20 }, () => 5), /^\[(5,){1,10}"\[Truncated[^"]*"\]$/],
+    ['a cycle', cycle, /^(\{"self":){1,6}"\[Truncated[^"]*"\}+$/],
+  ])('may have %s', (_, content, expected) => {
+    const { sink, runs } = notingSink({ payload: { depth: 6, width: 100, nodes: 10, bytes: 1_000 } });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const span = tracer.startSpan('chat', chat);
+    new RunLogRecordProcessor().onEmit(userSays(span, content));
+    if (content instanceof Uint8Array) content.fill(0);
+    span.end();
+    expect(JSON.stringify(JSON.parse(runs.at(-1)?.inputs ?? '').messages[0].content)).toMatch(expected);
   });
 
   test('is told of once, and left out, when it comes after the end of its span', () => {

@@ -51,6 +51,13 @@ function recording(options: ConstructorParameters<typeof RunSpanExporter>[0] = {
   return { recorder, exporter, exported };
 }
 
+/** Copies a span under the name and the id `id`, below the span with the id `parent`. */
+function waiting(span: ReadableSpan | undefined, id: number, parent: number, fields: object = {}): ReadableSpan {
+  const ids = (number: number) => ({ ...span?.spanContext(), spanId: number.toString(16).padStart(16, '0') });
+  const own = { name: String(id), spanContext: () => ids(id), parentSpanContext: ids(parent), ...fields };
+  return Object.assign(Object.create(span as object), own) as ReadableSpan;
+}
+
 const otelOf = (recorder: RunRecorder, name: string) =>
   runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
 
@@ -225,35 +232,51 @@ describe('a span whose parent does not come', () => {
   });
 
   test.each([
-    [10_000, 0],
-    [10_001, 1],
-  ])('of %j that wait, %j go without it', async (count, gone) => {
+    [10_000, []],
+    [10_001, ['0']],
+  ])('starts a trace if more than 10 000 spans wait: %j', async (count, expected) => {
     const orphan = nested().get('b') as ReadableSpan;
-    const spans = Array.from({ length: count }, (_, index) => {
-      const ids = { ...orphan.spanContext(), spanId: index.toString(16).padStart(16, '0') };
-      return Object.assign(Object.create(orphan), { spanContext: () => ids }) as ReadableSpan;
-    });
+    const spans = Array.from({ length: count }, (_, index) => waiting(orphan, index, count + 1));
     const { recorder, exported } = recording();
     await exported(...spans);
-    expect(recorder.runs).toHaveLength(gone);
+    expect(recorder.runs.map(({ name }) => name)).toEqual(expected);
+  });
+
+  test.each([
+    [0, []],
+    [1, ['a']],
+  ])('starts a trace if the texts of waiting spans exceed 64 Mi characters by %j', async (over, expected) => {
+    const { recorder, exported } = recording();
+    const half = 32 * 1_024 * 1_024;
+    const [, b] = nested().values();
+    const events = [{ name: 'e', time: [0, 0], attributes: { text: 'x'.repeat(half + over) } }];
+    await exported(waiting(b, 1, 2, { name: 'a', attributes: { text: 'x'.repeat(half), count: 1 }, events }));
+    expect(recorder.runs.map(({ name }) => name)).toEqual(expected);
+  });
+
+  test('ends its waiting too if spans are parents of each other', async () => {
+    const [span] = nested().values();
+    const parents = { 1: 2, 2: 3, 3: 2, 4: 4 };
+    const { recorder, exporter, exported } = recording();
+    await exported(...Object.entries(parents).map(([id, parent]) => waiting(span, Number(id), parent)));
+    expect(recorder.runs).toEqual([]);
+    await exporter.forceFlush();
+    expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(['1', '2', '3', '4']);
   });
 
   test('over ten thousand levels begins one trace', async () => {
     const levels = 9_999;
     const orphan = nested().get('b') as ReadableSpan;
-    const ids = (index: number) => ({ ...orphan.spanContext(), spanId: index.toString(16).padStart(16, '0') });
-    const spans = Array.from({ length: levels }, (_, index) =>
-      Object.assign(Object.create(orphan), { spanContext: () => ids(index), parentSpanContext: ids(index + 1) }),
-    );
+    const spans = Array.from({ length: levels }, (_, index) => waiting(orphan, index, index + 1));
     const { sink, asked } = notingSink();
-    // The place of each would be as long as its level is deep.
+    // The dotted order of a recorded run would have one segment per level.
     const { exporter, exported } = recording({
       exporter: sink,
-      shouldExport: (span) => span.spanContext().spanId === ids(0).spanId,
+      shouldExport: ({ name }) => name === '0',
     });
     await exported(...spans);
     await exporter.forceFlush();
-    expect(asked.filter((call) => call !== 'flush')).toEqual(['start b', 'end b']);
+    expect(asked.filter((call) => call !== 'flush')).toEqual(['start 0', 'end 0']);
   });
 });
 
@@ -353,13 +376,5 @@ describe('the result', () => {
       'warn: RunSpanExporter.export failed, the application is not affected: no ids',
       "warn: RunSpanExporter.export's callback failed, the application is not affected: not mine",
     ]);
-  });
-
-  test('an option that does not hold is told and left out', async () => {
-    const lines = told();
-    const { recorder, exported } = recording({ exporter: 'mine', shouldExport: 'all' } as object);
-    await exported(nested().get('a'));
-    expect(tree(recorder)).toEqual(['a']);
-    expect(lines).toHaveLength(2);
   });
 });

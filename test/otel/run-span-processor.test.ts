@@ -1,21 +1,14 @@
-import { context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
-import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '../../src/base/diagnostics.ts';
+import { ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
+import { SimpleSpanProcessor, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
-import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import { RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import type { TraceStart } from '../../src/run/sink.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+import { told } from '../support/told.ts';
+import { inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
-
-/** Spans of these names are recorded and not sampled. */
-const unsampled = (...names: string[]): Sampler => ({
-  shouldSample: (_context, _traceId, name) => ({
-    decision: names.includes(name) ? SamplingDecision.RECORD : SamplingDecision.RECORD_AND_SAMPLED,
-  }),
-});
 
 test('the processor fits a provider of SDK 2.x', () => {
   expectTypeOf<RunSpanProcessor>().toExtend<SpanProcessor>();
@@ -64,54 +57,10 @@ describe('the tree', () => {
     expect(tree(recorder)).toEqual(['a', '  b', 'other']);
   });
 
-  test('has children that start after their parent has ended, and those that end after it', () => {
-    const { tracer, recorder } = setUp();
-    const parent = tracer.startSpan('parent');
-    const late = tracer.startSpan('ends late', {}, below(parent));
-    parent.end();
-    tracer.startSpan('starts late', {}, below(parent)).end();
-    late.end();
-    expect(tree(recorder)).toEqual(['parent', '  ends late', '  starts late']);
-    expect(recorder.runs.every(({ end_time }) => end_time !== undefined)).toBe(true);
-  });
-
   test('begins anew with a span that is started as a root', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, 'a', () => tracer.startSpan('b', { root: true }).end());
     expect(tree(recorder)).toEqual(['a', 'b']);
-  });
-
-  test('finds a parent that stands in the context as a wrapper of the same ids', () => {
-    const { tracer, recorder } = setUp();
-    const span = tracer.startSpan('parent');
-    const proxy = new Proxy(span, {});
-    const wrapped = { spanContext: () => span.spanContext() } as Span;
-    tracer.startSpan('by proxy', {}, below(proxy)).end();
-    tracer.startSpan('by wrapper', {}, below(wrapped)).end();
-    tracer.startSpan('by span context', {}, trace.setSpanContext(ROOT_CONTEXT, span.spanContext())).end();
-    expect(tree(recorder)).toEqual(['parent', '  by proxy', '  by span context', '  by wrapper']);
-  });
-
-  test('starts with a span whose parent is remote, which keeps the ids of OpenTelemetry', () => {
-    const { tracer, recorder } = setUp();
-    const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
-    tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote)).end();
-    const { id, trace_id, parent_run_id, extra } = runNamed(recorder, 'served');
-    expect({ trace_id, parent_run_id }).toEqual({ trace_id: id, parent_run_id: undefined });
-    expect(extra?.metadata?.otel).toMatchObject({
-      trace_id: 'a'.repeat(32),
-      parent_span_id: 'b'.repeat(16),
-      parent_is_remote: true,
-    });
-  });
-
-  test('leaves out what is recorded but not sampled, and moves up what is below', async () => {
-    const { tracer, recorder } = setUp({ sampler: unsampled('hidden', 'hidden too') });
-    await inSpan(tracer, 'a', () =>
-      inSpan(tracer, 'hidden', () => inSpan(tracer, 'hidden too', () => inSpan(tracer, 'b', soon))),
-    );
-    await inSpan(tracer, 'hidden', () => inSpan(tracer, 'c', soon));
-    expect(tree(recorder)).toEqual(['a', '  b', 'c']);
   });
 });
 
@@ -210,55 +159,17 @@ describe('tags and metadata', () => {
   });
 });
 
-describe('the life of a processor', () => {
-  test('forceFlush of the provider flushes the exporter, and that of every other run below', async () => {
-    const { sink, asked } = notingSink();
-    const { provider } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
-    await provider.forceFlush();
-    expect(asked).toEqual(['flush']);
-  });
-
-  test('shutdown of the provider flushes once and leaves the exporter open', async () => {
-    const { sink, asked } = notingSink();
-    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
-    const open = tracer.startSpan('open');
-    await provider.shutdown();
-    await provider.shutdown();
-    tracer.startSpan('late').end();
-    open.end();
-    expect(asked).toEqual(['start open', 'end open', 'flush']);
-  });
-
-  test('an option that does not hold is told and left out', async () => {
-    const told = vi.spyOn(console, 'error').mockReturnValue();
-    onTestFinished(() => told.mockRestore());
-    diagnostics.forgetPlaces();
-    const wrong = { exporter: 'mine', sampled: true } as object;
-    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor(wrong)] });
-    await inSpan(tracer, 'a', soon);
-    expect(told.mock.calls.flat()).toEqual([
-      'runspan: RunSpanProcessor: expected `exporter` to be the result of createExporter(); left out.',
-      'runspan: RunSpanProcessor: unknown option `sampled`; left out.',
-    ]);
-    expect(tree(recorder)).toEqual(['a']);
-  });
-
-  test('nothing reaches the application when a sink, a span or its attributes throw', () => {
-    const told = vi.spyOn(console, 'error').mockReturnValue();
-    onTestFinished(() => told.mockRestore());
-    const { sink } = notingSink();
-    const fail = () => {
-      throw new Error('no');
-    };
-    const { tracer, recorder } = setUp({
-      processors: [new RunSpanProcessor({ exporter: { ...sink, start: fail, end: fail } }), new RunSpanProcessor()],
-    });
-    const span = tracer.startSpan('a');
-    Object.defineProperty((span as unknown as SpanLike).attributes, 'input.value', { enumerable: true, get: fail });
-    span.end();
-    const processor = new RunSpanProcessor();
-    processor.onStart({ spanContext: fail } as unknown as SpanLike, context.active());
-    processor.onEnd(null as unknown as SpanLike);
-    expect(runNamed(recorder, 'a').end_time).toBeDefined();
-  });
+test.each([
+  ['RunSpanProcessor', (options: object) => new RunSpanProcessor(options)],
+  ['RunSpanExporter', (options: object) => new SimpleSpanProcessor(new RunSpanExporter(options))],
+])('%s logs an invalid option and ignores it', async (name, create) => {
+  const lines = told();
+  const { tracer, provider, recorder } = setUp({ processors: [create({ exporter: 'mine', sampled: true })] });
+  await inSpan(tracer, 'a', soon);
+  await provider.forceFlush();
+  expect(lines).toEqual([
+    `warn: ${name}: expected \`exporter\` to be the result of createExporter(); left out.`,
+    `warn: ${name}: unknown option \`sampled\`; left out.`,
+  ]);
+  expect(tree(recorder)).toEqual(['a']);
 });

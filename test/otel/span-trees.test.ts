@@ -208,9 +208,13 @@ test('a link is no parent, and stays visible with its attributes', () => {
 
 describe('what is left out by the sampler', () => {
   test('a span that is recorded and not sampled: what is below moves up', async () => {
-    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: SamplingDecision.RECORD }) });
-    await inSpan(tracer, 'a', () => inSpan(tracer, 'hidden', () => inSpan(tracer, 'b', soon)));
-    expect(tree(recorder)).toEqual(['a', '  b']);
+    const { RECORD } = SamplingDecision;
+    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: RECORD, 'hidden too': RECORD }) });
+    await inSpan(tracer, 'a', () =>
+      inSpan(tracer, 'hidden', () => inSpan(tracer, 'hidden too', () => inSpan(tracer, 'b', soon))),
+    );
+    await inSpan(tracer, 'hidden', () => inSpan(tracer, 'c', soon));
+    expect(tree(recorder)).toEqual(['a', '  b', 'c']);
   });
 
   test('a span that is dropped is not seen by any processor: what is below begins a trace, with its ids', async () => {
@@ -266,16 +270,18 @@ describe('two processors', () => {
   });
 });
 
-test('a span that another library has wrapped is the parent that its ids name', async () => {
+test('a wrapper, a proxy or a span context is the parent that its ids name', () => {
   const { tracer, recorder } = setUp();
   const span = tracer.startSpan('parent');
   const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
   context.with(trace.setSpan(context.active(), wrapper), () => {
-    tracer.startSpan('span').end();
+    tracer.startSpan('by wrapper').end();
     traceable(() => 1, { name: 'run' })();
   });
+  tracer.startSpan('by proxy', {}, below(new Proxy(span, {}))).end();
+  tracer.startSpan('by span context', {}, trace.setSpanContext(ROOT_CONTEXT, span.spanContext())).end();
   span.end();
-  expect(tree(recorder)).toEqual(['parent', '  run', '  span']);
+  expect(tree(recorder)).toEqual(['parent', '  by proxy', '  by span context', '  by wrapper', '  run']);
 });
 
 test.each([

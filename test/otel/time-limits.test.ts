@@ -1,9 +1,15 @@
 import { expect, test, vi } from 'vitest';
 import type { RunSink } from '../../src/run/sink.ts';
 
-// Must run before the library reads the clock of the process.
+// Must run before the library loads the clock and the timers of the process.
 const clock = vi.hoisted(() => {
-  const time = { passedMs: 0 };
+  const time = { passedMs: 0, endMinutesTimer: () => {} };
+  const { setTimeout } = globalThis;
+  const withoutMinutes = (callback: () => void, ms = 0) => {
+    if (ms >= 60_000) time.endMinutesTimer = callback;
+    return setTimeout(callback, ms);
+  };
+  vi.stubGlobal('setTimeout', withoutMinutes);
   const now = performance.now.bind(performance);
   vi.spyOn(performance, 'now').mockImplementation(() => now() + time.passedMs);
   return time;
@@ -72,4 +78,17 @@ test.each([
   await other.forceFlush();
   await other.shutdown();
   expect(well.waits[1]).toBe(well.waits[0]);
+});
+
+test('a span that waits 5 minutes for its parent starts a trace', async () => {
+  const { sink, asked } = notingSink();
+  const exporter = new RunSpanExporter({ exporter: sink });
+  const span = bareSpan('work', { traceId: '1'.repeat(32), spanId: '2'.repeat(16) });
+  exporter.export([{ ...span, parentSpanId: '3'.repeat(16) } as never], () => {});
+  clock.passedMs += 299_000;
+  clock.endMinutesTimer();
+  expect(asked).not.toContain('start work');
+  clock.passedMs += 1_000;
+  clock.endMinutesTimer();
+  expect(asked).toEqual(expect.arrayContaining(['start work', 'end work']));
 });
