@@ -2,35 +2,38 @@ import { describe, expect, test } from 'vitest';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped } from './mapped.ts';
 
-test.each([
-  ['chat', 'llm'],
-  ['generate_content', 'llm'],
-  ['text_completion', 'llm'],
-  ['fetch_response', 'llm'],
-  ['embeddings', 'embedding'],
-  ['retrieval', 'retriever'],
-  ['rerank', 'retriever'],
-  ['search_memory', 'retriever'],
-  ['create_memory', 'tool'],
-  ['update_memory', 'tool'],
-  ['upsert_memory', 'tool'],
-  ['delete_memory', 'tool'],
-  ['create_memory_store', 'tool'],
-  ['delete_memory_store', 'tool'],
-  ['completion', 'llm'],
-  ['embedding', 'embedding'],
-  ['agent_step', 'chain'],
-  ['handoff', 'chain'],
-  ['guard', 'chain'],
-  ['guardrail.run', 'chain'],
-  ['execute_tool', 'tool'],
-  ['create_agent', 'chain'],
-  ['invoke_agent', 'chain'],
-  ['invoke_workflow', 'chain'],
-  ['plan', 'chain'],
-  ['something new', 'chain'],
-])('the operation %s makes a run of type %s', (operation, runType) => {
-  expect(mapped({ 'gen_ai.operation.name': operation }).runType).toBe(runType);
+test.each<[string, string[]]>([
+  ['llm', ['chat', 'generate_content', 'text_completion', 'fetch_response', 'completion']],
+  ['embedding', ['embeddings', 'embedding']],
+  ['retriever', ['retrieval', 'rerank', 'search_memory']],
+  [
+    'tool',
+    [
+      'create_memory',
+      'update_memory',
+      'upsert_memory',
+      'delete_memory',
+      'create_memory_store',
+      'delete_memory_store',
+      'execute_tool',
+    ],
+  ],
+  [
+    'chain',
+    [
+      'agent_step',
+      'handoff',
+      'guard',
+      'guardrail.run',
+      'create_agent',
+      'invoke_agent',
+      'invoke_workflow',
+      'plan',
+      'something new',
+    ],
+  ],
+])('a run has the type %s for the operations %j', (runType, kinds) => {
+  for (const kind of kinds) expect([kind, mapped({ 'gen_ai.operation.name': kind }).runType]).toEqual([kind, runType]);
 });
 
 test.each([

@@ -2,20 +2,15 @@
 import { expect, test } from 'vitest';
 import { mapped } from './mapped.ts';
 
-test.each([
-  ['span', 'chain'],
-  ['event', 'chain'],
-  ['agent', 'chain'],
-  ['chain', 'chain'],
-  ['evaluator', 'chain'],
-  ['guardrail', 'chain'],
-  ['generation', 'llm'],
-  ['embedding', 'embedding'],
-  ['tool', 'tool'],
-  ['retriever', 'retriever'],
-  ['something new', 'chain'],
-])('an observation of type %s makes a run of type %s', (type, runType) => {
-  expect(mapped({ 'langfuse.observation.type': type }).runType).toBe(runType);
+test.each<[string, string[]]>([
+  ['chain', ['span', 'event', 'agent', 'chain', 'evaluator', 'guardrail', 'something new']],
+  ['llm', ['generation']],
+  ['embedding', ['embedding']],
+  ['tool', ['tool']],
+  ['retriever', ['retriever']],
+])('a run has the type %s for the observation types %j', (runType, kinds) => {
+  for (const kind of kinds)
+    expect([kind, mapped({ 'langfuse.observation.type': kind }).runType]).toEqual([kind, runType]);
 });
 
 test('a generation has its payloads, model, tokens, costs and metadata', () => {

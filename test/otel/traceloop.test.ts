@@ -114,12 +114,6 @@ describe('inputs and outputs of functions', () => {
   ])('%s is an output', (_, value, outputs) => {
     expect(mapped({ 'traceloop.entity.output': value })).toMatchObject({ outputs, metadata: {} });
   });
-
-  test('are left out where they are hidden', () => {
-    const attributes = { 'traceloop.entity.input': '{"a":1}', 'traceloop.entity.output': '{"b":2}' };
-    const run = mapped(attributes, {}, { hideInputs: true, hideOutputs: true });
-    expect(run).toEqual({ runType: 'chain', metadata: {} });
-  });
 });
 
 describe('a call of a model', () => {
