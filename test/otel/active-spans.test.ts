@@ -33,7 +33,7 @@ describe('spans and traced functions in one trace', () => {
     },
   );
 
-  test('layers of both keep their order', async () => {
+  test('nested spans and functions keep their order', async () => {
     const { tracer, recorder } = setUp();
     await inRun('1 run', () =>
       inSpan(tracer, '2 span', () =>
@@ -52,7 +52,7 @@ describe('spans and traced functions in one trace', () => {
     ]);
   });
 
-  test('layers that start with a span keep theirs', async () => {
+  test('nested spans and functions keep their order below a span', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, '1 span', () =>
       inRun('2 run', async () => {
@@ -64,14 +64,14 @@ describe('spans and traced functions in one trace', () => {
     expect(tree(recorder)).toEqual(['1 span', '  2 run', '    3 span', '      4 run', '    5 span', '    6 run']);
   });
 
-  test('a span that is passed as parent goes before the run that is entered', async () => {
+  test('an explicit parent span takes precedence over the current run', async () => {
     const { tracer, recorder } = setUp();
     const outer = tracer.startSpan('outer');
     await inRun('run', () => tracer.startSpan('inner', {}, below(outer)).end());
     expect(tree(recorder)).toEqual(['outer', '  inner', 'run']);
   });
 
-  test('a span without a known parent is below the run that is entered, not below the span around that', async () => {
+  test('a span inside `withRun` is below this run', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, 'span', () =>
       withRun(startRun({ name: 'run' }), () => inSpan(tracer, 'inner', () => inRun('leaf', soon))),
@@ -79,7 +79,7 @@ describe('spans and traced functions in one trace', () => {
     expect(tree(recorder)).toEqual(['span', '  run', '    inner', '      leaf']);
   });
 
-  test('runs below a span go to the exporter of its processor', async () => {
+  test('runs below a span are sent to the exporter of its processor', async () => {
     const own = recordRuns();
     onTestFinished(() => own.stop());
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
@@ -88,7 +88,7 @@ describe('spans and traced functions in one trace', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('spans below a run with an exporter of its own go there, and are flushed with the provider', async () => {
+  test('spans below a run with its own exporter are sent there, and flushed with the provider', async () => {
     const { sink, asked } = notingSink();
     const { tracer, provider } = setUp();
     traceable(() => tracer.startSpan('span').end(), { name: 'run', exporter: sink })();
@@ -102,7 +102,7 @@ describe('spans and traced functions in one trace', () => {
     expect(recorder.runs.map(({ session_name }) => session_name)).toEqual(['shop', 'shop']);
   });
 
-  test('a processor that was shut down leaves traced functions alone', async () => {
+  test('traced functions work after the shutdown of the processor', async () => {
     const { tracer, provider, recorder } = setUp();
     await inSpan(tracer, 'span', async () => {
       await provider.shutdown();

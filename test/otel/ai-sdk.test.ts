@@ -41,27 +41,32 @@ test.each<[string, string[]]>([
   for (const kind of kinds) expect([kind, mapped({ 'ai.operationId': kind }).runType]).toEqual([kind, runType]);
 });
 
-describe('the name', () => {
+describe('the name of a run', () => {
   const named = { 'ai.telemetry.functionId': 'forecast', 'ai.toolCall.name': 'weather' };
 
   test.each([
-    ['of a function is what the application calls it', 'ai.generateText', {}, 'forecast'],
-    ['that the metadata say goes before', 'ai.streamText', { 'ai.telemetry.metadata.ls_run_name': 'mine' }, 'mine'],
-    ['of a call of the model is that of its span', 'ai.streamText.doStream', {}, undefined],
-    ['of a tool is its own', 'ai.toolCall', { 'ai.telemetry.metadata.ls_run_name': 'mine' }, 'weather'],
+    ['of a function is its function id', 'ai.generateText', {}, 'forecast'],
+    [
+      'is `ls_run_name` of the metadata if set',
+      'ai.streamText',
+      { 'ai.telemetry.metadata.ls_run_name': 'mine' },
+      'mine',
+    ],
+    ['of a model call is the name of its span', 'ai.streamText.doStream', {}, undefined],
+    ['of a tool is the name of the tool', 'ai.toolCall', { 'ai.telemetry.metadata.ls_run_name': 'mine' }, 'weather'],
   ])('%s', (_, operation, more, name) => {
     const attributes = { 'ai.operationId': operation, ...named, ...more };
     expect(mapped(attributes).name).toBe(name);
     expect(mapped(attributes).metadata.function_id).toBe('forecast');
   });
 
-  test('of the project may be said with the call', () => {
+  test('and its project: `ls_project_name` of the metadata sets the project', () => {
     const attributes = { 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.ls_project_name': 'shop' };
     expect(mapped(attributes).project).toBe('shop');
   });
 });
 
-test('a call of a model has its messages, answer, tokens, model and settings', () => {
+test('a model call has its messages, answer, tokens, model and settings', () => {
   const run = model({
     'operation.name': 'ai.generateText.doGenerate forecast',
     'resource.name': 'forecast',
@@ -144,13 +149,13 @@ describe('messages', () => {
   const messages = (...given: object[]) => model({ 'ai.prompt.messages': JSON.stringify(given) }).inputs.messages;
   const parts = (...content: object[]) => messages({ role: 'user', content })[0].content;
 
-  test('of text stay as they are', () => {
+  test('with text content keep their fields', () => {
     expect(messages({ role: 'system', content: 'Be brief.', providerOptions: { a: 1 } })).toEqual([
       { role: 'system', content: 'Be brief.', providerOptions: { a: 1 } },
     ]);
   });
 
-  test('have calls of tools, and each result in one of its own', () => {
+  test('have tool calls, and each tool result becomes its own message', () => {
     const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather' };
     const result = { type: 'tool-result', toolCallId: 'c1', toolName: 'weather' };
     const told = (args: unknown) => ({
@@ -196,7 +201,7 @@ describe('messages', () => {
   test.each([
     ['reasoning', { type: 'reasoning', text: 'hm' }, { type: 'reasoning', reasoning: 'hm' }],
     ['an image (4)', { type: 'image', image: 'iVBO', mimeType: 'image/png' }, image('data:image/png;base64,iVBO')],
-    ['an image by its address', { type: 'image', image: 'https://a.example/b' }, image('https://a.example/b')],
+    ['an image URL', { type: 'image', image: 'https://a.example/b' }, image('https://a.example/b')],
     [
       'an image as a file (5)',
       { type: 'file', mediaType: 'image/png', data: 'iVBO' },
@@ -213,12 +218,12 @@ describe('messages', () => {
       image('data:image/png;base64,iVBO'),
     ],
     [
-      'data that say what they are (7)',
+      'typed data (7)',
       { type: 'file', data: { type: 'data', data: 'iVBO' }, mediaType: 'image/png' },
       image('data:image/png;base64,iVBO'),
     ],
     [
-      'an address that says so (7)',
+      'a typed URL (7)',
       { type: 'file', data: { type: 'url', url: 'https://a.example/b' }, mediaType: 'image/png' },
       image('https://a.example/b'),
     ],
@@ -233,16 +238,16 @@ describe('messages', () => {
       },
     ],
     [
-      'a file that the provider keeps',
+      'a file stored by the provider',
       { type: 'file', mediaType: 'application/pdf', data: { openai: 'file-1' } },
       { type: 'file', media_type: 'application/pdf', data: { openai: 'file-1' } },
     ],
-    ['what is not known', { type: 'source', url: 'b' }, { type: 'source', url: 'b' }],
+    ['a part of unknown type', { type: 'source', url: 'b' }, { type: 'source', url: 'b' }],
   ])('have %s', (_, part, expected) => {
     expect(parts({ type: 'text', text: 'See:' }, part)[1]).toEqual(expected);
   });
 
-  test('that are none stay in the metadata', () => {
+  test('that are invalid stay in the metadata', () => {
     const run = model({ 'ai.prompt.messages': '[{"role"' });
     expect(run.inputs).toBeUndefined();
     expect(run.metadata['ai.prompt.messages']).toBe('[{"role"');
@@ -306,7 +311,7 @@ describe('the answer', () => {
     ['ai.result.object', '{"rain":true}', { rain: true }],
     ['ai.response.object', '["a","b"]', { output: ['a', 'b'] }],
     ['ai.response.object', '"sunny"', { output: 'sunny' }],
-  ])('of a function is the object: %s = %s', (attribute, value, expected) => {
+  ])('of a function is the object in %s: %s', (attribute, value, expected) => {
     expect(mapped({ 'ai.operationId': 'ai.generateObject', [attribute]: value }).outputs).toEqual(expected);
   });
 });
@@ -351,7 +356,7 @@ describe('tokens', () => {
       [20, 9, 29, { cache_read: 8, cache_creation: 7 }, { reasoning: 3 }],
     ],
     [
-      'of Anthropic by 4, which counts its cache apart',
+      'of Anthropic in 4, without cached tokens in the input',
       {
         'ai.usage.promptTokens': 20,
         'ai.usage.completionTokens': 9,
@@ -360,7 +365,7 @@ describe('tokens', () => {
       [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
     ],
     [
-      'of Anthropic by 5',
+      'of Anthropic in 5',
       {
         'ai.usage.inputTokens': 20,
         'ai.usage.outputTokens': 9,
@@ -371,7 +376,7 @@ describe('tokens', () => {
       [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
     ],
     [
-      'of Anthropic by 6, which has added them',
+      'of Anthropic in 6, with cached tokens in the input',
       {
         'ai.usage.inputTokens': 100,
         'ai.usage.inputTokenDetails.noCacheTokens': 20,
@@ -383,7 +388,7 @@ describe('tokens', () => {
       [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
     ],
     [
-      'of an object from Anthropic by 6, which says them by their names of 4',
+      'of an object from Anthropic in 6, under the names of 4',
       {
         'ai.usage.promptTokens': 100,
         'ai.usage.completionTokens': 9,
@@ -392,7 +397,7 @@ describe('tokens', () => {
       [100, 9, 109, { cache_read: 50, cache_creation: 30 }, undefined],
     ],
     [
-      'of what nothing is known',
+      'with invalid values',
       { 'ai.usage.promptTokens': Number.NaN, 'ai.usage.completionTokens': 9, 'ai.response.providerMetadata': '{"op' },
       [undefined, 9, 9, undefined, undefined],
     ],
@@ -407,7 +412,7 @@ describe('tokens', () => {
     expect(usage(attributes)).toEqual(JSON.parse(JSON.stringify(expected)));
   });
 
-  test('of a function are those of its calls, and stay in the metadata', () => {
+  test('of a function repeat those of its model calls and stay in the metadata', () => {
     const run = around({ 'ai.usage.inputTokens': 40, 'ai.response.text': 'Rain.' });
     expect(run.outputs).toEqual({ messages: [{ role: 'assistant', content: 'Rain.' }] });
     expect(run.metadata).toMatchObject({ 'ai.usage.inputTokens': 40 });
@@ -443,7 +448,7 @@ test.each([
     { values: ['a', 'b'] },
     [{ dimensions: 1 }, { dimensions: 0 }],
   ],
-])('%s has its values, and of vectors the length', (operation, attributes, inputs, embeddings) => {
+])('%s has its values and the lengths of the vectors', (operation, attributes, inputs, embeddings) => {
   const run = mapped({ 'ai.operationId': operation, ...attributes });
   expect(run.inputs).toEqual(inputs);
   expect(run.outputs.embeddings).toEqual(embeddings);
@@ -462,17 +467,17 @@ test.each([
     ['[ ]', '[0.5]'],
     [{ dimensions: 0 }, { dimensions: 1 }],
   ],
-])('vectors %j are told by their length too', (vectors, expected) => {
+])('vectors %j are recorded as their lengths', (vectors, expected) => {
   expect(mapped({ 'ai.operationId': 'ai.embedMany', 'ai.embeddings': vectors }).outputs.embeddings).toEqual(expected);
 });
 
-test('vectors are not in the metadata either, when the outputs are told by others', () => {
+test('vectors are not in the metadata if other attributes set the outputs', () => {
   const attributes = { 'ai.operationId': 'ai.embed', 'runspan.outputs': '{"a":1}', 'ai.embedding': '[0.25]' };
   expect(mapped(attributes).outputs).toEqual({ a: 1 });
   expect(JSON.stringify(mapped(attributes))).not.toContain('0.25');
 });
 
-test('a ranking has its documents and their order', () => {
+test('a ranking has its documents and scores', () => {
   const run = mapped({
     'ai.operationId': 'ai.rerank.doRerank',
     'ai.documents': ['"a cat"', '{"text":"a dog"}'],
@@ -483,7 +488,7 @@ test('a ranking has its documents and their order', () => {
   expect(run.outputs).toEqual({ ranking: [{ index: 1, relevanceScore: 0.9 }] });
 });
 
-test('the schema of an object is the format of the answer', () => {
+test('the schema of an object becomes the response format', () => {
   const run = mapped({
     'ai.operationId': 'ai.generateObject',
     'ai.schema': '{"type":"object"}',
@@ -498,8 +503,8 @@ test('the schema of an object is the format of the answer', () => {
   });
 });
 
-describe('what is said with a call', () => {
-  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('%s: goes to the metadata', (prefix) => {
+describe('metadata of a call', () => {
+  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('in %s becomes metadata of the run', (prefix) => {
     const { metadata } = around({
       [`${prefix}.tier`]: 'gold',
       [`${prefix}.a.b`]: 1,
@@ -519,28 +524,28 @@ describe('what is said with a call', () => {
     });
   });
 
-  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('%s: has tags', (prefix) => {
+  test.each(['ai.telemetry.metadata', 'ai.settings.context'])('in %s may contain tags', (prefix) => {
     expect(around({ [`${prefix}.tags`]: ['a', 'b'] }).tags).toEqual(['a', 'b']);
   });
 
-  test('takes no place of what is known of the call', () => {
+  test('does not replace fields of the call', () => {
     const { metadata } = around({ 'ai.model.id': 'gpt', 'ai.telemetry.metadata.ls_model_name': 'mine' });
     expect(metadata.ls_model_name).toBe('gpt');
   });
 
-  test('is harmless by any name', () => {
+  test('may have the name of a prototype', () => {
     const { metadata } = mapped({ 'ai.operationId': 'ai.embed', 'ai.telemetry.metadata.__proto__': 'x' });
     expect(Object.entries(metadata)).toContainEqual(['__proto__', 'x']);
   });
 });
 
-test('headers of requests are left out', () => {
+test('request headers are not recorded', () => {
   expect(around({ 'ai.request.headers.authorization': 'Bearer hush' }).metadata).toEqual({
     'ai.operationId': 'ai.generateText',
   });
 });
 
-test('the time to the first piece of an answer is told in microseconds', () => {
+test('the time to the first chunk becomes an event with microseconds', () => {
   const { events } = model({ 'ai.response.msToFirstChunk': 12.5 });
   expect(events).toEqual([{ name: 'new_token', time: '1970-01-01T00:00:01.012500Z' }]);
   const stream = mapped({ 'ai.operationId': 'ai.streamObject.doStream', 'ai.stream.msToFirstChunk': 3 });
@@ -550,13 +555,13 @@ test('the time to the first piece of an answer is told in microseconds', () => {
 describe('beside the GenAI conventions (7)', () => {
   const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'gpt' };
 
-  test('a step of an agent is a chain, and the function is called by its name', () => {
+  test('an agent step is a chain, and an agent has its name', () => {
     expect(mapped({ 'gen_ai.operation.name': 'agent_step' }).runType).toBe('chain');
     const agent = { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'forecast' };
     expect(mapped({ ...agent, 'gen_ai.request.model': 'gpt' })).toMatchObject({ runType: 'chain', name: 'forecast' });
   });
 
-  test('details are read where they are told', () => {
+  test('attributes of the AI SDK add details', () => {
     const run = mapped({
       ...chat,
       'gen_ai.usage.input_tokens': 20,
@@ -594,7 +599,7 @@ describe('beside the GenAI conventions (7)', () => {
     });
   });
 
-  test('speech and transcriptions are told by their messages alone', () => {
+  test('speech and transcriptions have their messages only', () => {
     const run = mapped({
       'gen_ai.operation.name': 'ai.generateSpeech',
       'gen_ai.request.model': 'tts',
@@ -619,7 +624,7 @@ test('the time to the first chunk in an attribute and an event becomes one event
   ]);
 });
 
-describe('of the wrong kind, an attribute costs nothing but itself', () => {
+describe('an invalid value affects only its own attribute', () => {
   const names = [aiSdk, aiSdkBesideGenAi].flatMap(({ inputs, outputs, usage, parameters, metadata, tags, times }) =>
     [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) =>
       table.map(([attribute]) => attribute),

@@ -2,7 +2,7 @@ import { SpanStatusCode } from '@opentelemetry/api';
 import { expect, test } from 'vitest';
 import { runNamed, setUp } from './set-up.ts';
 
-/** What the run of a span says of how it ended. */
+/** Returns the end reason of the run of a span. */
 function endReason(attributes: Record<string, string | string[]>, { scope = 'ai', hasFailed = false } = {}): unknown {
   const { provider, recorder } = setUp();
   const span = provider.getTracer(scope).startSpan('call', { attributes });
@@ -19,24 +19,24 @@ test.each([
   'ai.generateText.doGenerate',
   'ai.generateObject',
   'ai.streamObject.doStream',
-])('%s without a reason why the model finished was cancelled', (operation) => {
+])('%s without a finish reason is cancelled', (operation) => {
   const attributes = { 'ai.operationId': operation };
   expect(endReason(attributes)).toBe('cancelled');
   expect(endReason({ ...attributes, 'ai.response.finishReason': 'stop' })).toBeUndefined();
   expect(endReason(attributes, { hasFailed: true })).toBeUndefined();
 });
 
-test.each(['ai.toolCall', 'ai.embed', 'ai.embed.doEmbed', 'ai.rerank'])('%s has no such reason at all', (operation) => {
+test.each(['ai.toolCall', 'ai.embed', 'ai.embed.doEmbed', 'ai.rerank'])('%s is never cancelled', (operation) => {
   expect(endReason({ 'ai.operationId': operation })).toBeUndefined();
 });
 
-test.each(['chat', 'invoke_agent'])('%s of version 7 without a reason was cancelled', (operation) => {
+test.each(['chat', 'invoke_agent'])('%s of version 7 without a finish reason is cancelled', (operation) => {
   const attributes = { 'gen_ai.operation.name': operation };
   expect(endReason(attributes, { scope: 'gen_ai' })).toBe('cancelled');
   expect(endReason({ ...attributes, 'gen_ai.response.finish_reasons': ['stop'] }, { scope: 'gen_ai' })).toBeUndefined();
 });
 
-test('spans of others, which may tell no reasons, were not', () => {
+test('spans of other libraries, which may have no finish reason, are not cancelled', () => {
   expect(endReason({ 'gen_ai.operation.name': 'chat' }, { scope: 'openai' })).toBeUndefined();
   expect(endReason({ 'gen_ai.operation.name': 'agent_step' }, { scope: 'gen_ai' })).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { mapped } from './mapped.ts';
 
-test('a query tells its text, parameters, operation and collection', () => {
+test('a query has its text, parameters, operation and collection', () => {
   expect(
     mapped({
       'db.system.name': 'postgresql',
@@ -28,7 +28,7 @@ test('a query tells its text, parameters, operation and collection', () => {
   });
 });
 
-test('a query by the old names', () => {
+test('a query with the old names has the same fields', () => {
   expect(
     mapped({
       'db.system': 'postgresql',
@@ -51,7 +51,7 @@ test('a query by the old names', () => {
   });
 });
 
-test('a query by both names at once is told once', () => {
+test('a query with both names has each field once', () => {
   const run = mapped({
     'db.system.name': 'mongodb',
     'db.system': 'mongodb',
@@ -66,7 +66,7 @@ test('a query by both names at once is told once', () => {
   expect(run.metadata).toEqual({ 'db.system.name': 'mongodb', 'db.system': 'mongodb' });
 });
 
-test('a call of a stored procedure tells its name', () => {
+test('a call of a stored procedure has its name', () => {
   const run = mapped({
     'db.system.name': 'mysql',
     'db.stored_procedure.name': 'get_user',

@@ -10,7 +10,7 @@ function spanWith(attributes: Record<string, string>): SpanLike {
   return { ...bareSpan('answer', ids), startTime: [1, 0], endTime: [2, 0], attributes: { ...kind, ...attributes } };
 }
 
-test('a span is told as a run that stands alone, its payloads as text', () => {
+test('a span becomes a run of its own, with its payloads as JSON text', () => {
   const run = finishedRun(spanWith({ 'input.value': 'Where?', 'output.value': 'There' }), 'shop', true);
   expect(run?.record).toMatchObject({ name: 'answer', run_type: 'chain', session_name: 'shop' });
   expect(run?.record.id).toBe(run?.record.trace_id);
@@ -19,7 +19,7 @@ test('a span is told as a run that stands alone, its payloads as text', () => {
   expect(run?.attachments).toEqual([]);
 });
 
-test('a span that has not ended has the start alone', () => {
+test('a span that has not ended has only its start', () => {
   const run = finishedRun(spanWith({ 'input.value': 'x', 'output.value': 'y' }), 'shop', false);
   expect(run?.record).not.toHaveProperty('end_time');
   expect(run?.texts).not.toHaveProperty('outputs');

@@ -42,11 +42,11 @@ test.each([
   ['invoke_agent', 'gen_ai.agent.name'],
   ['invoke_workflow', 'gen_ai.workflow.name'],
   ['guard', 'gen_ai.guardrail.name'],
-])('%s is named by %s', (operation, attribute) => {
+])('the operation %s has its name in %s', (operation, attribute) => {
   expect(mapped({ 'gen_ai.operation.name': operation, [attribute]: 'own' }).name).toBe('own');
 });
 
-test('a step of an agent names the model that is asked below it, and is no call itself', () => {
+test('an agent step with a model is a chain without usage', () => {
   const run = mapped({
     'gen_ai.operation.name': 'agent_step',
     'gen_ai.request.model': 'm',
@@ -57,11 +57,11 @@ test('a step of an agent names the model that is asked below it, and is no call 
   expect(run.metadata['gen_ai.usage.input_tokens']).toBe(3);
 });
 
-test('a model without an operation makes an llm run', () => {
+test('a span with a model and no operation is an llm run', () => {
   expect(mapped({ 'gen_ai.request.model': 'm' }).runType).toBe('llm');
 });
 
-test('a call of a chat model has its messages, tokens, model and parameters', () => {
+test('a chat call has its messages, tokens, model and parameters', () => {
   // After the example in open-telemetry/semantic-conventions-genai, docs/gen-ai/non-normative/examples-llm-calls.md
   const run = mapped({
     'gen_ai.operation.name': 'chat',
@@ -176,7 +176,7 @@ describe('messages', () => {
     });
   });
 
-  test('keep parts of types that are not known, and messages that have none', () => {
+  test('keep parts of unknown types, and messages without parts', () => {
     const file = { type: 'file', modality: 'image', file_id: 'f' };
     const uri = { type: 'uri', modality: 'image', uri: 'https://a.example/b.png' };
     expect(
@@ -242,7 +242,7 @@ describe('messages', () => {
     expect(inputs([{ role: 'user', parts }])).toEqual({ messages: [{ role: 'user', content }] });
   });
 
-  test('name a call by the id that its answer names, where a package tells two', () => {
+  test('prefer `call_id` as the id of a tool call, because its response has this id', () => {
     expect(
       inputs([
         { role: 'assistant', parts: [{ type: 'tool_call', id: 'fc_1', call_id: 'c1', name: 'f', arguments: '{}' }] },
@@ -256,7 +256,7 @@ describe('messages', () => {
     });
   });
 
-  test('do not have the instructions twice', () => {
+  test('do not repeat the system instructions', () => {
     const parts = [{ type: 'text', content: 'Be brief.' }];
     const messages = [
       { role: 'system', parts },
@@ -273,7 +273,7 @@ describe('messages', () => {
     expect(inputs(messages, { 'gen_ai.system_instructions': 'Be kind.' }).messages).toHaveLength(3);
   });
 
-  test('take the answer of a tool from either name', () => {
+  test('read a tool result from `response` or `result`', () => {
     const answers = [
       { type: 'tool_call_response', id: '1', response: { temperature: 12 } },
       { type: 'tool_call_response', id: '2', result: 'cold' },
@@ -286,7 +286,7 @@ describe('messages', () => {
     });
   });
 
-  test('begin with instructions that are plain text', () => {
+  test('start with system instructions in plain text', () => {
     const messages = [{ role: 'user', parts: [{ type: 'text', content: 'a' }] }];
     expect(inputs(messages, { 'gen_ai.system_instructions': 'Be brief.' }).messages[0]).toEqual({
       role: 'system',
@@ -294,7 +294,7 @@ describe('messages', () => {
     });
   });
 
-  test('that are none stay in the metadata', () => {
+  test('that are invalid stay in the metadata', () => {
     const run = mapped({ 'gen_ai.input.messages': '[{"role"' });
     expect(run.inputs).toBeUndefined();
     expect(run.metadata).toEqual({ 'gen_ai.input.messages': '[{"role"' });
@@ -334,7 +334,7 @@ test('a retrieval has its query and documents', () => {
 });
 
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/registry/attributes/gen-ai.md
-test('a search of the memory has its query, and what was found as documents', () => {
+test('a memory search has its query, and its records as documents', () => {
   const run = mapped({
     'gen_ai.operation.name': 'search_memory',
     'gen_ai.memory.store.id': 'ms_1',
@@ -354,14 +354,14 @@ test('a search of the memory has its query, and what was found as documents', ()
   expect(run.metadata).toEqual({ 'gen_ai.operation.name': 'search_memory', 'gen_ai.memory.store.id': 'ms_1' });
 });
 
-test('what is written into the memory is the input', () => {
+test('records written to the memory are inputs', () => {
   const records = [{ content: 'Likes tea.', id: 'mem_1' }];
   const run = mapped({ 'gen_ai.operation.name': 'create_memory', 'gen_ai.memory.records': JSON.stringify(records) });
   expect(run.inputs).toEqual({ records });
   expect(run.outputs).toBeUndefined();
 });
 
-describe('of the first versions, a prompt and its completion', () => {
+describe('a prompt and a completion of the first versions', () => {
   test.each<[string, unknown, unknown]>([
     ['messages', '[{"role":"user","content":"a"}]', { messages: [{ role: 'user', content: 'a' }] }],
     ['an object', '{"question":"a"}', { question: 'a' }],
@@ -371,7 +371,7 @@ describe('of the first versions, a prompt and its completion', () => {
     expect(mapped({ 'gen_ai.prompt': prompt }).inputs).toEqual(inputs);
   });
 
-  test('are left out where the present attributes say the same', () => {
+  test('are ignored if the current attributes are set', () => {
     const run = mapped({
       'gen_ai.input.messages': [{ role: 'user', content: 'a' }],
       'gen_ai.prompt': 'b',
@@ -421,7 +421,7 @@ test.each([
   expect(run.outputs).toEqual({ usage_metadata: { [details]: { [key]: 4 } } });
 });
 
-test('names of older versions are read where the present ones are missing', () => {
+test('names of older versions are read if the current names are missing', () => {
   const run = mapped({
     'gen_ai.operation.name': 'chat',
     'gen_ai.system': 'openai',

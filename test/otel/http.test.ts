@@ -13,7 +13,7 @@ const mapped = (attributes: Attributes) => {
 };
 
 describe('a request', () => {
-  test('of a client tells its URL, without credentials', () => {
+  test('of a client has its URL without credentials', () => {
     expect(
       mapped({
         'http.request.method': 'POST',
@@ -35,7 +35,7 @@ describe('a request', () => {
     });
   });
 
-  test('of a client by the old names', () => {
+  test('of a client with the old names has the same fields', () => {
     expect(
       mapped({
         'http.method': 'GET',
@@ -54,7 +54,7 @@ describe('a request', () => {
     });
   });
 
-  test('on a server tells its route, path and query', () => {
+  test('on a server has its route, path and query', () => {
     expect(
       mapped({
         'http.request.method': 'GET',
@@ -73,7 +73,7 @@ describe('a request', () => {
     });
   });
 
-  test('on a server by the old names', () => {
+  test('on a server with the old names has the same fields', () => {
     const attributes = { 'http.method': 'GET', 'http.target': '/users/7?a=b', 'http.scheme': 'http' };
     expect(mapped({ ...attributes, 'http.status_code': 200 })).toEqual({
       name: 'GET /users/7',
@@ -84,7 +84,7 @@ describe('a request', () => {
     });
   });
 
-  test('by both names at once is told once', () => {
+  test('with both names has each field once', () => {
     const run = mapped({
       'http.request.method': 'GET',
       'http.method': 'GET',
@@ -98,12 +98,12 @@ describe('a request', () => {
     expect(run.metadata).toEqual({});
   });
 
-  test('of an unknown method tells the one that was sent', () => {
+  test('with an unknown method has the original method', () => {
     const run = mapped({ 'http.request.method': '_OTHER', 'http.request.method_original': 'BREW', 'url.path': '/pot' });
     expect(run.inputs).toEqual({ method: 'BREW', path: '/pot' });
   });
 
-  test('with a template is named after that', () => {
+  test('with a URL template is named after the template', () => {
     const run = mapped({
       'http.request.method': 'GET',
       'url.full': 'https://a.example/users/7',
@@ -112,14 +112,14 @@ describe('a request', () => {
     expect(run.name).toBe('GET a.example/users/{id}');
   });
 
-  test.each([['/b?c'], ['b c'], ['http://[broken/x?y']])('whose URL is %j is recorded all the same', (url) => {
+  test.each([['/b?c'], ['b c'], ['http://[broken/x?y']])('with the invalid URL %j is recorded', (url) => {
     const run = mapped({ 'http.request.method': 'GET', 'url.full': url });
     expect(run).toMatchObject({ name: `GET ${url.split('?')[0]}`, inputs: { method: 'GET', url } });
   });
 
   test.each<[string, Attributes]>([
-    ['a method that is none', { 'http.request.method': 7, 'url.full': 'https://ann:pw@a.example/' }],
-    ['inputs of its own', { 'http.request.method': 'GET', 'input.value': 'x', 'url.query': 'key=k' }],
+    ['an invalid method', { 'http.request.method': 7, 'url.full': 'https://ann:pw@a.example/' }],
+    ['other inputs', { 'http.request.method': 'GET', 'input.value': 'x', 'url.query': 'key=k' }],
   ])('with %s leaves no credentials in the metadata', (_, attributes) => {
     const { metadata } = mapped(attributes);
     expect(JSON.stringify(metadata)).not.toMatch(/pw|=k/);
@@ -135,15 +135,15 @@ describe('the name of its run', () => {
     return recorder.runs[0]?.name;
   };
 
-  test('tells the place where the name of the span is the method alone', () => {
+  test('contains the URL if the span is named after the method', () => {
     expect(named('GET')).toBe('GET a.example/b');
   });
 
-  test.each([['GET /b'], ['fetch the page'], ['G']])('is that of the span where that is %s', (name) => {
+  test.each([['GET /b'], ['fetch the page'], ['G']])('is the name of the span if this is %s', (name) => {
     expect(named(name)).toBe(name);
   });
 
-  test('has nothing of the URL where inputs are hidden', () => {
+  test('contains no URL if inputs are hidden', () => {
     const recorder = recordRuns({ hideInputs: true });
     recorder.stop();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter })] });
@@ -192,11 +192,11 @@ test.each([
   ['https://a.example/#access_token=1&id=2', 'https://a.example/#access_token=REDACTED&id=2'],
   ['/a?page_token=1&sort_key=2&token=', '/a?page_token=1&sort_key=2&token='],
   ['not a url', 'not a url'],
-])('of the URL %s, %s is recorded', (url, recorded) => {
+])('the URL %s is recorded as %s', (url, recorded) => {
   expect(mapped({ 'http.request.method': 'GET', 'url.full': url }).inputs).toEqual({ method: 'GET', url: recorded });
 });
 
-test.each([[7], [['https://a.example']], ['']])('%j as the URL stays in the metadata', (value) => {
+test.each([[7], [['https://a.example']], ['']])('the invalid URL %j stays in the metadata', (value) => {
   const { inputs, metadata } = mapped({ 'http.request.method': 'GET', 'url.full': value });
   expect({ inputs, metadata }).toEqual({ inputs: { method: 'GET' }, metadata: { 'url.full': value } });
 });

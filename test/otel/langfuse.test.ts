@@ -1,4 +1,4 @@
-// What the attributes mean is told by https://langfuse.com/integrations/native/opentelemetry#property-mapping
+// Meaning of the attributes: https://langfuse.com/integrations/native/opentelemetry#property-mapping
 import { expect, test } from 'vitest';
 import { mapped } from './mapped.ts';
 
@@ -64,7 +64,7 @@ test('a generation has its payloads, model, tokens, costs and metadata', () => {
   });
 });
 
-test('payloads and metadata of the trace stand where the observation has none', () => {
+test('an observation without payloads and metadata has those of its trace', () => {
   const run = mapped({
     'langfuse.trace.input': '{"q":1}',
     'langfuse.trace.output': '{"a":2}',
@@ -77,7 +77,7 @@ test('payloads and metadata of the trace stand where the observation has none', 
 test.each([
   ['[1]', '[1]'],
   ['{"input":"many"}', '{"in'],
-])('counts that are none stay in the metadata: %s, %s', (usage, costs) => {
+])('invalid usage %s and costs %s stay in the metadata', (usage, costs) => {
   const run = mapped({
     'langfuse.observation.type': 'generation',
     'langfuse.observation.usage_details': usage,

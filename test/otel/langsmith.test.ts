@@ -12,7 +12,7 @@ test.each([
   expect(mapped({ 'langsmith.span.kind': kind, 'gen_ai.operation.name': 'execute_tool' }).runType).toBe(runType);
 });
 
-test('a run has the name, the tags and the project that its span is given', () => {
+test('a run has the name, the tags and the project from the attributes', () => {
   const attributes = {
     'langsmith.trace.name': 'answer',
     'langsmith.trace.session_name': 'shop',
@@ -27,13 +27,13 @@ test('a run has the name, the tags and the project that its span is given', () =
   expect(mapped({ 'langsmith.span.tags': 4 })).toMatchObject({ metadata: { 'langsmith.span.tags': 4 } });
 });
 
-test('our own attributes name the project before it does', () => {
+test('`runspan.project` takes precedence over the LangSmith project', () => {
   const attributes = { 'langsmith.trace.session_name': 'theirs', 'runspan.project': 'ours' };
   expect(mapped(attributes).project).toBe('ours');
 });
 
 describe('metadata', () => {
-  test('is what stands below its name, as values where it comes as JSON', () => {
+  test('contains the attributes with its prefix, parsed if they are JSON', () => {
     const { metadata } = mapped({
       'langsmith.metadata.user_id': 'u1',
       'langsmith.metadata.count': '3',
@@ -52,7 +52,7 @@ describe('metadata', () => {
     ]);
   });
 
-  test('may be one attribute, which single ones go before', () => {
+  test('may be one attribute, over which single attributes take precedence', () => {
     const attributes = { 'langsmith.metadata': '{"a":1,"b":2}', 'langsmith.metadata.b': 'own' };
     expect(mapped(attributes).metadata).toEqual({ a: 1, b: 'own' });
   });
@@ -66,7 +66,7 @@ describe('metadata', () => {
     expect(mapped({ 'langsmith.metadata': metadata }).metadata).toEqual({ ...metadata, thread_id: thread });
   });
 
-  test('has the ids that another tracer gave: the run keeps its own, by which those below it are placed', () => {
+  test('contains the ids of another tracer, which do not replace those of the run', () => {
     const ids = {
       'langsmith.span.id': '018f0000-0000-7000-8000-000000000001',
       'langsmith.trace.id': '018f0000-0000-7000-8000-000000000002',
@@ -78,7 +78,7 @@ describe('metadata', () => {
     expect(mapped(ids).metadata).toEqual(ids);
   });
 
-  test('has nothing of headers, nor of what is between its SDK and its exporter', () => {
+  test('contains neither headers nor internal attributes of the SDK', () => {
     const attributes = {
       'langsmith.request.headers': '{"authorization":"Bearer SECRET"}',
       'langsmith.traceable': 'true',
@@ -89,8 +89,8 @@ describe('metadata', () => {
   });
 });
 
-describe('a call of a model', () => {
-  test('has tokens, details and costs of the usage, and of the GenAI attributes what that leaves out', () => {
+describe('a model call', () => {
+  test('has the usage of LangSmith, completed by the GenAI attributes', () => {
     const usage = { input_tokens: 5, output_tokens: 7, total_cost: 0.5 };
     const run = mapped({
       'langsmith.span.kind': 'llm',
@@ -109,7 +109,7 @@ describe('a call of a model', () => {
     });
   });
 
-  test('has of its usage what are counts, and nothing below zero or deeper than details', () => {
+  test('has only valid counts of its usage', () => {
     const usage = {
       input_tokens: '5',
       output_tokens: -1,
@@ -123,7 +123,7 @@ describe('a call of a model', () => {
     );
   });
 
-  test('keeps its other fields where the usage is nested so deeply that it cannot be written', () => {
+  test('keeps its other fields if the usage is nested too deeply', () => {
     const usage = `{"input_tokens":5,"input_token_details":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}}`;
     const run = mapped({
       'langsmith.span.kind': 'llm',
@@ -133,7 +133,7 @@ describe('a call of a model', () => {
     expect(run.outputs).toMatchObject({ outputs: 'cold', usage_metadata: { input_tokens: 5 } });
   });
 
-  test('has what it was called with', () => {
+  test('has its parameters', () => {
     const { metadata } = mapped({
       'langsmith.request.streaming': true,
       'gen_ai.request.extra_query': '{"a":1}',
@@ -144,7 +144,7 @@ describe('a call of a model', () => {
     });
   });
 
-  test('has as payloads what the SDK calls a prompt and a completion', () => {
+  test('has prompt and completion as payloads', () => {
     const run = mapped({
       'langsmith.span.kind': 'tool',
       'gen_ai.prompt': '{"city":"Oslo"}',
@@ -154,7 +154,7 @@ describe('a call of a model', () => {
   });
 });
 
-test('of a run around others the summed usage is no count of its own', () => {
+test('the summed usage of a chain is not its own usage', () => {
   const usage = '{"input_tokens":5,"output_tokens":7}';
   const run = mapped({ 'langsmith.span.kind': 'chain', 'langsmith.usage_metadata': usage });
   expect(run.outputs).toBeUndefined();

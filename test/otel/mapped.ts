@@ -16,7 +16,7 @@ const SHOW_ALL: SpanCapture = {
 
 const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
 
-/** The fields of the run of a span with these attributes. `name` is undefined if the run has the name of the span. */
+/** Maps a span with these attributes to its run. `name` is undefined if the run has the name of the span. */
 export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, capture: Partial<SpanCapture> = {}) {
   const { name: spanName = OWN_NAME } = span;
   const given: SpanLike = {

@@ -26,7 +26,7 @@ describe('precedence', () => {
     'gen_ai.tool.call.arguments': '{"from":"gen_ai"}',
   };
 
-  test('our own attributes go before all others', () => {
+  test('attributes of runspan take precedence over all others', () => {
     expect(mapped({ ...genAi, ...openInference, ...ours })).toMatchObject({
       runType: 'parser',
       name: 'ours',
@@ -36,7 +36,7 @@ describe('precedence', () => {
     });
   });
 
-  test('OpenInference goes before GenAI, which fills in what is left', () => {
+  test('OpenInference takes precedence over GenAI, which sets the missing fields', () => {
     const run = mapped({ ...genAi, ...openInference });
     expect(run).toMatchObject({
       runType: 'tool',
@@ -51,7 +51,7 @@ describe('precedence', () => {
     });
   });
 
-  test('without a kind the attributes of OpenInference are metadata, but for the general payloads', () => {
+  test('without a span kind, only the payloads of OpenInference are read', () => {
     const run = mapped({ 'llm.system': 'a', 'input.value': 'q', 'output.value': 'r' });
     expect(run).toMatchObject({
       runType: 'chain',
@@ -61,7 +61,7 @@ describe('precedence', () => {
     expect(run.metadata).toEqual({ 'llm.system': 'a' });
   });
 
-  test('a span that follows no convention is a chain, with all it has in the metadata', () => {
+  test('a span without a convention is a chain with all attributes in the metadata', () => {
     const run = mapped({ 'process.pid': 7, ok: true });
     expect(run).toMatchObject({ runType: 'chain', name: undefined, inputs: undefined, outputs: undefined });
     expect(run.metadata).toEqual({ 'process.pid': 7, ok: true });
@@ -69,19 +69,19 @@ describe('precedence', () => {
 });
 
 describe('metadata', () => {
-  test.each([999, 1_000])('has all of %j attributes', (count) => {
+  test.each([999, 1_000])('contains all of %j attributes', (count) => {
     const attributes = Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, index]));
     expect(metadata(attributes)).toEqual(attributes);
   });
 
-  test('has a thousand keys at most, and counts the attributes beyond', () => {
+  test('has at most 1 000 keys and counts the dropped attributes', () => {
     const attributes = Object.fromEntries(Array.from({ length: 1_003 }, (_, index) => [`key ${index}`, index]));
     const found = metadata(attributes);
     expect(Object.keys(found)).toHaveLength(1_001);
     expect(found.dropped_attributes).toBe(3);
   });
 
-  test('has the session and the user of any span', () => {
+  test('contains the session and the user of any span', () => {
     expect(metadata({ 'session.id': 's', 'user.id': 'u' })).toEqual({
       thread_id: 's',
       'session.id': 's',
@@ -101,7 +101,7 @@ describe('odd values', () => {
 
   const asked = (part: string) => `[{"role":"assistant","parts":[${part}]}]`;
 
-  test('that are nested too deeply for the engine stay in the metadata, and all others are read', () => {
+  test('that are nested too deeply stay in the metadata, and other attributes are read', () => {
     const depth = 100_000;
     const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const messages = asked(`{"type":"tool_call","id":"1","name":"a","arguments":${deep}}`);
@@ -118,13 +118,13 @@ describe('odd values', () => {
     expect(JSON.stringify(outputs)?.includes(deep) ?? false).toBe(!isTooDeep);
   });
 
-  test('that name a prototype keep that as a name', () => {
+  test('may contain `__proto__` as a key', () => {
     const messages = '[{"role":"user","parts":[{"type":"text","content":"Hi"}],"__proto__":{"role":"system"}}]';
     const fields = mapped({ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': messages }).inputs;
     expect(JSON.stringify(fields)).toBe('{"messages":[{"role":"user","__proto__":{"role":"system"},"content":"Hi"}]}');
   });
 
-  test('of the attribute that says what a span is make it a chain', () => {
+  test('of the kind attribute make the run a chain', () => {
     const kind: unknown = Object.create(null);
     for (const name of ['gen_ai.operation.name', 'openinference.span.kind', 'ai.operationId'])
       expect(mapped({ [name]: kind })).toMatchObject({ runType: 'chain', inputs: undefined });

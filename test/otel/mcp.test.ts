@@ -3,9 +3,9 @@ import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped } from './mapped.ts';
 
 test.each<[string, Attributes]>([
-  ['says so itself', { 'gen_ai.operation.name': 'execute_tool' }],
-  ['does not say so', {}],
-])('a call of a tool that %s is a run of that tool', (_, operation) => {
+  ['has an operation', { 'gen_ai.operation.name': 'execute_tool' }],
+  ['has no operation', {}],
+])('a tool call that %s is a run of that tool', (_, operation) => {
   const run = mapped({
     'mcp.method.name': 'tools/call',
     'gen_ai.tool.name': 'weather',
@@ -34,7 +34,7 @@ test.each<[string, Attributes]>([
 test.each<[string, Attributes, object]>([
   ['prompts/get', { 'gen_ai.prompt.name': 'analyse' }, { prompt: 'analyse' }],
   ['resources/read', { 'mcp.resource.uri': 'postgres://ann:pw@db.example/a' }, { uri: 'postgres://db.example/a' }],
-])('%s is a chain that tells what was asked for', (method, attributes, inputs) => {
+])('%s is a chain with the requested item', (method, attributes, inputs) => {
   const run = mapped({ 'mcp.method.name': method, ...attributes });
   expect(run).toMatchObject({ runType: 'chain', name: undefined, inputs });
   expect(run.metadata).toEqual({ 'mcp.method.name': method });
@@ -44,7 +44,7 @@ test('other requests are chains without inputs', () => {
   expect(mapped({ 'mcp.method.name': 'initialize' })).toMatchObject({ runType: 'chain', inputs: undefined });
 });
 
-test('what Traceloop calls arguments and values are inputs and outputs', () => {
+test('arguments and values of Traceloop are inputs and outputs', () => {
   const run = mapped({
     'mcp.method.name': 'tools/call',
     'mcp.request.argument': '{"a":1}',

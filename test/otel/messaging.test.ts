@@ -41,12 +41,12 @@ test.each<[string, Attributes, object, Attributes]>([
     { 'rpc.system': 'aws-api' },
   ],
   [
-    'a function that was started',
+    'a function invocation',
     { 'faas.trigger': 'timer', 'faas.invocation_id': '1' },
     { trigger: 'timer' },
     { 'faas.invocation_id': '1' },
   ],
-])('%s is a chain that tells where it went', (_, attributes, fields, left) => {
+])('%s is a chain with its destination', (_, attributes, fields, left) => {
   const { runType, inputs, metadata } = mapped(attributes);
   expect(runType).toBe('chain');
   expect(inputs).toEqual(fields);

@@ -1,4 +1,4 @@
-// The same with the real SDK is in test/peers/otel-metrics.test.ts.
+// The tests with the real SDK are in test/peers/otel-metrics.test.ts.
 import type { Attributes, BatchObservableCallback, Meter, MetricOptions, Observable } from '@opentelemetry/api';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { publish } from '../../src/run/stats.ts';
@@ -11,7 +11,7 @@ interface EventMessages {
   readonly attributes?: Attributes;
 }
 
-/** A meter whose collections and records the test reads; only what is asked of a meter here is there. */
+/** Creates a meter that records its measurements. It has only the methods that `observeStats` calls. */
 function makeMeter() {
   const names = new Map<Observable, string>();
   const units: Record<string, string | undefined> = {};
@@ -43,7 +43,7 @@ function makeMeter() {
   return { meter: meter as unknown as Meter, collect, recorded, units };
 }
 
-/** The package as a program gets it that has just started. */
+/** Loads the package anew. */
 async function started() {
   vi.resetModules();
   const runspan = { ...(await import('../../src/index.ts')), ...(await import('../../src/otel.ts')) };
@@ -51,8 +51,8 @@ async function started() {
   return runspan;
 }
 
-/** The warnings of the package that has just started. */
-async function tellingHere(): Promise<string[]> {
+/** Returns the warnings of the newly loaded package. */
+async function warningsHere(): Promise<string[]> {
   const lines: string[] = [];
   const { diagnostics } = await import('../../src/base/diagnostics.ts');
   diagnostics.setLog((level, line) => level === 'warn' && lines.push(`${level}: ${line}`));
@@ -63,7 +63,7 @@ async function tellingHere(): Promise<string[]> {
 beforeEach(() => environmentOf());
 
 describe('observeStats', () => {
-  test('tells at each collection what stats() says then', async () => {
+  test('reports the current stats() at each collection', async () => {
     const server = await ingestServer((_, index) => ({ status: index === 0 ? 202 : 400 }));
     onTestFinished(server.close);
     const { configure, flush, observeStats, startRun, traceable } = await started();
@@ -112,7 +112,7 @@ describe('observeStats', () => {
     });
   });
 
-  test('records each request in seconds, with its service and how it went', async () => {
+  test('records the duration of each request with its service and result', async () => {
     const { observeStats } = await started();
     const { meter, recorded } = makeMeter();
     onTestFinished(observeStats({ meter }));
@@ -155,7 +155,7 @@ describe('observeStats', () => {
     ]);
   });
 
-  test('called again for the same meter tells nothing twice', async () => {
+  test('reports once if it is called twice with the same meter', async () => {
     const { observeStats } = await started();
     const { meter, collect, recorded } = makeMeter();
     const [first, second] = [observeStats({ meter }), observeStats({ meter })];
@@ -167,7 +167,7 @@ describe('observeStats', () => {
     expect(recorded).toHaveLength(1);
   });
 
-  test('tells nothing once it is ended, and can begin anew', async () => {
+  test('stops, and can start again', async () => {
     const { observeStats } = await started();
     const { meter, collect, recorded } = makeMeter();
     observeStats({ meter })();
@@ -178,17 +178,17 @@ describe('observeStats', () => {
     expect(recorded).toHaveLength(1);
   });
 
-  test('tells of a meter that is none in one line, and throws nothing', async () => {
+  test('logs an invalid meter and does not throw', async () => {
     const { observeStats } = await started();
-    const lines = await tellingHere();
+    const lines = await warningsHere();
     observeStats({ meter: 'prometheus' as unknown as Meter })();
 
     expect(lines).toEqual(['warn: observeStats: expected `meter` to be a meter of OpenTelemetry; left out.']);
   });
 
-  test('lets no failure of an instrument reach the application', async () => {
+  test('logs an error of an instrument and does not throw', async () => {
     const { observeStats } = await started();
-    const lines = await tellingHere();
+    const lines = await warningsHere();
     const { meter } = makeMeter();
     const failing = {
       ...meter,

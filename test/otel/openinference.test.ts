@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
 import { mapped as spanMapped } from './mapped.ts';
 
-/** What a span of this kind with these attributes comes to, as JSON has it. */
+/** Returns the run of a span with this kind and these attributes. */
 function mapped(kind: string, attributes: Attributes) {
   const run = spanMapped({ 'openinference.span.kind': kind, ...attributes });
   const { 'openinference.span.kind': _, ...metadata } = run.metadata;
@@ -20,7 +20,7 @@ test.each<[string, string[]]>([
   for (const kind of kinds) expect([kind, mapped(kind, {}).runType]).toEqual([kind, runType]);
 });
 
-test('a call of a chat model has its messages, tokens, model and parameters', () => {
+test('a chat call has its messages, tokens, model and parameters', () => {
   // As @arizeai/openinference-instrumentation-openai sets them, in the order in which it does.
   const run = mapped('LLM', {
     'llm.model_name': 'gpt-4o-2024-08-06',
@@ -139,7 +139,7 @@ describe('the content of a message', () => {
       { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO' } },
     ],
     [
-      'an image that was taken out',
+      'a redacted image',
       { type: 'image', 'image.image.url': '__REDACTED__' },
       { type: 'image_url', image_url: { url: '__REDACTED__' } },
     ],
@@ -149,7 +149,7 @@ describe('the content of a message', () => {
       { type: 'audio', audio: { url: 'https://a.example/b.mp3', mime_type: 'audio/mpeg' } },
     ],
     [
-      'audio with its words',
+      'audio with a transcript',
       { type: 'audio', 'audio.audio.transcript': 'Hello' },
       { type: 'audio', audio: { transcript: 'Hello' } },
     ],
@@ -159,17 +159,17 @@ describe('the content of a message', () => {
       { type: 'video', video: { url: 'gs://bucket/clip.mp4' } },
     ],
     [
-      'reasoning that is signed',
+      'signed reasoning',
       { type: 'reasoning', text: 'Hm.', signature: 'EuYB' },
       { type: 'reasoning', reasoning: 'Hm.', signature: 'EuYB' },
     ],
-    ['reasoning that is withheld', { type: 'reasoning', data: 'EmwK' }, { type: 'reasoning', data: 'EmwK' }],
+    ['withheld reasoning', { type: 'reasoning', data: 'EmwK' }, { type: 'reasoning', data: 'EmwK' }],
     [
-      'reasoning that is encrypted',
+      'encrypted reasoning',
       { type: 'reasoning', id: 'rs_1', text: 'Hm.', encrypted_content: 'gAAA' },
       { type: 'reasoning', reasoning: 'Hm.', id: 'rs_1', encrypted_content: 'gAAA' },
     ],
-    ['what is new', { type: 'smell', text: 'a', strength: 2 }, { type: 'smell', text: 'a', strength: 2 }],
+    ['a part of unknown type', { type: 'smell', text: 'a', strength: 2 }, { type: 'smell', text: 'a', strength: 2 }],
   ])('has %s', (_, content, block) => {
     const attributes = Object.entries(content).map(([key, value]) => [
       `${at}.contents.0.message_content.${key}`,
@@ -178,7 +178,7 @@ describe('the content of a message', () => {
     expect(messageOf(Object.fromEntries(attributes))).toEqual({ content: [block] });
   });
 
-  test('has calls of tools in their order among the rest', () => {
+  test('has tool calls in order between other parts', () => {
     const message = messageOf({
       [`${at}.role`]: 'assistant',
       [`${at}.contents.0.message_content.type`]: 'text',
@@ -205,8 +205,8 @@ describe('the content of a message', () => {
   });
 
   test.each([
-    ['beside others', 'And?', ['And?', 'a']],
-    ['that is one of them', 'a', ['a']],
+    ['next to other parts', 'And?', ['And?', 'a']],
+    ['that repeats a part', 'a', ['a']],
     ['that is empty', '', ['a']],
   ])('has text %s', (_, content, texts) => {
     const message = messageOf({
@@ -217,7 +217,7 @@ describe('the content of a message', () => {
     expect(message).toEqual({ content: texts.map((text) => ({ type: 'text', text })) });
   });
 
-  test('has the signature of a call, the name of who speaks and a call of a function', () => {
+  test('has a name, a function call and the signature of a tool call', () => {
     expect(
       messageOf({
         [`${at}.name`]: 'adder',
@@ -233,7 +233,7 @@ describe('the content of a message', () => {
     });
   });
 
-  test('has a reason to end of its own where several were answered', () => {
+  test('has no finish reason if there are several output messages', () => {
     const run = mapped('LLM', {
       'llm.output_messages.0.message.content': 'a',
       'llm.output_messages.1.message.content': 'b',
@@ -245,7 +245,7 @@ describe('the content of a message', () => {
 });
 
 describe('models', () => {
-  test('the one that was asked and the one that answered are told apart', () => {
+  test('of the request and of the response are separate fields', () => {
     const run = mapped('LLM', {
       'llm.model_name': 'opus-4',
       'llm.request.model_name': 'opus-5',
@@ -259,7 +259,7 @@ describe('models', () => {
     ['nothing else', {}],
     ['parameters that have the same', { 'llm.invocation_parameters': '{"model":"gpt-4o"}' }],
     ['the same in the request', { 'llm.request.model_name': 'gpt-4o' }],
-  ])('the one that was asked is not said to have answered by %s', (_, attributes) => {
+  ])('of the request are not the response model with %s', (_, attributes) => {
     const { metadata } = mapped('LLM', { 'llm.model_name': 'gpt-4o', ...attributes });
     expect(metadata.ls_model_name).toBe('gpt-4o');
     expect(metadata).not.toHaveProperty('response_model');
@@ -278,7 +278,7 @@ describe('models', () => {
     });
   });
 
-  test('tools that are among the parameters too are told once', () => {
+  test('tools that the parameters contain too are recorded once', () => {
     const run = mapped('LLM', {
       'llm.invocation_parameters': '{"temperature":1,"tools":[{"name":"add"}]}',
       'llm.tools.0.tool.json_schema': '{"name":"add"}',
@@ -289,7 +289,7 @@ describe('models', () => {
     });
   });
 
-  test('parameters that were taken out stay so', () => {
+  test('redacted parameters stay in the metadata', () => {
     const run = mapped('LLM', { 'llm.invocation_parameters': '__REDACTED__' });
     expect(run.metadata).toEqual({ 'llm.invocation_parameters': '__REDACTED__' });
   });
@@ -309,7 +309,7 @@ describe('payloads', () => {
       { messages: [{ role: 'user', content: 'a' }] },
     ],
     ['a list', { 'input.value': '[1,2]' }, { input: [1, 2] }],
-    ['what was redacted', { 'input.value': '__REDACTED__' }, { input: '__REDACTED__' }],
+    ['redacted text', { 'input.value': '__REDACTED__' }, { input: '__REDACTED__' }],
     ['prompts', { 'llm.prompts.0.prompt.text': 'a', 'llm.prompts.1.prompt.text': 'b' }, { prompts: ['a', 'b'] }],
     ['prompts of earlier versions', { 'llm.prompts': ['a', 'b'] }, { prompts: ['a', 'b'] }],
     [
@@ -322,7 +322,7 @@ describe('payloads', () => {
       { audio: { url: 'https://a.example/b.wav', mime_type: 'audio/wav', transcript: 'Hi' } },
     ],
     [
-      'what is described by itself',
+      'media without a side',
       {
         'image.url': 'https://a.example/b.png',
         'audio.url': 'gs://a',
@@ -349,7 +349,7 @@ describe('payloads', () => {
     expect(run.metadata).toEqual({});
   });
 
-  test('the definition of a tool beside its arguments stays in the metadata', () => {
+  test('a tool definition next to its arguments stays in the metadata', () => {
     const run = mapped('TOOL', { 'input.value': '{"city":"Oslo"}', 'tool.parameters': '{"city":"string"}' });
     expect(run).toMatchObject({ inputs: { city: 'Oslo' }, metadata: { 'tool.parameters': '{"city":"string"}' } });
   });
@@ -373,7 +373,7 @@ describe('payloads', () => {
     expect(run.metadata).toEqual({});
   });
 
-  test('the documents of a reranker stand on the side they were on', () => {
+  test('input and output documents of a reranker become inputs and outputs', () => {
     const run = mapped('RERANKER', {
       'reranker.query': 'cats',
       'reranker.top_k': 1,
@@ -398,7 +398,7 @@ describe('payloads', () => {
     });
   });
 
-  test('a prompt has its variables, its template and what became of it', () => {
+  test('a prompt has its variables, its template and its result', () => {
     const run = mapped('PROMPT', {
       'llm.prompt_template.template': 'Hello {name}',
       'llm.prompt_template.version': 'v1',
@@ -416,7 +416,7 @@ describe('payloads', () => {
     });
   });
 
-  test('documents that were retrieved become outputs', () => {
+  test('retrieved documents become outputs', () => {
     const run = mapped('RETRIEVER', {
       'input.value': 'cats',
       'output.value': '{"documents":[]}',
@@ -453,10 +453,10 @@ describe('payloads', () => {
   });
 
   test.each<[string, unknown, object]>([
-    ['text that was taken out', '__REDACTED__', { vector: '__REDACTED__' }],
+    ['redacted', '__REDACTED__', { vector: '__REDACTED__' }],
     ['JSON', '[0.125,0.25]', { dimensions: 2 }],
     ['base64', 'AAAAPgAAgD4=', {}],
-  ])('of a vector that is %s no more is recorded', (_, vector, embedding) => {
+  ])('a vector that is %s is recorded without its values', (_, vector, embedding) => {
     const run = mapped('EMBEDDING', { 'embedding.embeddings.0.embedding.vector': vector, 'embedding.vector': [0.125] });
     expect(run.outputs).toEqual({ embeddings: [embedding] });
     expect(run.metadata).toEqual({});
@@ -464,7 +464,7 @@ describe('payloads', () => {
 });
 
 describe('names, sessions and tags', () => {
-  test('a tool and an agent are called by their own name', () => {
+  test('a tool and an agent have their own names', () => {
     expect(mapped('TOOL', { 'tool.name': 'weather', 'tool.id': 'call_1' })).toMatchObject({
       name: 'weather',
       metadata: { tool_call_id: 'call_1' },
@@ -473,12 +473,12 @@ describe('names, sessions and tags', () => {
     expect(mapped('LLM', { 'tool.name': 'weather' }).name).toBeUndefined();
   });
 
-  test('tags come as JSON too', () => {
+  test('tags may be JSON text', () => {
     expect(mapped('CHAIN', { 'tag.tags': '["a","b"]' }).tags).toEqual(['a', 'b']);
     expect(mapped('CHAIN', { 'tag.tags': 'a' }).tags).toEqual(['a']);
   });
 
-  test('session, user, tags and metadata have their own places', () => {
+  test('session, user, tags and metadata have their own fields', () => {
     const run = mapped('CHAIN', {
       'session.id': 's1',
       'user.id': 'u1',
@@ -489,7 +489,7 @@ describe('names, sessions and tags', () => {
     expect(run.metadata).toEqual({ thread_id: 's1', session_id: 's1', user_id: 'u1', topic: 'cats' });
   });
 
-  test('places in a graph and verdicts stay under their own names', () => {
+  test('graph nodes and evaluations stay in the metadata', () => {
     const attributes = {
       'graph.node.id': 'search_0',
       'graph.node.name': 'Search',
@@ -500,14 +500,14 @@ describe('names, sessions and tags', () => {
     expect(mapped('EVALUATOR', attributes).metadata).toEqual(attributes);
   });
 
-  test('token counts of a chain, which are those of its children, are no usage of its own', () => {
+  test('token counts of a chain, which repeat those of its children, are not its usage', () => {
     const run = mapped('CHAIN', { 'llm.token_count.prompt': 20 });
     expect(run.outputs).toBeUndefined();
     expect(run.metadata).toEqual({ 'llm.token_count.prompt': 20 });
   });
 });
 
-test('an image that is told beside an input in JSON goes into it', () => {
+test('an image next to an input in JSON is added to the input', () => {
   const attributes = { 'input.value': '{"a":1}', 'image.url': 'https://host/b.png' };
   expect(mapped('LLM', attributes).inputs).toEqual({ a: 1, image: { url: 'https://host/b.png' } });
 });
@@ -527,7 +527,7 @@ test('attributes with the value undefined are ignored', () => {
   expect(Object.keys(metadata)).toEqual([]);
 });
 
-test('an agent has its own input instead of the messages of its model call', () => {
+test('an agent has its own input, not the messages of its model call', () => {
   const run = mapped('AGENT', {
     'input.value': 'Rain?',
     'llm.input_messages.0.message.role': 'system',

@@ -1,6 +1,6 @@
-// What the specification asks of a span processor (https://opentelemetry.io/docs/specs/otel/trace/sdk/#span-processor, in
-// parentheses below), and where the SDK's BatchSpanProcessor loses spans or holds the application up: each a test against
-// RunSpanProcessor, in a provider of the real SDK and with the real exporter.
+// Requirements of the specification for span processors (https://opentelemetry.io/docs/specs/otel/trace/sdk/#span-processor,
+// quoted in parentheses), and cases in which the SDK's BatchSpanProcessor loses spans or blocks the application. The tests
+// use a provider of the real SDK and the real exporter.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { context, createContextKey, DiagLogLevel, diag, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
 import {
@@ -25,7 +25,7 @@ import { below, notingSink, runNamed, setUp } from './set-up.ts';
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A provider whose runs go to a service that answers as it is told. */
+/** Creates a provider whose runs are sent to a scripted service. */
 async function delivering(reply?: (index: number) => Reply | Promise<Reply>, limits: Partial<Limits> = {}) {
   const server: IngestServer = await ingestServer((_, index) => reply?.(index) ?? { status: 202 });
   const exporter = createExporter({ endpoint: server.url, apiKey: 'key', limits });
@@ -37,12 +37,12 @@ async function delivering(reply?: (index: number) => Reply | Promise<Reply>, lim
   return { ...setUp({ processors: [processor] }), server, exporter, processor };
 }
 
-/** What of a promise is known now. */
+/** Returns whether a promise is pending. */
 const stateOf = (promise: Promise<unknown>) =>
   Promise.race([promise.then(() => 'settled'), soon().then(() => 'pending')]);
 
-describe('what is recorded', () => {
-  test('ten thousand spans that end in one turn of the event loop all arrive', async () => {
+describe('recorded spans', () => {
+  test('all arrive if ten thousand end in one turn of the event loop', async () => {
     const receiver = await createReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
     const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter })] });
@@ -54,7 +54,7 @@ describe('what is recorded', () => {
     await receiver.close();
   });
 
-  test('is bounded by bytes, and what goes beyond is counted and told', async () => {
+  test('are dropped, counted and logged beyond the byte limit of the queue', async () => {
     const lines = told();
     const { tracer, provider, exporter } = await delivering(undefined, { queueBytes: 100_000 });
     const text = 'x'.repeat(40_000);
@@ -68,7 +68,7 @@ describe('what is recorded', () => {
     expect(lines.join()).toContain(`${dropped} runs were dropped (queue_full)`);
   });
 
-  test('is there before the span ends, so that a crash does not hide what was under way', async () => {
+  test('are sent before they end, so that a crash does not hide them', async () => {
     const { tracer, provider, server } = await delivering();
     const span = tracer.startSpan('under way', { attributes: { 'input.value': 'hi' } });
     await provider.forceFlush();
@@ -79,7 +79,7 @@ describe('what is recorded', () => {
     span.end();
   });
 
-  test('is what the span said at its end, whatever a later processor does to it', async () => {
+  test('keep the attributes of their end if a later processor changes them', async () => {
     const { sink, runs } = notingSink();
     const meddler = {
       onStart: () => {},
@@ -94,7 +94,7 @@ describe('what is recorded', () => {
     expect(runs.at(-1)?.outputs).toBe('{"output":"ho"}');
   });
 
-  test('is not what is recorded and not sampled, nor what is not recorded at all (Sampling, table)', () => {
+  test('are only those with the sampled flag (Sampling, table)', () => {
     const { sink, asked } = notingSink();
     const sampler: Sampler = {
       shouldSample: (_context, _traceId, name) => ({
@@ -112,7 +112,7 @@ describe('what is recorded', () => {
 });
 
 describe('delivery', () => {
-  test('is tried again after a failure', async () => {
+  test('retries after a failure', async () => {
     told();
     const { tracer, provider, server, exporter } = await delivering((index) => ({ status: index === 0 ? 503 : 202 }), {
       retryDelayMs: 1,
@@ -123,21 +123,21 @@ describe('delivery', () => {
     expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 
-  test('is made with tracing suppressed, for every attempt', async () => {
+  test('suppresses tracing for every request', async () => {
     told();
     const { tracer, provider } = await delivering((index) => ({ status: index < 3 ? 503 : 202 }), { retryDelayMs: 1 });
     const recorded: boolean[] = [];
-    // What instrumentation-undici does when a request is made.
+    // As instrumentation-undici does for each request.
     const note = () => recorded.push(tracer.startSpan('request').isRecording());
     subscribe('undici:request:create', note);
     onTestFinished(() => void unsubscribe('undici:request:create', note));
     tracer.startActiveSpan('a', (span) => span.end());
     await provider.forceFlush();
-    // The question for what the service can do, and four attempts.
+    // One request for the capabilities of the service, and four attempts.
     expect(recorded).toEqual([false, false, false, false, false]);
   });
 
-  test('has a bound of requests under way at once', async () => {
+  test('limits concurrent requests', async () => {
     let [under, most] = [0, 0];
     const answered = gate();
     const { tracer, provider, server } = await delivering(
@@ -157,7 +157,7 @@ describe('delivery', () => {
     expect([server.received.length, most]).toEqual([6, 2]);
   });
 
-  test('gives a request up at its deadline before it is made again', async () => {
+  test('aborts a request at its timeout before the retry', async () => {
     told();
     const { tracer, provider, server, exporter } = await delivering(
       (index) => (index === 0 ? 'hold' : { status: 202 }),
@@ -171,7 +171,7 @@ describe('delivery', () => {
 });
 
 describe('ForceFlush', () => {
-  test('waits for what is under way already, and for what waits behind it', async () => {
+  test('waits for requests in flight and for queued runs', async () => {
     const answered = gate();
     const { tracer, provider, server, exporter } = await delivering(
       async () => {
@@ -190,7 +190,7 @@ describe('ForceFlush', () => {
     expect(exporter.stats()).toMatchObject({ sent: 2, queued: 0, inFlight: 0 });
   });
 
-  test('resolves when the service refuses everything (ForceFlush SHOULD let the caller know by other means)', async () => {
+  test('resolves if the service rejects all requests (ForceFlush SHOULD let the caller know by other means)', async () => {
     told();
     const { tracer, provider, exporter } = await delivering(() => ({ status: 401 }));
     tracer.startSpan('a').end();
@@ -198,7 +198,7 @@ describe('ForceFlush', () => {
     expect(exporter.stats().created).toBe(1);
   });
 
-  test('resolves when an exporter of the application fails', async () => {
+  test('resolves if an exporter of the application fails', async () => {
     const { sink } = notingSink();
     const broken = { ...sink, flush: () => Promise.reject(new Error('no')) };
     const throwing = {
@@ -213,7 +213,7 @@ describe('ForceFlush', () => {
     }
   });
 
-  test('has an end before the limit of the provider (ForceFlush SHOULD complete or abort within some timeout)', async () => {
+  test('times out before the provider does (ForceFlush SHOULD complete or abort within some timeout)', async () => {
     const limits: unknown[] = [];
     const { sink } = notingSink();
     const flush: typeof sink.flush = async (limit) => {
@@ -225,7 +225,7 @@ describe('ForceFlush', () => {
     expect(limits).toEqual([{ timeoutMs: 29_000 }]);
   });
 
-  test('is given up at a limit of the provider that is shorter, which leaves delivery alone', async () => {
+  test('rejects at a shorter timeout of the provider, and delivery continues', async () => {
     const answered = gate();
     const server = await ingestServer(async () => {
       await answered;
@@ -254,7 +254,7 @@ describe('Shutdown', () => {
     expect(exporter.stats()).toMatchObject({ sent: 1 });
   });
 
-  test('is done once (Shutdown SHOULD be called only once)', async () => {
+  test('runs once (Shutdown SHOULD be called only once)', async () => {
     const { sink, asked } = notingSink();
     const processor = new RunSpanProcessor({ exporter: sink });
     const [first, second] = [processor.shutdown(), processor.shutdown()];
@@ -264,7 +264,7 @@ describe('Shutdown', () => {
     expect(asked).toEqual(['flush']);
   });
 
-  test('lets nothing be recorded or flushed after it (SHOULD ignore these calls gracefully)', async () => {
+  test('ignores later spans and flushes (SHOULD ignore these calls gracefully)', async () => {
     const { sink, asked } = notingSink();
     const processor = new RunSpanProcessor({ exporter: sink });
     const { tracer, provider } = setUp({ processors: [processor] });
@@ -276,14 +276,14 @@ describe('Shutdown', () => {
     expect(asked).toEqual(['start parent', 'end parent', 'flush']);
   });
 
-  test('tells of spans that have not ended', async () => {
+  test('sends open spans', async () => {
     const { tracer, provider, exporter } = await delivering();
     tracer.startSpan('open');
     await provider.shutdown();
     expect(exporter.stats()).toMatchObject({ open: 0, sent: 1 });
   });
 
-  test('leaves the exporter to others', async () => {
+  test('leaves the exporter open', async () => {
     const { tracer, provider, exporter } = await delivering();
     tracer.startSpan('a').end();
     await provider.shutdown();
@@ -295,7 +295,7 @@ describe('Shutdown', () => {
 });
 
 describe('OnStart and OnEnd', () => {
-  test('throw nothing, whatever happens in them (OnStart should not throw exceptions)', () => {
+  test('never throw (OnStart should not throw exceptions)', () => {
     told();
     const fail = () => {
       throw new Error('no');
@@ -318,7 +318,7 @@ describe('OnStart and OnEnd', () => {
     }
   });
 
-  test('send nothing while they are called (OnStart should not block)', async () => {
+  test('do not send synchronously (OnStart should not block)', async () => {
     const { tracer, server, exporter } = await delivering(undefined, { lingerMs: 1 });
     for (let index = 0; index < 1_000; index++) tracer.startSpan('a').end();
     expect(exporter.stats()).toMatchObject({ queued: 1_000, inFlight: 0 });
@@ -335,8 +335,8 @@ describe('OnStart and OnEnd', () => {
   });
 });
 
-describe('a resource that is still finding out', () => {
-  /** Lines of the SDK's own log. */
+describe('a resource with pending attributes', () => {
+  /** Returns the log lines of the SDK. */
   function sdkErrors(): unknown[] {
     const lines: unknown[] = [];
     const note = (...line: unknown[]) => void lines.push(line[0]);
@@ -361,7 +361,7 @@ describe('a resource that is still finding out', () => {
     return { tracer: provider.getTracer('t'), provider, service, services, exporter };
   }
 
-  test('names the service of spans that ended before it knew, and a flush waits for it', async () => {
+  test('names the service of spans that ended before, and a flush waits for it', async () => {
     const errors = sdkErrors();
     const { tracer, provider, service, services } = await serving();
     tracer.startSpan('early').end();
@@ -375,7 +375,7 @@ describe('a resource that is still finding out', () => {
     expect(errors).toEqual([]);
   });
 
-  test('holds nothing up for longer than 1.5 s, and is not waited for again', async () => {
+  test('delays spans for at most 1.5 s, and only once', async () => {
     const errors = sdkErrors();
     const { tracer, provider, services, exporter } = await serving();
     tracer.startSpan('early').end();
@@ -426,7 +426,7 @@ describe('the end of the process', () => {
       const tracer = provider.getTracer('t');
       ${deed}`);
 
-  test('delivers what is queued, with no call to flush', async () => {
+  test('delivers queued runs without a flush', async () => {
     const receiver = await createReceiver();
     onTestFinished(() => receiver.close());
     const ended = await runNode(program(`tracer.startSpan('a').end();`), { RUNSPAN_ENDPOINT: receiver.url });
@@ -434,7 +434,7 @@ describe('the end of the process', () => {
     expect((await receiver.runs()).map(({ name }) => name)).toEqual(['a']);
   });
 
-  test('is not held up by a service that does not answer, nor by a resource', async () => {
+  test('is not delayed by a hanging service or resource', async () => {
     await using server = await ingestServer(() => 'hold');
     const deed = `
       configure({ limits: { exitFlushMs: 100 } });
@@ -449,7 +449,7 @@ describe('the end of the process', () => {
     expect(ended).toMatchObject({ code: 0, stdout: 'true\n' });
   });
 
-  test('is not held up by a span that never ends', async () => {
+  test('is not delayed by an open span', async () => {
     await using server = await ingestServer();
     const ended = await runNode(program(`tracer.startSpan('open');`), { RUNSPAN_ENDPOINT: server.url });
     expect(ended).toMatchObject({ code: 0, signal: null });

@@ -6,7 +6,7 @@ import { notingSink, runNamed, setUp } from './set-up.ts';
 
 const chat = { attributes: { 'gen_ai.operation.name': 'chat' } };
 
-/** A record as `@opentelemetry/sdk-logs` gives it to processors, emitted inside `span`. */
+/** Creates a log record of `@opentelemetry/sdk-logs` that was emitted inside `span`. */
 function logRecord(span: Span, record: Partial<LogRecordLike>): LogRecordLike {
   return { spanContext: span.spanContext(), attributes: {}, ...record };
 }
@@ -15,7 +15,7 @@ const userSays = (span: Span, content: unknown) =>
   logRecord(span, { attributes: { 'event.name': 'gen_ai.user.message' }, body: { content } });
 
 describe('a log record with messages', () => {
-  test('joins the run of its span, by the name of its event in either place', () => {
+  test('is added to the run of its span, with the event name in a field or an attribute', () => {
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
     const span = tracer.startSpan('chat', chat);
@@ -56,7 +56,7 @@ describe('a log record with messages', () => {
     });
   });
 
-  test('does not speak where the span does, by its attributes or its events', () => {
+  test('is ignored if the span has messages in attributes or events', () => {
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
     const attributes = { ...chat.attributes, 'gen_ai.input.messages': '[{"role":"user","content":"attribute"}]' };
@@ -68,7 +68,7 @@ describe('a log record with messages', () => {
     expect(runNamed(recorder, 'event').inputs).toEqual({ messages: [{ role: 'user', content: 'event' }] });
   });
 
-  test('reaches the run of every processor that has the span', () => {
+  test('is added to the run of every processor', () => {
     const sinks = [notingSink(), notingSink()];
     const processors = sinks.map(({ sink }) => new RunSpanProcessor({ exporter: sink }));
     const { tracer } = setUp({ processors });
@@ -96,7 +96,7 @@ describe('a log record with messages', () => {
     expect(JSON.stringify([...(run?.metadata ?? []), run?.events])).not.toContain('SECRET');
   });
 
-  test('is left out beyond the limits of a payload, and counted in the metadata', () => {
+  test('is dropped beyond the payload limits, and counted in the metadata', () => {
     const payload = { depth: 64, width: 10_000, nodes: 100_000, bytes: 60 };
     const { sink, runs } = notingSink({ payload });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
@@ -127,7 +127,7 @@ describe('a log record with messages', () => {
     expect(JSON.stringify(JSON.parse(runs.at(-1)?.inputs ?? '').messages[0].content)).toMatch(expected);
   });
 
-  test('is told of once, and left out, when it comes after the end of its span', () => {
+  test('is dropped and logged once if it arrives after the end of its span', () => {
     const lines = told();
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
@@ -140,7 +140,7 @@ describe('a log record with messages', () => {
     ]);
   });
 
-  test('is left alone where its span is not recorded, or refused', () => {
+  test('is ignored if its span is not recorded', () => {
     const lines = told();
     const { sink } = notingSink({}, false);
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
@@ -201,7 +201,7 @@ describe('an exception that is a log record', () => {
 });
 
 describe('the processor', () => {
-  test('leaves other records alone', () => {
+  test('ignores other records', () => {
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
     const span = tracer.startSpan('chat', chat);
@@ -212,7 +212,7 @@ describe('the processor', () => {
     expect(runNamed(recorder, 'chat')).toMatchObject({ inputs: {} });
   });
 
-  test('asks for no other records where an instrumentation names the event beforehand', async () => {
+  test('is enabled only for its own events', async () => {
     const logs = new RunLogRecordProcessor();
     expect(logs.enabled({})).toBe(true);
     expect(logs.enabled({ eventName: 'gen_ai.choice' })).toBe(true);
@@ -221,7 +221,7 @@ describe('the processor', () => {
     expect(logs.enabled({})).toBe(false);
   });
 
-  test('throws nothing at the application, whatever a record is', () => {
+  test('never throws', () => {
     const lines = told();
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
@@ -241,7 +241,7 @@ describe('the processor', () => {
     ]);
   });
 
-  test('joins nothing after its shutdown, and flushes at once', async () => {
+  test('ignores records after its shutdown', async () => {
     const { tracer, recorder } = setUp();
     const logs = new RunLogRecordProcessor();
     const span = tracer.startSpan('chat', chat);

@@ -23,10 +23,10 @@ const ALL: RunPropagatorOptions = { accept: ['project', 'tags', 'metadata'] };
 const ORDER = `20261120T072240123456Z${ROOT}.20261120T072240123460Z${LAST}`;
 const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
 
-/** An order of as many runs below each other, 59 characters each with the dot between them. */
+/** Returns a dotted order with `depth` runs. */
 const orderOf = (depth: number) => new Array(depth).fill(ORDER.split('.')[1]).join('.');
 
-/** What `propagation.extract` makes of a request that W3C's propagator has read a remote span of. */
+/** Returns the context of a request with these headers and a remote span. */
 const extracted = (headers: Record<string, unknown>, given?: RunPropagatorOptions, from = ROOT_CONTEXT) =>
   new RunPropagator(given).extract(trace.setSpanContext(from, remote), headers, getter);
 
@@ -35,26 +35,26 @@ const injected = (from: Context = context.active(), carrier: Record<string, unkn
   return carrier;
 };
 
-test('it is a propagator of the API, and names the headers that it writes', () => {
+test('RunPropagator is a propagator of the API and lists its headers', () => {
   expectTypeOf<RunPropagator>().toExtend<TextMapPropagator>();
   expect(new RunPropagator().fields()).toEqual(['runspan-trace', 'baggage']);
 });
 
-describe('what is written', () => {
-  test('is the place of the span of the request, and the project', async () => {
+describe('inject', () => {
+  test('writes the dotted order and the project of the span', async () => {
     const { tracer, recorder } = setUp();
     const headers = await inSpan(tracer, 'request', () => injected());
     const { dotted_order } = runNamed(recorder, 'request');
     expect(headers).toEqual({ 'runspan-trace': dotted_order, baggage: 'runspan-project=default' });
   });
 
-  test('is that of the span in the context that is passed, with no context manager', () => {
+  test('writes the span of the given context without a context manager', () => {
     const { tracer, recorder } = setUp({ contextManager: false });
     const span = tracer.startSpan('request');
     expect(injected(below(span))['runspan-trace']).toBe(runNamed(recorder, 'request').dotted_order);
   });
 
-  test('is that of a traced function, with a span around it and without a span', async () => {
+  test('writes a traced function, with or without a span around it', async () => {
     const { tracer, recorder } = setUp();
     const call = traceable(() => injected()['runspan-trace'], { name: 'call' });
     expect(call()).toBe(recorder.runs[0]?.dotted_order);
@@ -63,7 +63,7 @@ describe('what is written', () => {
     expect(order).toMatch(`${runNamed(recorder, 'around').dotted_order}.`);
   });
 
-  test('has tags and metadata where they are asked for, and always what sampling said', () => {
+  test('writes the sampling decision, and tags and metadata only with `metadata`', () => {
     const exporter = notingSink().sink;
     const run = startRun({ name: 'work', exporter, project: 'shop', tags: ['a'], metadata: { user: 'ada' } });
     setUp();
@@ -80,7 +80,7 @@ describe('what is written', () => {
     })();
   });
 
-  test('keeps the baggage of others, also where the carrier can only be written', async () => {
+  test('keeps other baggage members', async () => {
     const { tracer } = setUp();
     await inSpan(tracer, 'request', () => {
       const members = 'runspan-project=default';
@@ -99,7 +99,7 @@ describe('what is written', () => {
     });
   });
 
-  test('is nothing outside of any run, with tracing off, and where tracing is suppressed', async () => {
+  test('writes nothing without a run or with tracing off or suppressed', async () => {
     expect(injected(ROOT_CONTEXT)).toEqual({});
     const { tracer, recorder } = setUp();
     expect(injected()).toEqual({});
@@ -112,7 +112,7 @@ describe('what is written', () => {
     traceable(() => expect(injected()).toEqual({}))();
   });
 
-  test('is the run of another process where no span is between', () => {
+  test('writes the extracted run if there is no span', () => {
     setUp();
     const from = extracted({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' }, { accept: ['project'] });
     expect(injected(from)).toEqual({ 'runspan-trace': ORDER, baggage: 'runspan-project=shop' });
@@ -121,12 +121,11 @@ describe('what is written', () => {
   test.each([
     [69, true],
     [70, false],
-  ])('with %i runs below each other: %j', (depth, isWritten) => {
+  ])('writes %i nested runs: %j', (depth, isWritten) => {
     const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
     setUp();
     let run = startRun({ name: 'root' });
     for (let level = 1; level < depth; level++) run = run.child({ name: 'deep' });
-    // 58 characters each, and the dots between them.
     expect(run.dottedOrder.length).toBe(depth * 59 - 1);
     expect('runspan-trace' in withRun(run, () => injected())).toBe(isWritten);
     expect(warned.mock.calls.map(([, line]) => line)).toEqual(
@@ -150,7 +149,7 @@ describe('what is written', () => {
         },
       ),
     ],
-  ])('into %s never throws', async (_, carrier) => {
+  ])('never throws with the carrier %s', async (_, carrier) => {
     const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
     const { tracer } = setUp();
     await inSpan(tracer, 'request', () => new RunPropagator().inject(context.active(), carrier, setter));
@@ -170,7 +169,7 @@ describe('a span whose parent is remote', () => {
     expect(runNamed(recorder, 'tagged')).toMatchObject({ session_name: 'spans', tags: ['a'] });
   });
 
-  test('is below the run that came with it, in its trace and project, and has its tags and metadata', () => {
+  test('is a child of the received run, with its trace, project, tags and metadata', () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
     const baggage = `runspan-project=shop,runspan-tags=${encodeURIComponent('["a"]')},runspan-metadata=${encodeURIComponent('{"user":7}')}`;
     const span = tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage }, ALL));
@@ -188,13 +187,13 @@ describe('a span whose parent is remote', () => {
     expect(runNamed(recorder, 'inside')).toMatchObject({ trace_id: ROOT, parent_run_id: served.id });
   });
 
-  test('may be 138 levels down, in 8 192 characters', () => {
+  test('may be below 138 runs, in 8 192 characters', () => {
     const { tracer, recorder } = setUp();
     tracer.startSpan('served', {}, extracted({ 'runspan-trace': orderOf(138) })).end();
     expect(runNamed(recorder, 'served').parent_run_id).toBe(LAST);
   });
 
-  test('reads the header of LangSmith where ours is not there, and prefers ours', () => {
+  test('reads the header of LangSmith if `runspan-trace` is missing', () => {
     const { tracer, recorder } = setUp();
     const theirs = { 'langsmith-trace': ORDER, baggage: 'langsmith-project=shop' };
     tracer.startSpan('theirs', {}, extracted(theirs, ALL)).end();
@@ -203,14 +202,14 @@ describe('a span whose parent is remote', () => {
     expect(runNamed(recorder, 'both')).toMatchObject({ parent_run_id: ROOT, session_name: 'default' });
   });
 
-  test('is left out with a trace that sampling has left out there', () => {
+  test('is skipped if its trace was sampled out', () => {
     const { sink, asked } = notingSink();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER, baggage: 'runspan-sampled=false' })).end();
     expect(asked).toEqual(['skip']);
   });
 
-  test('goes to the exporter of its processor', () => {
+  test('is sent to the exporter of its processor', () => {
     const own = recordRuns();
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
     tracer.startSpan('served', {}, extracted({ 'runspan-trace': ORDER })).end();
@@ -218,7 +217,7 @@ describe('a span whose parent is remote', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('goes before the run that is entered, and not before one that was entered inside of it', () => {
+  test('takes precedence over a run around it, but not over a run inside it', () => {
     const { tracer, recorder } = setUp();
     const from = extracted({ 'runspan-trace': ORDER });
     traceable(() => tracer.startSpan('message', {}, from).end(), { name: 'poll' })();
@@ -228,7 +227,7 @@ describe('a span whose parent is remote', () => {
     expect(runNamed(recorder, 'step').parent_run_id).toBe(runNamed(recorder, 'handle').id);
   });
 
-  test('is the root of a trace where another message brought it, without our header', () => {
+  test('is a root if it comes from another message without the header', () => {
     const { tracer, recorder } = setUp();
     const request = extracted({ 'runspan-trace': ORDER });
     const message = trace.setSpanContext(request, { ...remote, spanId: 'c'.repeat(16) });
@@ -237,7 +236,7 @@ describe('a span whose parent is remote', () => {
     expect([trace_id, parent_run_id]).toEqual([id, undefined]);
   });
 
-  test('is below the span itself where that is of this process', () => {
+  test('is below its parent if this span is in the same process', () => {
     const { tracer, recorder } = setUp();
     const client = tracer.startSpan('client');
     const from = trace.setSpanContext(ROOT_CONTEXT, { ...client.spanContext(), isRemote: true });
@@ -247,8 +246,8 @@ describe('a span whose parent is remote', () => {
   });
 });
 
-describe('our header alone, without a remote span', () => {
-  test('is enough for a span and for a traced function', () => {
+describe('`runspan-trace` without a remote span', () => {
+  test('is the parent of a span and of a traced function', () => {
     const { tracer, recorder } = setUp();
     const from = new RunPropagator().extract(ROOT_CONTEXT, { 'runspan-trace': ORDER }, getter);
     context.with(from, () => {
@@ -260,7 +259,7 @@ describe('our header alone, without a remote span', () => {
     expect(runNamed(recorder, 'inside').parent_run_id).toBe(runNamed(recorder, 'run').id);
   });
 
-  test('is above what a span that is no run here has below it', () => {
+  test('is the parent of the children of an unknown span', () => {
     const { tracer, recorder } = setUp();
     const from = new RunPropagator().extract(ROOT_CONTEXT, { 'runspan-trace': ORDER }, getter);
     const unknown = trace.setSpanContext(from, { ...remote, isRemote: false });
@@ -269,14 +268,14 @@ describe('our header alone, without a remote span', () => {
   });
 });
 
-describe('what is not believed', () => {
+describe('extract', () => {
   test.each<[string, unknown, boolean]>([
     ['true', true, true],
     ['false', false, false],
-    ['a function that says yes', () => true, true],
-    ['a function that says no', () => false, false],
-    ['a function that answers with anything else', () => 1, false],
-    ['a function that promises', async () => true, false],
+    ['a function that returns true', () => true, true],
+    ['a function that returns false', () => false, false],
+    ['a function that returns another value', () => 1, false],
+    ['an async function', async () => true, false],
     ['an async function that fails', () => Promise.reject(new Error('no')), false],
     [
       'a function that throws',
@@ -285,8 +284,8 @@ describe('what is not believed', () => {
       },
       false,
     ],
-    ['a function that looks at the carrier', (carrier: { from?: string }) => carrier.from === 'us', true],
-  ])('trust is %s', (_, trust, isBelow) => {
+    ['a function that checks the carrier', (carrier: { from?: string }) => carrier.from === 'us', true],
+  ])('follows `trust` if it is %s', (_, trust, isBelow) => {
     const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
     const { tracer, recorder } = setUp();
     const headers = { 'runspan-trace': ORDER, from: 'us' };
@@ -299,7 +298,7 @@ describe('what is not believed', () => {
     ['a promise', async () => true],
     ['the number 1', () => 1],
     ['undefined', () => undefined],
-  ])('because trust answers with %s is told, once', (what, trust) => {
+  ])('logs once that `trust` returned %s', (what, trust) => {
     const lines = told();
     setUp();
     const options = { trust } as RunPropagatorOptions;
@@ -309,7 +308,7 @@ describe('what is not believed', () => {
     ]);
   });
 
-  test('because trust says no is not told', () => {
+  test('does not log that `trust` returned false', () => {
     const lines = told();
     setUp();
     extracted({ 'runspan-trace': ORDER }, { trust: () => false });
@@ -317,16 +316,16 @@ describe('what is not believed', () => {
   });
 
   test.each<[string, unknown]>([
-    ['no header', undefined],
-    ['an empty one', ''],
-    ['no order', 'hello'],
-    ['a name that objects have', '__proto__'],
+    ['a missing header', undefined],
+    ['an empty header', ''],
+    ['an invalid order', 'hello'],
+    ['`__proto__`', '__proto__'],
     ['a broken segment', `${ORDER}.x`],
-    ['two lines', [ORDER, ORDER]],
-    ['more runs below each other than fit', orderOf(139)],
+    ['two values', [ORDER, ORDER]],
+    ['too many runs', orderOf(139)],
     ['a number', 7],
     ['an object', { toString: () => ORDER }],
-  ])('a carrier with %s leaves the span a root, and the context as it was', (_, value) => {
+  ])('returns the same context for %s', (_, value) => {
     const { tracer, recorder } = setUp();
     const from = trace.setSpanContext(ROOT_CONTEXT, remote);
     const after = new RunPropagator().extract(from, { 'runspan-trace': value }, getter);
@@ -337,13 +336,13 @@ describe('what is not believed', () => {
 
   test.each([
     ['null', null],
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['text', 'headers'],
-  ])('a carrier that is %s is no reason to throw', (_, carrier) => {
+  ])('does not throw if the carrier is %s', (_, carrier) => {
     expect(new RunPropagator().extract(ROOT_CONTEXT, carrier, getter)).toBe(ROOT_CONTEXT);
   });
 
-  test('a getter that throws is no reason to throw either', () => {
+  test('does not throw if the getter throws', () => {
     const throwing = {
       keys: () => [],
       get: () => {
@@ -353,7 +352,7 @@ describe('what is not believed', () => {
     expect(new RunPropagator().extract(ROOT_CONTEXT, {}, throwing)).toBe(ROOT_CONTEXT);
   });
 
-  test('options that do not hold are told, and left out', () => {
+  test('invalid options are logged and ignored', () => {
     const warned = vi.spyOn(diagnostics, 'warnOnce').mockReturnValue();
     const { tracer, recorder } = setUp();
     const options = { trust: 'all', metadata: 1, other: true } as never;
@@ -364,7 +363,7 @@ describe('what is not believed', () => {
   });
 });
 
-test('a request that was given the header by hand too is below what the propagator has written last', async () => {
+test('the header of the propagator replaces an earlier header', async () => {
   const { tracer, recorder } = setUp();
   const served = await inSpan(tracer, 'call', () => {
     const byHand = toHeaders()['runspan-trace'];

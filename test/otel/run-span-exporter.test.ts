@@ -24,14 +24,14 @@ test('the exporter fits the batch processor of SDK 2.x', () => {
   expectTypeOf<RunSpanExporter>().toExtend<SpanExporter>();
 });
 
-/** Finished spans by their names, as the SDK hands them to an exporter. */
+/** Returns finished spans of the SDK by their names. */
 function finishedSpans(make: (tracer: ReturnType<typeof setUp>['tracer']) => void): Map<string, ReadableSpan> {
   const memory = new InMemorySpanExporter();
   make(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory)] }).getTracer('test', '1.2.3'));
   return new Map(memory.getFinishedSpans().map((span) => [span.name, span]));
 }
 
-/** a > b > c, and d below a; they end from the innermost outwards. */
+/** Returns the spans a > b > c and a > d. Children end first. */
 const nested = () =>
   finishedSpans((tracer) => {
     const a = tracer.startSpan('a');
@@ -62,7 +62,7 @@ const otelOf = (recorder: RunRecorder, name: string) =>
   runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
 
 describe('with a batch processor', () => {
-  test('the runs are those of RunSpanProcessor, ids and all', async () => {
+  test('the runs equal those of RunSpanProcessor', async () => {
     const [one, two] = [recordRuns(), recordRuns()];
     one.stop();
     two.stop();
@@ -81,7 +81,7 @@ describe('with a batch processor', () => {
     expect(two.runs).toEqual(one.runs);
   });
 
-  test('spans that a processor of the same exporter has recorded are not sent twice, also at the shutdown', async () => {
+  test('spans that a processor with the same exporter has recorded are not sent again', async () => {
     const { sink, asked } = notingSink();
     const { tracer, provider } = setUp({
       processors: [
@@ -103,7 +103,7 @@ describe('with a batch processor', () => {
     ]);
   });
 
-  test('a flush of the provider waits until the service has the runs', async () => {
+  test('forceFlush of the provider waits for the delivery', async () => {
     const held = gate<{ status: number }>();
     await using server = await ingestServer(() => held);
     const exporter = createExporter({ endpoint: server.url, apiKey: 'key' });
@@ -129,7 +129,7 @@ const PROGRAM_WITHOUT_SHUTDOWN = `
   tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();
 `;
 
-test('what still waits for its parent arrives when the program ends by itself, without a shutdown', async () => {
+test('waiting spans are sent at the end of a program without a shutdown', async () => {
   const receiver = await createReceiver({ strict: true });
   onTestFinished(() => receiver.close());
   const { code, stderr } = await runNode(moduleText(PROGRAM_WITHOUT_SHUTDOWN), { RUNSPAN_ENDPOINT: receiver.url });
@@ -155,7 +155,7 @@ describe('a parent', () => {
     expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
   });
 
-  test('that comes in a later batch is waited for, over several levels', async () => {
+  test('in a later batch is awaited over several levels', async () => {
     const spans = nested();
     const { recorder, exported } = recording();
     for (const name of 'cbd') {
@@ -166,7 +166,7 @@ describe('a parent', () => {
     expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
   });
 
-  test('in another process is not waited for, and stays visible', async () => {
+  test('in another process is not awaited, and its id is in the metadata', async () => {
     const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
     const spans = finishedSpans((tracer) => {
       const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
@@ -179,7 +179,7 @@ describe('a parent', () => {
     expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
   });
 
-  test('of a span of SDK 1.x is known by its id alone', async () => {
+  test('of a span of SDK 1.x is found by its id', async () => {
     const earlier = [...nested().values()].map((span) => {
       const { parentSpanContext, instrumentationScope, ...rest } = span;
       return {
@@ -196,7 +196,7 @@ describe('a parent', () => {
     expect(otelOf(recorder, 'b').parent_span_id).toBe(otelOf(recorder, 'a').span_id);
   });
 
-  test('that a processor of the same exporter has recorded is one', async () => {
+  test('may be a run of a processor with the same exporter', async () => {
     const { sink, runs } = notingSink();
     const processor = new RunSpanProcessor({ exporter: sink });
     onTestFinished(() => processor.shutdown());
@@ -209,8 +209,8 @@ describe('a parent', () => {
   });
 });
 
-describe('a span whose parent does not come', () => {
-  test.each(['forceFlush', 'shutdown'] as const)('begins a trace at %s, with all below it', async (method) => {
+describe('a span whose parent is not exported', () => {
+  test.each(['forceFlush', 'shutdown'] as const)('starts a trace at %s, with all spans below it', async (method) => {
     const spans = nested();
     const { recorder, exporter, exported } = recording();
     await exported(spans.get('c'), spans.get('d'), spans.get('b'));
@@ -222,7 +222,7 @@ describe('a span whose parent does not come', () => {
     expect(otelOf(recorder, 'd').parent_span_id).toBe(spanId);
   });
 
-  test('leaves a later child of it to be found below it', async () => {
+  test('is found as the parent of a later span', async () => {
     const spans = nested();
     const { recorder, exporter, exported } = recording();
     await exported(spans.get('b'));
@@ -264,7 +264,7 @@ describe('a span whose parent does not come', () => {
     expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(['1', '2', '3', '4']);
   });
 
-  test('over ten thousand levels begins one trace', async () => {
+  test('starts one trace for ten thousand levels', async () => {
     const levels = 9_999;
     const orphan = nested().get('b') as ReadableSpan;
     const spans = Array.from({ length: levels }, (_, index) => waiting(orphan, index, index + 1));
@@ -280,8 +280,8 @@ describe('a span whose parent does not come', () => {
   });
 });
 
-describe('what is exported', () => {
-  test('goes to the exporter that is given, and has its project', async () => {
+describe('the exporter', () => {
+  test('uses the given exporter and project', async () => {
     const { sink, asked, runs } = notingSink();
     const { recorder, exported } = recording({ exporter: sink, project: 'shop' });
     await exported(nested().get('a'));
@@ -290,20 +290,20 @@ describe('what is exported', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('is what shouldExport wants; what is below the rest moves up', async () => {
+  test('moves the children of spans that `shouldExport` skips up', async () => {
     const { recorder, exported } = recording({ shouldExport: ({ name }) => name !== 'b' });
     await exported(...nested().values());
     expect(tree(recorder)).toEqual(['a', '  c', '  d']);
   });
 
-  test('is left out with its whole trace by sampling', async () => {
+  test('skips all spans of a trace that is sampled out', async () => {
     const { sink, asked } = notingSink({ sampling: () => false });
     const { exported } = recording({ exporter: sink });
     await exported(...nested().values());
     expect(asked).toEqual(['skip', 'skip', 'skip', 'skip', 'flush']);
   });
 
-  test('is nothing while tracing is off', async () => {
+  test('records nothing while tracing is off', async () => {
     const { recorder, exported } = recording();
     recorder.stop();
     expect(await exported(...nested().values())).toEqual({ code: 0 });
@@ -311,7 +311,7 @@ describe('what is exported', () => {
   });
 });
 
-test('a span with null as its parent, as somebody has put it together, begins a trace', async () => {
+test('a span with null as its parent starts a trace', async () => {
   const { recorder, exported } = recording();
   const [span] = nested().values();
   const alone = Object.create(span as object, { parentSpanContext: { value: null } });
@@ -320,7 +320,7 @@ test('a span with null as its parent, as somebody has put it together, begins a 
 });
 
 describe('the result', () => {
-  test('is a failure with a reason when the service does not take the runs in time', async () => {
+  test('is a failure if the runs are not delivered in time', async () => {
     const { sink } = notingSink();
     const slow = { ...sink, flush: async () => ({ ok: false, pending: 2 }) };
     const { exported } = recording({ exporter: slow });
@@ -330,14 +330,14 @@ describe('the result', () => {
     });
   });
 
-  test('counts one run as one', async () => {
+  test('has a singular for one run', async () => {
     const { sink } = notingSink();
     const { exported } = recording({ exporter: { ...sink, flush: async () => ({ ok: false, pending: 1 }) } });
     const { error } = await exported(nested().get('a'));
     expect(error?.message).toBe('RunSpanExporter: 1 run not delivered in time');
   });
 
-  test('of a flush that fails is that failure', async () => {
+  test('is the error of a failed flush', async () => {
     const { sink } = notingSink();
     const { exporter, exported } = recording({ exporter: { ...sink, flush: () => Promise.reject(new Error('no')) } });
     expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('no') });
@@ -345,7 +345,7 @@ describe('the result', () => {
     await exporter.shutdown();
   });
 
-  test('is told after the shutdown too, which takes no further span and comes once', async () => {
+  test('is a failure after the shutdown, which flushes once', async () => {
     const { sink, asked } = notingSink();
     const { exporter, exported } = recording({ exporter: sink });
     await Promise.all([exporter.shutdown(), exporter.shutdown()]);
@@ -354,7 +354,7 @@ describe('the result', () => {
     expect(asked).toEqual(['flush']);
   });
 
-  test('comes whatever is exported, and a callback that throws reaches nobody', async () => {
+  test('is always returned, and errors of the callback are logged', async () => {
     const lines = told();
     const { recorder, exporter, exported } = recording();
     const hostile = {

@@ -15,7 +15,7 @@ test('the processor fits a provider of SDK 2.x', () => {
   expectTypeOf<Parameters<SpanProcessor['onEnd']>[0]>().toExtend<SpanLike>();
 });
 
-describe('the tree', () => {
+describe('the tree of runs', () => {
   test('follows the active span across asynchronous code', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, 'a', async () => {
@@ -33,7 +33,7 @@ describe('the tree', () => {
     expect(runNamed(recorder, 'b').dotted_order.startsWith(`${dotted_order}.`)).toBe(true);
   });
 
-  test('is one per trace when traces run at the same time', async () => {
+  test('is separate for concurrent traces', async () => {
     const { tracer, recorder } = setUp();
     const work = (index: number) =>
       inSpan(tracer, `root ${index}`, async () => {
@@ -47,7 +47,7 @@ describe('the tree', () => {
     }
   });
 
-  test('takes the parent from the context that is passed, with no context manager', () => {
+  test('uses the parent of the given context if there is no context manager', () => {
     const { tracer, recorder } = setUp({ contextManager: false });
     const a = tracer.startSpan('a');
     const b = tracer.startSpan('b', {}, trace.setSpan(ROOT_CONTEXT, a));
@@ -57,15 +57,15 @@ describe('the tree', () => {
     expect(tree(recorder)).toEqual(['a', '  b', 'other']);
   });
 
-  test('begins anew with a span that is started as a root', async () => {
+  test('starts again with a root span', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, 'a', () => tracer.startSpan('b', { root: true }).end());
     expect(tree(recorder)).toEqual(['a', 'b']);
   });
 });
 
-describe('where runs go', () => {
-  test('the exporter of the processor takes them, and nothing goes to the configured one', async () => {
+describe('the destination of runs', () => {
+  test('is the exporter of the processor, not the configured exporter', async () => {
     const { sink, asked } = notingSink();
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     await inSpan(tracer, 'a', soon);
@@ -73,14 +73,14 @@ describe('where runs go', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('what is below a refused run is refused too, and its end is not told', async () => {
+  test('receives the children of a refused run as refused, and no ends', async () => {
     const { sink, asked } = notingSink({}, false);
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
     expect(asked).toEqual(['start a', 'start b (refused)']);
   });
 
-  test('with tracing off nothing is recorded', async () => {
+  test('is none while tracing is off', async () => {
     const { tracer, recorder } = setUp();
     recorder.stop();
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
@@ -88,9 +88,9 @@ describe('where runs go', () => {
   });
 
   test.each([
-    ['one processor', (processor: RunSpanProcessor) => processor],
-    ['two processors', () => new RunSpanProcessor()],
-  ])('%s registered twice record each span once', async (_, second) => {
+    ['is the same for one processor', (processor: RunSpanProcessor) => processor],
+    ['is the same for two processors', () => new RunSpanProcessor()],
+  ])('%s, so that each span is recorded once', async (_, second) => {
     const first = new RunSpanProcessor();
     const { tracer, recorder } = setUp({ processors: [first, second(first)] });
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
@@ -98,7 +98,7 @@ describe('where runs go', () => {
     expect(recorder.runs.every(({ end_time }) => end_time !== undefined)).toBe(true);
   });
 
-  test('two processors with exporters of their own record a copy each', async () => {
+  test('is every exporter if each processor has its own', async () => {
     const [one, two] = [recordRuns(), recordRuns()];
     const processors = [one, two].map(({ exporter }) => new RunSpanProcessor({ exporter }));
     const { tracer, recorder } = setUp({ processors: [...processors, new RunSpanProcessor()] });
@@ -108,7 +108,7 @@ describe('where runs go', () => {
     expect(recorder.runs).toEqual(one.runs);
   });
 
-  test('a project that is given is that of traces which start with a span', async () => {
+  test('has the project of the processor or of the first span', async () => {
     const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'shop' })] });
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
     tracer.startSpan('c', { attributes: { 'runspan.project': 'till' } }).end();
@@ -118,7 +118,7 @@ describe('where runs go', () => {
 });
 
 describe('sampling', () => {
-  test('leaves a trace that starts with a span out whole, runs in it and spans below those too', async () => {
+  test('skips the whole trace of a skipped span', async () => {
     const { sink, asked } = notingSink({ sampling: () => false });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const inner = traceable(() => inSpan(tracer, 'below', soon), { name: 'inner', exporter: sink });
@@ -126,7 +126,7 @@ describe('sampling', () => {
     expect(asked).toEqual(['skip', 'skip', 'skip', 'skip']);
   });
 
-  test('is decided by the id and the name that the run of the first span gets', async () => {
+  test('receives the id and the name of the run of the first span', async () => {
     const starts: TraceStart[] = [];
     const { sink, runs } = notingSink({ sampling: (start) => starts.push(start) > 0 });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink, project: 'shop' })] });
@@ -134,7 +134,7 @@ describe('sampling', () => {
     expect(starts).toEqual([{ traceId: runs[0]?.id, name: 'a', runType: 'chain', project: 'shop' }]);
   });
 
-  test('leaves spans out below a run that is left out', async () => {
+  test('skips spans below a skipped run', async () => {
     const { sink, asked } = notingSink({ sampling: () => false });
     const { tracer } = setUp({ processors: [new RunSpanProcessor()] });
     await traceable(() => inSpan(tracer, 'b', soon), { exporter: sink })();
@@ -143,7 +143,7 @@ describe('sampling', () => {
 });
 
 describe('tags and metadata', () => {
-  test('of a run are those of the spans below it, and of the runs below these', async () => {
+  test('of a run are inherited by the spans and runs below it', async () => {
     const { tracer, recorder } = setUp();
     const leaf = traceable(() => 1, { name: 'leaf' });
     const inside = (span: Span) => {

@@ -14,7 +14,7 @@ interface SetUp {
   readonly recorder: RunRecorder;
 }
 
-/** A provider that records into memory, until the test has finished. */
+/** Creates a provider that records into memory until the test finishes. */
 export function setUp(
   given: { processors?: SpanProcessor[]; contextManager?: boolean; sampler?: Sampler } = {},
 ): SetUp {
@@ -30,7 +30,7 @@ export function setUp(
   return { tracer: provider.getTracer('test', '1.2.3'), provider, recorder };
 }
 
-/** Calls `fn` inside a span of this name, which ends when what `fn` gives has settled. */
+/** Calls `fn` inside a span, which ends when the result of `fn` settles. */
 export async function inSpan<Result>(
   tracer: Tracer,
   name: string,
@@ -46,8 +46,8 @@ export async function inSpan<Result>(
 }
 
 /**
- * The recorded runs as indented names: `['a', '  b']`. Siblings by name: spans begin at whole milliseconds, so those of
- * the same one have no order in time.
+ * Returns the recorded runs as indented names: `['a', '  b']`. Siblings are sorted by name, because spans start at whole
+ * milliseconds.
  */
 export function tree(recorder: RunRecorder): string[] {
   const names = new Map(recorder.runs.map(({ id, name }) => [id, name]));
@@ -59,17 +59,17 @@ export function tree(recorder: RunRecorder): string[] {
     .map((path) => '  '.repeat(path.length - 1) + path.at(-1));
 }
 
-/** The one recorded run of this name. */
+/** Returns the only recorded run with this name. */
 export function runNamed(recorder: RunRecorder, name: string): RunRecord {
   const [run, ...more] = recorder.runs.filter((one) => one.name === name);
   if (run === undefined || more.length > 0) throw new Error(`expected one run named ${name} in:\n${tree(recorder)}`);
   return run;
 }
 
-/** The context in which `span` is the active one. */
+/** Returns a context in which `span` is active. */
 export const below = (span: Span) => trace.setSpan(context.active(), span);
 
-/** A sink that notes what is asked of it, and sends starts at once. */
+/** Creates a sink that records its calls and describes starts immediately. */
 export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = true) {
   const recorder = recordRuns();
   recorder.stop();

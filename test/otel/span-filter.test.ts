@@ -16,8 +16,8 @@ const except =
   ({ name }: SpanLike) =>
     !names.includes(name);
 
-describe('a span that is left out', () => {
-  test('hands what is below it up to the nearest span above that is kept', async () => {
+describe('a skipped span', () => {
+  test('leaves its children to the nearest exported span above', async () => {
     const { tracer, recorder } = filtering(except('b', 'c'));
     await inSpan(tracer, 'a', () =>
       inSpan(tracer, 'b', () => inSpan(tracer, 'c', () => inSpan(tracer, 'd', () => inSpan(tracer, 'e', soon)))),
@@ -27,7 +27,7 @@ describe('a span that is left out', () => {
     expect(runNamed(recorder, 'd')).toMatchObject({ parent_run_id: id, trace_id: id });
   });
 
-  test('names itself as the parent of what is below, in the metadata', async () => {
+  test('is the parent of its children in the metadata', async () => {
     const { tracer, recorder } = filtering(except('b'));
     let spanId = '';
     await inSpan(tracer, 'a', () =>
@@ -39,14 +39,14 @@ describe('a span that is left out', () => {
     expect(runNamed(recorder, 'c').extra?.metadata?.otel).toMatchObject({ parent_span_id: spanId });
   });
 
-  test('hands a traced function up likewise, and takes one as the nearest above', async () => {
+  test('leaves its children to a traced function above, and its traced functions to a span above', async () => {
     const { tracer, recorder } = filtering(except('b', 'd'));
     const run = traceable(() => inSpan(tracer, 'd', () => inSpan(tracer, 'e', soon)), { name: 'c' });
     await inSpan(tracer, 'a', () => inSpan(tracer, 'b', () => run()));
     expect(tree(recorder)).toEqual(['a', '  c', '    e']);
   });
 
-  test('as the first of a trace leaves traces to begin below it', async () => {
+  test('at the root leaves its children as roots', async () => {
     const { tracer, recorder } = filtering(except('GET /'));
     await inSpan(tracer, 'GET /', async () => {
       await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
@@ -55,7 +55,7 @@ describe('a span that is left out', () => {
     expect(tree(recorder)).toEqual(['a', '  b', 'c', '  d']);
   });
 
-  test('is a run after all when it is wanted at its end, above what starts from then on', async () => {
+  test('becomes a run if `shouldExport` accepts it at its end', async () => {
     const { tracer, recorder } = filtering(({ attributes }: SpanLike) => attributes.wanted === true);
     const span = tracer.startSpan('b');
     span.setAttributes({ wanted: true, 'input.value': 'hi' });
@@ -63,7 +63,7 @@ describe('a span that is left out', () => {
     expect(runNamed(recorder, 'b')).toMatchObject({ inputs: { input: 'hi' }, end_time: expect.any(String) });
   });
 
-  test('is below what was above it when it is wanted at its end', async () => {
+  test('keeps its parent if `shouldExport` accepts it at its end', async () => {
     const { tracer, recorder } = filtering(
       ({ name, attributes }: SpanLike) => name !== 'b' || attributes.wanted === true,
     );
@@ -76,14 +76,14 @@ describe('a span that is left out', () => {
     expect(tree(recorder)).toEqual(['a', '  b', '  c']);
   });
 
-  test('is not recorded twice when another processor of the same exporter has recorded it', async () => {
+  test('is recorded once if another processor with the same exporter records it', async () => {
     const late = ({ attributes }: SpanLike) => attributes.wanted === true;
     const { tracer, recorder } = filtering(late, new RunSpanProcessor());
     await inSpan(tracer, 'a', (span) => span.setAttribute('wanted', true));
     expect(tree(recorder)).toEqual(['a']);
   });
 
-  test('is not recorded at an end that comes after the shutdown', async () => {
+  test('is not recorded if it ends after the shutdown', async () => {
     const { tracer, provider, recorder } = filtering(({ attributes }: SpanLike) => attributes.wanted === true);
     const span = tracer.startSpan('a');
     span.setAttribute('wanted', true);
@@ -93,7 +93,7 @@ describe('a span that is left out', () => {
   });
 });
 
-describe('a function that does not answer', () => {
+describe('an invalid `shouldExport`', () => {
   test.each([
     [
       'throws',
@@ -103,16 +103,16 @@ describe('a function that does not answer', () => {
       'warn: shouldExport failed, the application is not affected: no',
     ],
     [
-      'answers with a promise',
+      'returns a promise',
       () => Promise.reject(new Error('no')),
       'warn: shouldExport: expected true or false synchronously, got a promise; the span is kept.',
     ],
     [
-      'answers with nothing',
+      'returns nothing',
       () => undefined,
       'warn: shouldExport: expected true or false synchronously, got undefined; the span is kept.',
     ],
-  ])('keeps the span when it %s, and is told once', async (_, shouldExport, line) => {
+  ])('that %s keeps the span and is logged once', async (_, shouldExport, line) => {
     const lines = told();
     const rejections = unhandledRejections();
     const { tracer, recorder } = filtering(shouldExport);
@@ -122,7 +122,7 @@ describe('a function that does not answer', () => {
     expect(await rejections()).toEqual([]);
   });
 
-  test('is left out when it is neither a function nor llm', async () => {
+  test('that is neither a function nor llm is ignored', async () => {
     const lines = told();
     const { tracer, recorder } = filtering('all');
     await inSpan(tracer, 'a', soon);
@@ -131,7 +131,7 @@ describe('a function that does not answer', () => {
   });
 });
 
-describe('llm', () => {
+describe('the filter llm', () => {
   const span = (attributes: object, scope = 'http', field = 'instrumentationScope') =>
     ({ attributes, [field]: { name: scope } }) as unknown as SpanLike;
 
@@ -159,7 +159,7 @@ describe('llm', () => {
     '@arizeai/openinference-instrumentation-langchain',
     '@traceloop/instrumentation-openai',
     '@opentelemetry/instrumentation-openai',
-  ])('keeps a span of %s, in every line of the SDK', (scope) => {
+  ])('keeps a span of the scope %s in SDK 1.x and 2.x', (scope) => {
     expect(isExported(span({}, scope), 'llm')).toBe(true);
     expect(isExported(span({}, scope, 'instrumentationLibrary'), 'llm')).toBe(true);
   });
@@ -172,16 +172,16 @@ describe('llm', () => {
     [{ 'db.system.name': 'postgresql' }, '@opentelemetry/instrumentation-pg'],
     [{ airline: 'x', ai: 'x', 'air.line': 'x', 'input.size': 1, 'llms.count': 1 }, 'aid'],
     [{}, 'express'],
-  ])('leaves out %j of %s', (attributes, scope) => {
+  ])('skips a span with %j of the scope %s', (attributes, scope) => {
     expect(isExported(span(attributes, scope), 'llm')).toBe(false);
   });
 
-  test('a span without a scope is judged by its attributes', () => {
+  test('checks the attributes of a span without a scope', () => {
     expect(isExported({ attributes: {} } as SpanLike, 'llm')).toBe(false);
     expect(isExported({ attributes: { 'llm.system': 'openai' } } as unknown as SpanLike, 'llm')).toBe(true);
   });
 
-  test('leaves out the HTTP around a model, and keeps a span that turns out to be one', async () => {
+  test('skips HTTP spans, and keeps a span that gets LLM attributes later', async () => {
     const { tracer, recorder } = filtering('llm');
     await inSpan(tracer, 'POST /ask', async () => {
       const chat = tracer.startSpan('chat', { attributes: { 'gen_ai.operation.name': 'chat' } });

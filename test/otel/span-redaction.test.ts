@@ -7,7 +7,7 @@ import { recordRuns } from '../../src/testing.ts';
 
 const SECRET = 'SSSSSSSS';
 
-/** A tracer of some library, whose spans are recorded with this redaction. */
+/** Creates the tracer of a library whose spans are recorded with this redaction. */
 function tracerWith(redaction = redact({ patterns: [/S{8}/], paths: ['**.email'] })) {
   const recorder = recordRuns({ redact: redaction });
   const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
@@ -18,7 +18,7 @@ function tracerWith(redaction = redact({ patterns: [/S{8}/], paths: ['**.email']
   return { recorder, tracer: provider.getTracer('third-party', '1.0.0') };
 }
 
-test('spans of others are recorded without what is hidden, in all of their fields', () => {
+test('redaction applies to all fields of a span', () => {
   const { recorder, tracer } = tracerWith();
   const span = tracer.startSpan(`call ${SECRET}`, {
     attributes: {
@@ -51,7 +51,7 @@ test('spans of others are recorded without what is hidden, in all of their field
   });
 });
 
-test('text of JSON that holds nothing to hide is recorded as it was', () => {
+test('JSON text without secrets is not changed', () => {
   const { recorder, tracer } = tracerWith(redact());
   tracer
     .startSpan('call', {
@@ -65,7 +65,7 @@ test('text of JSON that holds nothing to hide is recorded as it was', () => {
   expect(recorder.runs[0]?.inputs).toEqual({ max_tokens: 5 });
 });
 
-test('tool arguments that are JSON text within JSON text are recorded without secrets', () => {
+test('JSON text inside JSON text is redacted', () => {
   const { recorder, tracer } = tracerWith(redact());
   const messages = (password: string) => ({
     messages: [{ tool_calls: [{ function: { arguments: JSON.stringify({ user: 'ada', password }) } }] }],
@@ -89,7 +89,7 @@ test('tool arguments that are JSON text within JSON text are recorded without se
   expect(JSON.stringify(run)).not.toContain('k9Xw27abQ4');
 });
 
-test('what one exporter hides of a resource another may show', () => {
+test('redaction of a resource is separate for each exporter', () => {
   const recorded = [redact({ patterns: [/unknown_service/] }), redact()].map((redaction) => {
     const { recorder, tracer } = tracerWith(redaction);
     tracer.startSpan('call').end();

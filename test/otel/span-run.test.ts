@@ -11,7 +11,7 @@ const START_US = 1_795_159_360_123_456;
 const seconds = (us: number): [number, number] => [Math.floor(us / 1e6), (us % 1e6) * 1_000];
 
 describe('the run of a span', () => {
-  test('has the times of the span to the microsecond, and an id made of its start and ids', () => {
+  test('has the times of the span in microseconds, and an id from its start and ids', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a', { startTime: seconds(START_US) });
     span.end(seconds(START_US + 1_500_001));
@@ -27,7 +27,7 @@ describe('the run of a span', () => {
     });
   });
 
-  test('has data URIs of its payloads beside it, those of the inputs from the start', () => {
+  test('has the data URIs of its payloads as attachments', () => {
     const { sink, runs } = notingSink();
     const tracer = new BasicTracerProvider({
       spanProcessors: [new RunSpanProcessor({ exporter: sink })],
@@ -49,7 +49,7 @@ describe('the run of a span', () => {
     ]);
   });
 
-  test('has media of its messages beside it, which come as base64', () => {
+  test('has the base64 media of its messages as attachments', () => {
     const { sink, runs } = notingSink();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const content = Buffer.alloc(900, 1).toString('base64');
@@ -66,7 +66,7 @@ describe('the run of a span', () => {
     expect(runs[0]?.attachments).toEqual([{ name: 'inputs_1', bytes: Buffer.alloc(900, 1), mimeType: 'image/png' }]);
   });
 
-  test('is posted open when the span starts, and has no end before the span has', () => {
+  test('has no end before the span ends', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a');
     expect(runNamed(recorder, 'a')).not.toHaveProperty('end_time');
@@ -74,13 +74,13 @@ describe('the run of a span', () => {
     expect(runNamed(recorder, 'a')).toHaveProperty('end_time');
   });
 
-  test('takes the name that the span has in the end', () => {
+  test('has the last name of the span', () => {
     const { tracer, recorder } = setUp();
     tracer.startSpan('GET').updateName('GET /a').end();
     expect(recorder.runs.map(({ name }) => name)).toEqual(['GET /a']);
   });
 
-  test('has a usable time where the span has none', () => {
+  test('has a valid time if the times of the span are invalid', () => {
     const { tracer, recorder } = setUp();
     tracer.startSpan('a', { startTime: Number.NaN }).end(Number.NaN);
     const { start_time, end_time } = runNamed(recorder, 'a');
@@ -88,7 +88,7 @@ describe('the run of a span', () => {
     expect(end_time).toBe(start_time);
   });
 
-  test('has an id of its own where the ids of the span are no hexadecimal numbers', () => {
+  test('has a random id if the ids of the span are not hexadecimal', () => {
     const recorder = recordRuns();
     const provider = new BasicTracerProvider({
       spanProcessors: [new RunSpanProcessor({ exporter: recorder.exporter })],
@@ -99,7 +99,7 @@ describe('the run of a span', () => {
     expect(runNamed(recorder, 'a').id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
-  test('fails with the status of the span, and tells the exception in its events too', () => {
+  test('has the error of a failed span, and the exception as an event', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a', { startTime: seconds(START_US) });
     span.recordException(new TypeError('no such tool'), seconds(START_US + 5));
@@ -120,7 +120,7 @@ describe('the run of a span', () => {
     ]);
   });
 
-  test('keeps events in order, with and without attributes', () => {
+  test('has the events in order, with and without attributes', () => {
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('a', { startTime: seconds(START_US) });
     span
@@ -133,7 +133,7 @@ describe('the run of a span', () => {
     ]);
   });
 
-  test('has attributes as metadata beside what OpenTelemetry knows of the span', () => {
+  test('has the attributes and the OpenTelemetry fields as metadata', () => {
     const recorder = recordRuns();
     const provider = new BasicTracerProvider({
       spanProcessors: [new RunSpanProcessor({ exporter: recorder.exporter })],
@@ -173,7 +173,7 @@ describe('the run of a span', () => {
     });
   });
 
-  test('knows its service and its ids beside a link to no span', () => {
+  test('has its service and its ids next to an invalid link', () => {
     const { tracer, recorder } = setUp();
     const none = { context: trace.getSpanContext(ROOT_CONTEXT) as never };
     const there = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 };
@@ -189,7 +189,7 @@ describe('the run of a span', () => {
     });
   });
 
-  test('tells a scope that is named by no text', () => {
+  test('has a scope name that is not text', () => {
     const { provider, recorder } = setUp();
     provider
       .getTracer(5n as never, { major: 2 } as never)
@@ -201,7 +201,7 @@ describe('the run of a span', () => {
 
   test.each<[string, object, object]>([
     [
-      'counts of what was left out that are none',
+      'invalid dropped counts',
       { droppedAttributesCount: 'many', droppedEventsCount: Number.NaN, droppedLinksCount: '2' },
       { otel: { kind: 'INTERNAL', dropped_links_count: 2 } },
     ],
@@ -211,7 +211,7 @@ describe('the run of a span', () => {
     ['null as its parent', { parentSpanContext: null }, { otel: { kind: 'INTERNAL' } }],
     ['a parent without an id', { parentSpanContext: {} }, { otel: { kind: 'INTERNAL' } }],
     ['null as its start', { startTime: null }, { otel: { kind: 'INTERNAL' } }],
-  ])('of a span with %s, as somebody has put it together, tells the rest', (_, odd, expected) => {
+  ])('of an invalid span with %s has the other fields', (_, odd, expected) => {
     told();
     const { sink, runs } = notingSink();
     const ids = { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), traceFlags: 1 };
@@ -236,7 +236,7 @@ describe('the run of a span', () => {
     expect({ otel, service: metadata?.get('service.name') }).toMatchObject(expected);
   });
 
-  test('says what it runs on where it begins a trace', () => {
+  test('has the runtime if it is the root', () => {
     const { tracer, recorder } = setUp();
     const root = tracer.startSpan('root');
     tracer.startSpan('child', {}, trace.setSpan(context.active(), root)).end();
@@ -245,8 +245,8 @@ describe('the run of a span', () => {
   });
 });
 
-describe('what a run takes of its span', () => {
-  test('the inputs are posted when the span starts with them, and told again only when they change', () => {
+describe('the payloads of a run', () => {
+  test('contain the inputs from the start, and again if they change', () => {
     const { sink, runs } = notingSink();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const [same, changed] = ['same', 'changed'].map((name) =>
@@ -263,7 +263,7 @@ describe('what a run takes of its span', () => {
     expect(runs.at(-1)?.metadata?.has('input.value')).toBe(false);
   });
 
-  test('hidden payloads are nowhere in the run, whichever convention they came by', () => {
+  test('are missing in all fields if they are hidden', () => {
     const { sink, runs } = notingSink({ hideInputs: true, hideOutputs: true });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const attributes = {
@@ -292,7 +292,7 @@ describe('what a run takes of its span', () => {
     expect(runs.at(-1)?.events).toContain('"kwargs":{"index":1}');
   });
 
-  test('a payload that comes as JSON is recorded as it came, with the token counts added', () => {
+  test('keep their JSON text, with the token counts added', () => {
     const { sink, runs } = notingSink();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const attributes = {
@@ -312,7 +312,7 @@ describe('what a run takes of its span', () => {
     ]);
   });
 
-  test('structured values, as SDK 3.x allows them, are not changed by what is added to them', () => {
+  test('do not change the structured values of the application', () => {
     const { sink, runs } = notingSink();
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
     const span = tracer.startSpan('a', {
@@ -325,7 +325,7 @@ describe('what a run takes of its span', () => {
     expect(runs.at(-1)?.outputs).toBe('{"text":"yes","usage_metadata":{"total_tokens":3}}');
   });
 
-  test('payloads and metadata are cut at the limits of the exporter', () => {
+  test('are cut at the limits of the exporter, like the metadata', () => {
     const payload = { depth: 64, width: 10_000, nodes: 100_000, bytes: 40 };
     const { sink, runs } = notingSink({ payload });
     const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
@@ -335,7 +335,7 @@ describe('what a run takes of its span', () => {
     expect(runs.at(-1)?.metadata?.get('note')).toContain('[Truncated: 60 characters]');
   });
 
-  test('attributes that are hostile or of the wrong type cost nothing but themselves', () => {
+  test('are read if other attributes are invalid', () => {
     const { tracer, recorder } = setUp();
     const attributes: Record<string, never> = JSON.parse(`{
       "__proto__": "a", "constructor": "b", "openinference.span.kind": 7, "input.value": "{broken",
@@ -360,7 +360,7 @@ describe('what a run takes of its span', () => {
   });
 });
 
-test('a span that is not sampled is not looked at', () => {
+test('a span that is not sampled is ignored', () => {
   const { sink, asked } = notingSink();
   const processor = new RunSpanProcessor({ exporter: sink });
   const ids = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: TraceFlags.NONE };

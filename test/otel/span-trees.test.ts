@@ -15,7 +15,7 @@ const soon = () => new Promise((resolve) => setImmediate(resolve));
 const otelOf = (recorder: ReturnType<typeof recordRuns>, name: string) =>
   runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
 
-/** Decides by the name of the span; others are sampled. */
+/** Creates a sampler that decides by span name. Other spans are sampled. */
 const deciding = (decisions: Readonly<Record<string, SamplingDecision>>): Sampler => ({
   shouldSample: (_context, _traceId, name) => ({
     decision: decisions[name] ?? SamplingDecision.RECORD_AND_SAMPLED,
@@ -23,7 +23,7 @@ const deciding = (decisions: Readonly<Record<string, SamplingDecision>>): Sample
 });
 
 describe('children and the times of their parents', () => {
-  test('a child that ends after its parent does not move the end of that', () => {
+  test('a child that ends after its parent does not change the end of its parent', () => {
     const { tracer, recorder } = setUp();
     const parent = tracer.startSpan('parent');
     const child = tracer.startSpan('child', {}, below(parent));
@@ -34,7 +34,7 @@ describe('children and the times of their parents', () => {
     expect(runNamed(recorder, 'parent').end_time).toBe(end);
   });
 
-  test('a child that starts after its parent has ended is still below it, and so is its own child', () => {
+  test('a child that starts after the end of its parent is below it', () => {
     const { tracer, recorder } = setUp();
     const parent = tracer.startSpan('parent');
     parent.end();
@@ -44,7 +44,7 @@ describe('children and the times of their parents', () => {
     expect(tree(recorder)).toEqual(['parent', '  child', '    grandchild']);
   });
 
-  test('a span that is recorded afterwards keeps its times, also before those of its parent', () => {
+  test('a child with times before its parent keeps its times', () => {
     const { tracer, recorder } = setUp();
     const parent = tracer.startSpan('parent', { startTime: [1_795_159_360, 0] });
     const child = tracer.startSpan('child', { startTime: [1_795_159_300, 5_000] }, below(parent));
@@ -60,7 +60,7 @@ describe('children and the times of their parents', () => {
     });
   });
 
-  test('an end before the start is the start', () => {
+  test('an end before the start becomes the start', () => {
     const { sink, runs } = notingSink();
     const processor = new RunSpanProcessor({ exporter: sink });
     onTestFinished(() => processor.shutdown());
@@ -72,7 +72,7 @@ describe('children and the times of their parents', () => {
 });
 
 describe('a span that never ends', () => {
-  test('is told as interrupted when its provider is shut down, with what it says by then', async () => {
+  test('is interrupted at the shutdown of its provider, with its attributes at this time', async () => {
     const { tracer, provider, recorder } = setUp();
     const span = tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
     span.setAttributes({ 'output.value': 'ho', 'shop.user': 'ann' });
@@ -113,14 +113,14 @@ describe('a span that never ends', () => {
     expect(runs[1]?.metadata?.get('end_reason')).toBe('"interrupted"');
   });
 
-  test('keeps the error that it has', async () => {
+  test('keeps its error', async () => {
     const { tracer, provider, recorder } = setUp();
     tracer.startSpan('open').setStatus({ code: 2, message: 'no tea' });
     await provider.shutdown();
     expect(runNamed(recorder, 'open').error).toBe('no tea');
   });
 
-  test('is not kept in memory once its start is recorded', async () => {
+  test('is not kept in memory after its start is recorded', async () => {
     const program = `
       import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
       const { RunSpanProcessor } = await import('./dist/otel.js');
@@ -155,7 +155,7 @@ describe('a span that never ends', () => {
   });
 });
 
-test('a span that ends twice has the first end', () => {
+test('a span that ends twice keeps its first end', () => {
   const { sink, asked, runs } = notingSink();
   const processor = new RunSpanProcessor({ exporter: sink });
   onTestFinished(() => processor.shutdown());
@@ -170,7 +170,7 @@ test('a span that ends twice has the first end', () => {
 describe('one trace of OpenTelemetry', () => {
   const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
 
-  test('with several first spans is a trace each, joined by its id', () => {
+  test('with several first spans becomes several traces with its id in the metadata', () => {
     const { tracer, recorder } = setUp();
     const served = trace.setSpanContext(ROOT_CONTEXT, remote);
     const a = tracer.startSpan('a', {}, served);
@@ -182,7 +182,7 @@ describe('one trace of OpenTelemetry', () => {
     for (const name of ['a', 'below a', 'b']) expect(otelOf(recorder, name).trace_id).toBe(remote.traceId);
   });
 
-  test('whose first span is remote says so, and what is below does not', () => {
+  test('marks only the span with a remote parent', () => {
     const { tracer, recorder } = setUp();
     const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
     tracer.startSpan('inner', {}, below(served)).end();
@@ -193,7 +193,7 @@ describe('one trace of OpenTelemetry', () => {
   });
 });
 
-test('a link is no parent, and stays visible with its attributes', () => {
+test('a link is not a parent, and is recorded with its attributes', () => {
   const { tracer, recorder } = setUp();
   const cause = tracer.startSpan('cause');
   const links = [{ context: cause.spanContext(), attributes: { why: 'queue' } }];
@@ -206,8 +206,8 @@ test('a link is no parent, and stays visible with its attributes', () => {
   ]);
 });
 
-describe('what is left out by the sampler', () => {
-  test('a span that is recorded and not sampled: what is below moves up', async () => {
+describe('a sampler', () => {
+  test('moves the children of unsampled spans up', async () => {
     const { RECORD } = SamplingDecision;
     const { tracer, recorder } = setUp({ sampler: deciding({ hidden: RECORD, 'hidden too': RECORD }) });
     await inSpan(tracer, 'a', () =>
@@ -217,7 +217,7 @@ describe('what is left out by the sampler', () => {
     expect(tree(recorder)).toEqual(['a', '  b', 'c']);
   });
 
-  test('a span that is dropped is not seen by any processor: what is below begins a trace, with its ids', async () => {
+  test('starts a trace below a dropped span, with the ids of this span', async () => {
     const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
     let spanId = '';
     await inSpan(tracer, 'a', () =>
@@ -230,13 +230,13 @@ describe('what is left out by the sampler', () => {
     expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
   });
 
-  test('a span that is dropped inside a traced function: what is below is in that', async () => {
+  test('keeps the children of a dropped span below the traced function around it', async () => {
     const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
     await traceable(() => inSpan(tracer, 'dropped', () => inSpan(tracer, 'b', soon)), { name: 'run' })();
     expect(tree(recorder)).toEqual(['run', '  b']);
   });
 
-  test('a first span that is not sampled: traced functions in it begin a trace', async () => {
+  test('lets a traced function in an unsampled first span start a trace', async () => {
     const { tracer, recorder } = setUp({ sampler: deciding({ hidden: SamplingDecision.RECORD }) });
     await inSpan(tracer, 'hidden', () => traceable(() => inSpan(tracer, 'b', soon), { name: 'run' })());
     expect(tree(recorder)).toEqual(['run', '  b']);
@@ -244,7 +244,7 @@ describe('what is left out by the sampler', () => {
 });
 
 describe('two processors', () => {
-  test('with exporters of their own each have a whole tree, whatever the other leaves out', async () => {
+  test('with separate exporters have separate trees', async () => {
     const [one, two] = [recordRuns(), recordRuns()];
     for (const recorder of [one, two]) onTestFinished(() => recorder.stop());
     const { tracer } = setUp({
@@ -258,7 +258,7 @@ describe('two processors', () => {
     expect(tree(two)).toEqual(['a', '  c']);
   });
 
-  test('with the same exporter record what either wants, once', async () => {
+  test('with the same exporter record each span once if one of them exports it', async () => {
     const { tracer, recorder } = setUp({
       processors: [
         new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'a' }),
@@ -298,7 +298,7 @@ test.each([
   expect(runNamed(recorder, 'child').parent_run_id).toBe(runNamed(recorder, 'parent').id);
 });
 
-test('a wrapper that ends in the place of the span it wraps ends the run', () => {
+test('the end of a wrapper ends the run of the wrapped span', () => {
   const { sink, asked } = notingSink();
   const processor = new RunSpanProcessor({ exporter: sink });
   onTestFinished(() => processor.shutdown());
@@ -308,7 +308,7 @@ test('a wrapper that ends in the place of the span it wraps ends the run', () =>
   expect(asked).toEqual(['start a', 'end a']);
 });
 
-/** A span as SDK 2.x hands it to a processor. */
+/** Creates a finished span of SDK 2.x. */
 function finished(given: Partial<SpanLike> = {}): SpanLike & Parameters<SpanProcessor['onStart']>[0] {
   const ids = { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), traceFlags: 1 };
   return {

@@ -1,4 +1,4 @@
-// What the attributes mean is told by https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions and
+// Meaning of the attributes: https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions and
 // https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
 import { describe, expect, test } from 'vitest';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
@@ -33,7 +33,7 @@ describe('kinds and names', () => {
     });
   });
 
-  test('a workflow without an entity is named after itself, and nothing else is', () => {
+  test('only a workflow is named after `traceloop.workflow.name`', () => {
     expect(mapped({ 'traceloop.span.kind': 'workflow', 'traceloop.workflow.name': 'trip' }).name).toBe('trip');
     expect(mapped({ 'traceloop.span.kind': 'task', 'traceloop.workflow.name': 'trip' }).name).toBeUndefined();
     expect(mapped({ 'traceloop.workflow.name': 'trip' }).name).toBeUndefined();
@@ -51,7 +51,7 @@ describe('kinds and names', () => {
     expect(run.metadata.ls_model_type).toBe(modelType);
   });
 
-  test('an operation of the conventions of OpenTelemetry says more than the kind', () => {
+  test('the operation of the GenAI conventions takes precedence over the span kind', () => {
     const run = mapped({
       'gen_ai.operation.name': 'execute_tool',
       'traceloop.span.kind': 'task',
@@ -60,7 +60,7 @@ describe('kinds and names', () => {
     expect(run).toMatchObject({ runType: 'tool', name: 'Weather' });
   });
 
-  test('a guard is a chain that is called by its name', () => {
+  test('a guard is a chain with the name of the guardrail', () => {
     const run = mapped({
       'gen_ai.operation.name': 'guard',
       'gen_ai.guardrail.name': 'toxicity',
@@ -83,11 +83,11 @@ describe('inputs and outputs of functions', () => {
     ['no argument', '{"args":[],"kwargs":{}}', {}],
     ['one object', '{"args":[],"kwargs":{"city":"Oslo"}}', { city: 'Oslo' }],
     ['one list', '{"args":[],"kwargs":[1,2]}', { input: [1, 2] }],
-    ['nothing at all', '{"args":[],"kwargs":null}', { input: null }],
+    ['null', '{"args":[],"kwargs":null}', { input: null }],
     ['one text', '{"args":["Oslo"],"kwargs":{}}', { input: 'Oslo' }],
     ['one text that is JSON', '{"args":["{\\"city\\":1}"],"kwargs":{}}', { input: '{"city":1}' }],
     ['one object among arguments', '{"args":[{"city":"Oslo"}],"kwargs":{}}', { city: 'Oslo' }],
-    ['several', '{"args":["Oslo",{"days":2}],"kwargs":{}}', { args: ['Oslo', { days: 2 }] }],
+    ['several arguments', '{"args":["Oslo",{"days":2}],"kwargs":{}}', { args: ['Oslo', { days: 2 }] }],
     ['both kinds', '{"args":[1],"kwargs":{"a":2}}', { args: [1], kwargs: { a: 2 } }],
     ['arguments of a LangChain tool', '{"args":["{\\"city\\":\\"Oslo\\"}"]}', { city: 'Oslo' }],
     ['text for a LangChain tool', '{"args":["Oslo"]}', { input: 'Oslo' }],
@@ -96,8 +96,8 @@ describe('inputs and outputs of functions', () => {
     ['messages', '[{"role":"user","content":"a"}]', { messages: [{ role: 'user', content: 'a' }] }],
     ['text', '"hello"', { input: 'hello' }],
     ['a number', '5', { input: 5 }],
-    ['what was cut off', '{"args":["O', { input: '{"args":["O' }],
-  ])('%s', (_, value, inputs) => {
+    ['truncated JSON', '{"args":["O', { input: '{"args":["O' }],
+  ])('%s becomes inputs', (_, value, inputs) => {
     const run = mapped({ 'traceloop.span.kind': 'task', 'traceloop.entity.input': value });
     expect(run.inputs).toEqual(inputs);
     expect(run.metadata).toEqual({ 'traceloop.span.kind': 'task' });
@@ -108,15 +108,15 @@ describe('inputs and outputs of functions', () => {
     ['a list', '[1]', { output: [1] }],
     ['text', '"wet"', { output: 'wet' }],
     ['a number', '12.5', { output: 12.5 }],
-    ['a truth', 'false', { output: false }],
-    ['nothing', 'null', { output: null }],
-    ['what is no JSON', 'wet', { output: 'wet' }],
-  ])('%s is an output', (_, value, outputs) => {
+    ['a boolean', 'false', { output: false }],
+    ['null', 'null', { output: null }],
+    ['plain text', 'wet', { output: 'wet' }],
+  ])('%s becomes outputs', (_, value, outputs) => {
     expect(mapped({ 'traceloop.entity.output': value })).toMatchObject({ outputs, metadata: {} });
   });
 });
 
-describe('a call of a model', () => {
+describe('a model call', () => {
   test('has its messages, tools, tokens and parameters', () => {
     // As the instrumentations up to 0.22 and those of Python set them.
     const run = mapped({
@@ -252,11 +252,11 @@ describe('a call of a model', () => {
       { messages: [{ role: 'user', content: 'a' }] },
     ],
     [
-      'messages with places left out, the tenth after the second',
+      'messages with missing indexes, sorted by number',
       { 'gen_ai.prompt.10.role': 'b', 'gen_ai.prompt.2.role': 'a' },
       { messages: [{ role: 'a' }, { role: 'b' }] },
     ],
-  ])('takes prompts that are %s', (_, attributes, inputs) => {
+  ])('has prompts that are %s', (_, attributes, inputs) => {
     expect(mapped(attributes)).toMatchObject({ inputs, metadata: {} });
   });
 
@@ -264,11 +264,11 @@ describe('a call of a model', () => {
     ['text', { 'gen_ai.completion': 'Yes.' }, { output: 'Yes.' }],
     ['an object', { 'gen_ai.completion': '{"a":1}' }, { a: 1 }],
     ['a list of messages', { 'gen_ai.completion': '[{"role":"assistant"}]' }, { messages: [{ role: 'assistant' }] }],
-  ])('takes a completion that is %s', (_, attributes, outputs) => {
+  ])('has a completion that is %s', (_, attributes, outputs) => {
     expect(mapped(attributes)).toMatchObject({ outputs, metadata: {} });
   });
 
-  test('has the messages of the conventions of OpenTelemetry where it has both', () => {
+  test('prefers the messages of the GenAI conventions', () => {
     const run = mapped({
       'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"new"}]}]',
       'gen_ai.prompt.0.role': 'user',
@@ -277,14 +277,14 @@ describe('a call of a model', () => {
     expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'new' }] });
   });
 
-  test('never shows the headers of its request', () => {
+  test('does not record request headers', () => {
     expect(JSON.stringify(mapped({ 'llm.headers': '{"api-key":"k"}' }))).not.toContain('api-key');
   });
 
   test.each([
     ['llm.response.finish_reason', 'stop'],
     ['llm.response.stop_reason', 'stop'],
-  ])('reads %s', (name, reason) => {
+  ])('has a finish reason from %s', (name, reason) => {
     expect(mapped({ [name]: reason }).metadata).toEqual({ finish_reasons: ['stop'] });
   });
 });
@@ -299,7 +299,7 @@ describe('association properties', () => {
     expect(run.metadata).toEqual({ user_id: 'u1', session_id: 's1', thread_id: 's1', 'plan.tier': 'gold' });
   });
 
-  test('do not take the place of what is said of the run itself', () => {
+  test('do not replace fields of the run', () => {
     const run = mapped({
       'gen_ai.request.model': 'm',
       'traceloop.association.properties.ls_model_name': 'other',
@@ -309,7 +309,7 @@ describe('association properties', () => {
     expect(run.metadata).toMatchObject({ ls_model_name: 'm', thread_id: 't1', session_id: 's1' });
   });
 
-  test('may have any name', () => {
+  test('may have the name of a prototype', () => {
     const { metadata } = mapped({ 'traceloop.association.properties.__proto__': 'x' });
     expect(Object.entries(metadata)).toEqual([['__proto__', 'x']]);
     const text = { 'traceloop.association.properties': 'x' };
@@ -318,7 +318,7 @@ describe('association properties', () => {
 });
 
 describe('a vector database', () => {
-  test('is a retriever where it is searched, with its matches as documents', () => {
+  test('is a retriever with its matches as documents if it is searched', () => {
     const run = mapped({
       'db.system': 'Pinecone',
       'db.vector.table_name': 'pages',
@@ -362,17 +362,17 @@ describe('a vector database', () => {
     });
   });
 
-  test('is a retriever where nothing is said of the search but what it found', () => {
+  test('is a retriever if only the number of matches is known', () => {
     const run = mapped({ 'db.system': 'Qdrant', 'db.vector.query.result.matches_length': 0 });
     expect(run).toMatchObject({ runType: 'retriever' });
   });
 
-  test('is a retriever where vectors are read by their ids', () => {
+  test('is a retriever if vectors are read by their ids', () => {
     const run = mapped({ 'db.system': 'Qdrant', 'db.vector.get.selector': '[1,2]', 'db.vector.get.count': 2 });
     expect(run).toMatchObject({ runType: 'retriever', inputs: { ids: [1, 2] } });
   });
 
-  test('is none where it is written to', () => {
+  test('is a chain if vectors are added', () => {
     const run = mapped({ 'db.system': 'Qdrant', 'db.vector.table_name': 'pages', 'db.vector.add.count': 2 });
     expect(run).toMatchObject({ runType: 'chain', inputs: { collection: 'pages' } });
   });

@@ -6,7 +6,7 @@ const firstWord = (name: string): string => name.split('.', 1)[0] as string;
 const always = vocabularies.filter(({ matches }) => matches === undefined);
 
 test.each(always.map((vocabulary) => [vocabulary.name, vocabulary] as const))(
-  'all that %s reads begins with a word by which it is spoken',
+  'all attributes that %s reads start with one of its namespaces',
   (_, { namespaces, inputs, outputs, usage, parameters, metadata, tags, times, ignored = [], project = [] }) => {
     const rows = [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) => table);
     const names = [...rows.map(([name]) => name), ...ignored, ...[project].flat()];
@@ -14,6 +14,6 @@ test.each(always.map((vocabulary) => [vocabulary.name, vocabulary] as const))(
   },
 );
 
-test('there are no more vocabularies than bits to note them by', () => {
+test('the vocabularies fit into 31 bits', () => {
   expect(vocabularies.length).toBeLessThanOrEqual(31);
 });
