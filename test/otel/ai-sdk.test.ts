@@ -624,6 +624,44 @@ test('the time to the first chunk in an attribute and an event becomes one event
   ]);
 });
 
+// `onAbort` in packages/otel/src of vercel/ai, and streamText of versions 5 and 6, end the spans without a finish reason.
+describe('a call without a finish reason', () => {
+  const endReason = (attributes: Attributes, scope = 'ai', code = 0) =>
+    mapped(attributes, { instrumentationScope: { name: scope }, status: { code } }).metadata.end_reason;
+  const genAi = (operation: string) => ({ 'gen_ai.operation.name': operation });
+
+  test.each([
+    'ai.generateText',
+    'ai.streamText',
+    'ai.streamText.doStream',
+    'ai.generateText.doGenerate',
+    'ai.generateObject',
+    'ai.streamObject.doStream',
+  ])('is cancelled if it is %s and has not failed', (operation) => {
+    const attributes = { 'ai.operationId': operation };
+    expect(endReason(attributes)).toBe('cancelled');
+    expect(endReason({ ...attributes, 'ai.response.finishReason': 'stop' })).toBeUndefined();
+    expect(endReason(attributes, 'ai', 2)).toBeUndefined();
+  });
+
+  test.each(['ai.toolCall', 'ai.embed', 'ai.embed.doEmbed', 'ai.rerank'])(
+    'is not cancelled if it is %s',
+    (operation) => {
+      expect(endReason({ 'ai.operationId': operation })).toBeUndefined();
+    },
+  );
+
+  test.each(['chat', 'invoke_agent'])('is cancelled if it is %s of version 7', (operation) => {
+    expect(endReason(genAi(operation), 'gen_ai')).toBe('cancelled');
+    expect(endReason({ ...genAi(operation), 'gen_ai.response.finish_reasons': ['stop'] }, 'gen_ai')).toBeUndefined();
+  });
+
+  test('is not cancelled if it is an agent step or a span of another library', () => {
+    expect(endReason(genAi('chat'), 'openai')).toBeUndefined();
+    expect(endReason(genAi('agent_step'), 'gen_ai')).toBeUndefined();
+  });
+});
+
 describe('an invalid value affects only its own attribute', () => {
   const names = [aiSdk, aiSdkBesideGenAi].flatMap(({ inputs, outputs, usage, parameters, metadata, tags, times }) =>
     [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) =>

@@ -1,5 +1,5 @@
-// Spans and runs of wrapped functions, methods, clients, models and LangChain in one trace; and calls of models that an
-// instrumentation and a wrapper both see. What the real instrumentations do is in test/peers/otel-both.test.ts.
+// Spans and runs of wrapped functions, methods, clients, models and LangChain in one trace, and model calls that an
+// instrumentation and a wrapper both record. The tests with real instrumentations are in test/peers/otel-both.test.ts.
 import { AsyncResource } from 'node:async_hooks';
 import '@langchain/core/context';
 import { RunnableLambda } from '@langchain/core/runnables';
@@ -24,7 +24,7 @@ const callbacks = [new RunspanCallbackHandler()];
 const asked = { model: 'small', messages: tea };
 const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'small' };
 
-/** Calls of this client become spans, as an instrumentation makes them; below each a span of its request. */
+/** Instruments a client: each call becomes a span, with a span of its request below. */
 function instrument(tracer: Tracer, client: OpenAI, attributes: Attributes = chat, late?: Attributes): OpenAI {
   const { completions } = client.chat;
   const create = completions.create as (...args: unknown[]) => PromiseLike<unknown>;
@@ -43,11 +43,11 @@ function instrument(tracer: Tracer, client: OpenAI, attributes: Attributes = cha
   return client;
 }
 
-/** How many tokens the trace has, as whoever adds them up finds them. */
+/** Returns the input tokens of all runs that have any. */
 const tokensOf = ({ runs }: RunRecorder) =>
   runs.map(({ outputs }) => (outputs?.usage_metadata as { input_tokens?: number })?.input_tokens ?? 0).filter(Boolean);
 
-describe('all that is traced, in one trace', () => {
+describe('spans and runs in one trace', () => {
   class Shop {
     readonly #tracer: Tracer;
 
@@ -72,7 +72,7 @@ describe('all that is traced, in one trace', () => {
     }
   }
 
-  test('with a context manager every one is below the one around it', async () => {
+  test('are nested with a context manager', async () => {
     const { tracer, recorder } = setUp();
     const client = wrapOpenAI(bareClient(await localModel()));
     await inSpan(tracer, 'request', () => new Shop(tracer).answer(client));
@@ -88,7 +88,7 @@ describe('all that is traced, in one trace', () => {
     ]);
   });
 
-  test('without one spans are below the runs around them, and no run is below a span', async () => {
+  test('without a context manager have spans below runs, but no run below a span', async () => {
     const { tracer, recorder } = setUp({ contextManager: false });
     const client = wrapOpenAI(bareClient(await localModel()));
     await inSpan(tracer, 'request', () => new Shop(tracer).answer(client));
@@ -104,7 +104,7 @@ describe('all that is traced, in one trace', () => {
     ]);
   });
 
-  test('without one a span is passed on by hand, and a run below it by withRun', async () => {
+  test('without a context manager are nested by explicit parents and withRun', async () => {
     const { tracer, recorder } = setUp({ contextManager: false });
     const span = tracer.startSpan('span');
     tracer.startSpan('child', {}, below(span)).end();
@@ -116,11 +116,11 @@ describe('all that is traced, in one trace', () => {
   });
 });
 
-describe('a call of a model that a wrapper and an instrumentation see', () => {
+describe('a model call with a wrapper and an instrumentation', () => {
   const wrappedOutside = (tracer: Tracer, client: OpenAI, ...given: [Attributes?, Attributes?]) =>
     wrapOpenAI(instrument(tracer, client, ...given));
 
-  test('is recorded by the wrapper where that is outside, and what is below the span moves up', async () => {
+  test('is recorded by the wrapper if it is outside, and the children of the span move up', async () => {
     const { tracer, recorder } = setUp();
     const client = wrappedOutside(tracer, bareClient(await localModel()));
     await inSpan(tracer, 'answer', () => client.chat.completions.create(asked));
@@ -128,7 +128,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('also where the span says only after its start what it is', async () => {
+  test('is recorded by the wrapper if the span gets its attributes after its start', async () => {
     const { tracer, recorder } = setUp();
     const client = wrappedOutside(tracer, bareClient(await localModel()), {}, chat);
     await client.chat.completions.create(asked);
@@ -136,7 +136,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('is recorded by the span where that is outside', async () => {
+  test('is recorded by the span if it is outside', async () => {
     const { tracer, recorder } = setUp();
     const client = instrument(tracer, wrapOpenAI(bareClient(await localModel())));
     await client.chat.completions.create(asked);
@@ -144,7 +144,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     expect(tokensOf(recorder)).toEqual([3]);
   });
 
-  test('is recorded once with two processors of one sink too, and by each of two sinks', async () => {
+  test('is recorded once per exporter', async () => {
     const own = recordRuns();
     own.stop();
     const processors = [
@@ -164,22 +164,22 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     ['another model', { ...chat, 'gen_ai.request.model': 'large' }],
     ['no model', { 'gen_ai.operation.name': 'chat' }],
     ['another kind of call', { ...chat, 'gen_ai.operation.name': 'embeddings' }],
-    ['no call of a model', { 'gen_ai.request.model': 'small', 'gen_ai.operation.name': 'invoke_agent' }],
-  ])('is not confused with a span that tells of %s', async (_, attributes) => {
+    ['another operation', { 'gen_ai.request.model': 'small', 'gen_ai.operation.name': 'invoke_agent' }],
+  ])('is separate from a span with %s', async (_, attributes) => {
     const { tracer, recorder } = setUp();
     const client = wrappedOutside(tracer, bareClient(await localModel()), attributes);
     await client.chat.completions.create(asked);
     expect(tree(recorder)).toEqual(['openai.chat.completions', '  chat small', '    POST']);
   });
 
-  test('is recorded by both where the outer is a function of the application that calls itself a model', async () => {
+  test('is recorded twice if the outer run is a function of the application', async () => {
     const { tracer, recorder } = setUp();
     const client = instrument(tracer, bareClient(await localModel()));
     await traceable(() => client.chat.completions.create(asked), { name: 'call', runType: 'llm' })();
     expect(tree(recorder)).toEqual(['call', '  chat small', '    POST']);
   });
 
-  test('is not the next one, which a wrapper sees inside of the span of the first that has ended', async () => {
+  test('is separate from the next call of a wrapper inside its ended span', async () => {
     const { tracer, recorder } = setUp();
     const client = wrapOpenAI(bareClient(await localModel()));
     await tracer.startActiveSpan('chat small', { attributes: chat }, async (span) => {
@@ -189,7 +189,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     expect(tree(recorder)).toEqual(['chat small', '  openai.chat.completions']);
   });
 
-  test('is not the next one, which an instrumentation sees inside of the run of the first that has ended', async () => {
+  test('is separate from the next span of an instrumentation inside its ended run', async () => {
     const { tracer, recorder } = setUp();
     let next = () => {};
     const client = bareClient(await localModel(), {
@@ -203,7 +203,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
     expect(tree(recorder)).toEqual(['openai.chat.completions', '  chat small']);
   });
 
-  test('leaves spans alone that start in it without attributes, and are something else', async () => {
+  test('keeps other spans without attributes below it', async () => {
     const { tracer, recorder } = setUp();
     const client = wrappedOutside(tracer, bareClient(await localModel()), {});
     await client.chat.completions.create(asked);
@@ -212,7 +212,7 @@ describe('a call of a model that a wrapper and an instrumentation see', () => {
   });
 });
 
-describe('the telemetry of the AI SDK beside its wrappers', () => {
+describe('the telemetry of the AI SDK with wrappers', () => {
   const usage = { inputTokens: { total: 20 }, outputTokens: { total: 9 } };
   const finishReason = { unified: 'stop', raw: undefined } as const;
   const model = () =>
@@ -231,7 +231,7 @@ describe('the telemetry of the AI SDK beside its wrappers', () => {
     expect(runNamed(recorder, 'ai.generateText.doGenerate').run_type).toBe('llm');
   });
 
-  test('counts tokens once where the functions are wrapped too', async () => {
+  test('counts tokens once if the functions are wrapped too', async () => {
     const { tracer, recorder } = setUp();
     const { generateText } = wrapAISDK(ai);
     await generateText({ model: model(), prompt: 'Hi', ...telemetry(tracer) });

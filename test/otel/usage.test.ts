@@ -3,6 +3,7 @@
 // https://langfuse.com/docs/observability/features/token-and-cost-tracking#openai-schema
 import { type Attributes, SpanKind } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
+import { mapped } from './mapped.ts';
 import { below, runNamed, setUp } from './set-up.ts';
 
 const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' };
@@ -11,10 +12,8 @@ const counted = { 'gen_ai.usage.input_tokens': 20, 'gen_ai.usage.output_tokens':
 const counts = { input_tokens: 20, output_tokens: 7, total_tokens: 27 };
 
 function usageOf(attributes: Attributes, kind = SpanKind.INTERNAL): unknown {
-  const { tracer, recorder } = setUp();
-  tracer.startSpan('span', { attributes, kind }).end();
-  const { outputs, extra } = runNamed(recorder, 'span');
-  expect(extra?.metadata?.usage_metadata).toEqual(outputs?.usage_metadata);
+  const { outputs, metadata } = mapped(attributes, { kind });
+  expect(metadata.usage_metadata).toEqual(outputs?.usage_metadata);
   return outputs?.usage_metadata;
 }
 
@@ -47,22 +46,22 @@ test.each<[string, Attributes, object]>([
     { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
   ],
   [
-    "Langfuse's, with Anthropic's names, whose input has no cached tokens",
+    "Langfuse's, with Anthropic's names and no cached tokens in the input",
     details({ input: 5, output: 7, cache_read_input_tokens: 10, cache_creation_input_tokens: 5 }),
     { ...counts, input_token_details: { cache_read: 10, cache_creation: 5 } },
   ],
   [
-    "Langfuse's, whose total shows that input and output have no details",
+    "Langfuse's, with details in addition to input and output",
     details({ input: 4, input_cached_tokens: 16, output: 2, output_reasoning_tokens: 5, total: 27 }),
     { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
   ],
   [
-    'cache writes by their present name',
+    'cache writes with their current name',
     { ...chat, ...counted, 'gen_ai.usage.cache_write.input_tokens': 9 },
     { ...counts, input_token_details: { cache_creation: 9 } },
   ],
   [
-    "cache writes of both durations, as Anthropic's SDK has them",
+    "cache writes of both durations in Anthropic's SDK",
     {
       ...chat,
       ...counted,
@@ -89,7 +88,7 @@ test.each<[string, Attributes, object]>([
   ],
   ['a cost', { ...chat, ...counted, 'gen_ai.usage.cost': 0.5 }, { ...counts, total_cost: 0.5 }],
   [
-    'what the provider says beside the AI SDK',
+    'provider metadata of the AI SDK',
     {
       'ai.operationId': 'ai.generateText.doGenerate',
       'ai.usage.inputTokens': 20,
