@@ -75,6 +75,7 @@ describe('calls that wait', () => {
   test('are told when the disk is full, and leave nothing, and what comes when there is room is kept', async () => {
     const { apply, connection } = await make();
     await apply(post(1));
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
     const before = counts(connection);
     connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
     const large = post(2, { inputs: { text: noise(1_000_000) } });

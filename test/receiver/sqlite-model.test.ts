@@ -32,7 +32,8 @@ const aWord = fc.constantFrom(
   'x'.repeat(70),
   '"quoted"',
 );
-const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e300);
+/** Doubles add and subtract these exactly. */
+const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e12);
 
 /** Half of its fields are there, so that every combination comes. */
 const someFields: fc.Arbitrary<RunFields> = fc.record(
