@@ -197,8 +197,8 @@ export class Placement {
       const hasMoved = origin.trace !== run.trace || origin.parentId !== run.parentId;
       if (!hasUsage || hasMoved) this.#recounted.add(this.trace(origin.traceId));
     }
-    // The usage below it may be that of runs that stay in the other trace.
-    if (run.below && origin !== undefined && origin.trace !== run.trace) this.#recounted.add(this.trace(run.traceId));
+    // Runs below it may have stayed in the other trace, or may have been in this trace before.
+    if (origin !== undefined && origin.trace !== run.trace) this.#recounted.add(this.trace(run.traceId));
     if (!hasUsage || run.waitsFor !== undefined) return;
     for (let at = run; at.parentId !== undefined; ) {
       const parent = this.find(at.parentId);
