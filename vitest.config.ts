@@ -1,5 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
-import { isolated, programs, virtualTime } from './test/suites.ts';
+import { bothTransports, isolated, programs, virtualTime } from './test/suites.ts';
 
 const elsewhere = [...configDefaults.exclude, 'test/peers/**', 'test/browser/**'];
 
@@ -29,6 +30,25 @@ export default defineConfig({
           name: 'virtual-time',
           include: [...virtualTime],
           exclude: [...elsewhere, ...programs, ...isolated],
+          isolate: false,
+          setupFiles: ['test/support/virtual-timers.ts'],
+        },
+      },
+      {
+        extends: true,
+        plugins: [
+          {
+            name: 'fetch-transport',
+            enforce: 'pre',
+            resolveId: (id, importer) =>
+              id.endsWith('/http/client.ts') && importer?.includes('/src/') && !importer.endsWith('/client.browser.ts')
+                ? fileURLToPath(new URL('src/http/client.browser.ts', import.meta.url))
+                : undefined,
+          },
+        ],
+        test: {
+          name: 'fetch',
+          include: [...bothTransports],
           isolate: false,
           setupFiles: ['test/support/virtual-timers.ts'],
         },

@@ -50,7 +50,11 @@ async function compile() {
       return false;
     }
     cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
-    const bundled = [...(await joinModules()), ...(await buildPage(join(compiled, 'viewer')))];
+    const bundled = [
+      ...(await joinModules()),
+      ...(await joinModulesForBrowsers()),
+      ...(await buildPage(join(compiled, 'viewer'))),
+    ];
     writeNotices(join(compiled, 'THIRD-PARTY-NOTICES.txt'), bundled);
     // npm sets this bit at installation; here it serves the command in the checkout.
     chmodSync(join(compiled, 'cli', 'main.js'), 0o755);
@@ -81,6 +85,45 @@ async function joinModules() {
     manualChunks: coreChunks(),
   });
   return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+/**
+ * Builds the entries that have a `browser` file. `x.browser.js` replaces `x.js`, and any other module of Node fails the
+ * build. Bundlers of applications leave out the chunks that a page does not use. Returns the ids of the bundled modules.
+ */
+async function joinModulesForBrowsers() {
+  const bundle = await rollup({
+    input: Object.fromEntries(entryFiles('browser').map((path) => [posix.basename(path, '.js'), path])),
+    plugins: [browserFiles(), nodeResolve({ browser: true, rootDir: root })],
+    onwarn: (warning) => {
+      throw new Error(warning.message);
+    },
+  });
+  const { output } = await bundle.write({
+    dir: join(compiled, 'browser'),
+    chunkFileNames: '[name].js',
+    hoistTransitiveImports: false,
+    manualChunks: (id) => {
+      if (/\/control-plane\//.test(id)) return 'control-plane';
+      if (/\/agent-server\/protocol\//.test(id)) return 'threads';
+      return undefined;
+    },
+  });
+  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+/** Resolves an entry of `dist/browser/` to its module, and each module to its variant for browsers, if there is one. */
+function browserFiles() {
+  return {
+    name: 'browser-files',
+    resolveId(specifier, importer) {
+      if (importer === undefined) return join(modules, posix.basename(specifier));
+      if (!specifier.startsWith('.') || !importer.startsWith(modules)) return null;
+      const path = join(dirname(importer), specifier);
+      const variant = path.replace(/\.js$/, '.browser.js');
+      return existsSync(variant) && variant !== importer ? variant : path;
+    },
+  };
 }
 
 /** Users install these packages; all others are bundled. */
@@ -151,10 +194,11 @@ function ownFolders() {
   };
 }
 
-/** What the package exports, and its command, as paths within dist/. */
-function entryFiles() {
+/** What the package exports under a condition, and its command, as paths within dist/. */
+function entryFiles(condition = 'default') {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const files = [...Object.values(exports).flatMap((entry) => entry.default ?? []), ...Object.values(bin)];
+  const files = Object.values(exports).flatMap((entry) => entry[condition] ?? []);
+  if (condition === 'default') files.push(...Object.values(bin));
   return files.map((file) => relative('dist', file));
 }
 

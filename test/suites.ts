@@ -35,6 +35,15 @@ export const virtualTime: readonly string[] = filesWith(
   /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
 );
 
+/** Test files of the clients that also run with the `fetch` transport of browsers. */
+export const bothTransports: readonly string[] = inFolder(
+  'test/clients',
+  'agent-server-faults',
+  'faults',
+  'run-stream',
+  'thread-feed',
+);
+
 /**
  * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,
  * count listeners of the process, wait for the garbage collector, or expect that no entry point was imported, so that

@@ -1,3 +1,5 @@
+import { environment } from './node.ts';
+
 /** A test checks that this version equals the version in `package.json`. */
 export const version = '0.1.0';
 
@@ -61,19 +63,19 @@ export function usesLangsmithService(): boolean {
 }
 
 export function env(name: EnvironmentName): string | undefined {
-  return process.env[name]?.trim() || undefined;
+  return environment()[name]?.trim() || undefined;
 }
 
 /** Returns the unmodified value of a variable whose name was given on the command line. */
 export function variable(name: string): string | undefined {
-  return process.env[name];
+  return environment()[name];
 }
 
 export function variablesWith(prefix: string): string[] {
-  return Object.keys(process.env).filter((name) => name.startsWith(prefix));
+  return Object.keys(environment()).filter((name) => name.startsWith(prefix));
 }
 
 /** When Node starts a child process, Node leaves out variables whose value is `undefined`. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
-  return { ...process.env, ...variables };
+  return { ...environment(), ...variables };
 }

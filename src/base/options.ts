@@ -1,5 +1,4 @@
 import { RunspanError } from './errors.ts';
-import { nodeModule } from './node.ts';
 import { shown } from './text.ts';
 
 /** `expected` describes valid values. Errors about a `secret` option do not show the value. */
@@ -97,6 +96,9 @@ export function wholeFrom(least: number, most: number): Check {
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();
-  if (name.startsWith('127.')) return nodeModule('node:net').isIPv4(name);
+  if (name.startsWith('127.')) return LOOPBACK.test(name);
   return name === 'localhost' || name === '::1' || name === '[::1]';
 }
+
+/** Matches 127.0.0.0/8 without leading zeros. */
+const LOOPBACK = /^127(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;

@@ -110,3 +110,6 @@ function isList(value: object): boolean {
     return false;
   }
 }
+
+/** The key of the method that `util.inspect` and `console.log` of Node call. */
+export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');

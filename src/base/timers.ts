@@ -1,5 +1,5 @@
-import { AsyncResource } from 'node:async_hooks';
 import { DELAY_MAX_MS } from './limits.ts';
+import { AsyncResource } from './node.ts';
 
 // These are the original functions, because fake timers in the tests of an application would stop delivery.
 const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;

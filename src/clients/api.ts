@@ -1,11 +1,10 @@
-import { setMaxListeners } from 'node:events';
-import { types } from 'node:util';
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { allowListeners, types } from '../base/node.ts';
 import { checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { delay } from '../base/timers.ts';
-import { HttpClient, type OpenAnswer } from '../http/client.ts';
+import { HttpClient, type OpenAnswer, type Transport } from '../http/client.ts';
 import { environmentProxies } from '../http/connections.ts';
 import { DeadlineError, failureOf } from '../http/errors.ts';
 import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
@@ -76,7 +75,7 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
  */
 export class Api {
   readonly #options: ApiOptions;
-  readonly #http: HttpClient;
+  readonly #http: Transport;
   readonly #basePath: string;
   readonly #secrets: Secrets;
   readonly #closing = new AbortController();
@@ -98,7 +97,7 @@ export class Api {
       holdsProcess: true,
     });
     // Calls, uploads and waits all listen to this signal.
-    setMaxListeners(0, this.#closing.signal);
+    allowListeners(this.#closing.signal);
   }
 
   /** Returns the URL of a path, without a query. */
@@ -181,7 +180,7 @@ export class Api {
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     // Node warns about the eleventh listener, but a signal may belong to many calls.
-    if (options.signal !== undefined) setMaxListeners(0, options.signal);
+    if (options.signal !== undefined) allowListeners(options.signal);
     const timeoutMs = options.timeoutMs ?? this.timeoutMs;
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();

@@ -1,7 +1,7 @@
-import type { Readable } from 'node:stream';
 import { isObject } from '../base/options.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
-import { DeadlineError, NoAnswerError } from '../http/errors.ts';
+import type { ResponseBody } from '../http/client.ts';
+import { DeadlineError } from '../http/errors.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
 /** Kind of a response body. Only the kind is checked. `none` ignores the body. */
@@ -29,37 +29,33 @@ export interface ReadOptions {
  * Reads a body as text. Returns undefined if the body is longer than `bytesMax`, or the truncated text if `truncate` is
  * set. Rejects with a DeadlineError after a timeout.
  */
-export function readText(body: Readable, options: ReadOptions): Promise<string | undefined> {
+export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const problem = timeoutMs === undefined ? `nothing came for ${idleTimeoutMs} ms` : 'the response took too long';
-    const startTimer = (): NodeJS.Timeout =>
-      setTimer(() => body.destroy(new DeadlineError(problem)), Math.max(1, timeoutMs ?? idleTimeoutMs));
-    let timer = startTimer();
-    const text = (): string => Buffer.concat(chunks).subarray(0, bytesMax).toString('utf8');
-    body.on('data', (chunk: Buffer) => {
+  const problem = timeoutMs === undefined ? `nothing came for ${idleTimeoutMs} ms` : 'the response took too long';
+  const startTimer = (): NodeJS.Timeout =>
+    setTimer(() => body.destroy(new DeadlineError(problem)), Math.max(1, timeoutMs ?? idleTimeoutMs));
+  let timer = startTimer();
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let text = '';
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
       if (timeoutMs === undefined) {
         clearTimer(timer);
         timer = startTimer();
       }
       // A server sends an empty line per second while a run is not finished.
-      if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) return;
-      chunks.push(chunk);
+      if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
+      const excess = bytes + chunk.length - bytesMax;
+      if (excess > 0 && !truncate) return undefined;
+      text += decoder.decode(chunk.subarray(0, excess > 0 ? -excess : undefined), { stream: true });
+      if (excess > 0) break;
       bytes += chunk.length;
-      if (bytes <= bytesMax) return;
-      resolve(truncate ? text() : undefined);
-      // Destroying the body closes the connection, which would otherwise transfer the rest.
-      body.destroy();
-    });
-    body.once('end', () => resolve(text()));
-    body.on('error', reject);
-    body.once('close', () => {
-      clearTimer(timer);
-      reject(new NoAnswerError('the response broke off'));
-    });
-  });
+    }
+    return text + decoder.decode();
+  } finally {
+    clearTimer(timer);
+  }
 }
 
 /** Returns the data of a successful response, or why the response is invalid. */

@@ -4,7 +4,7 @@ import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { callOf, type Endpoint } from './endpoint.ts';
 import { objectOf, strictRequest, TEXT, UUID, value } from './schema.ts';
-import { tracedCall } from './traced-call.ts';
+import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback token. */
 export interface FeedbackTokenRequest {

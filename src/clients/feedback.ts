@@ -12,7 +12,7 @@ import {
 import { ApiError, InvalidRequestError } from './errors.ts';
 import { parseRequest, RECORD, type Schema, strictRequest, value } from './schema.ts';
 import { secretsIn } from './secrets.ts';
-import { tracedCall } from './traced-call.ts';
+import { tracedCall } from './tracing.ts';
 
 /** Feedback of an end user on a run. Every field is optional. */
 export interface FeedbackSubmission {
@@ -113,7 +113,7 @@ export async function submitFeedback(
     await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
       // Only the status counts. A GET may respond with a page that thanks the user.
       const { body } = await api.open(call);
-      body.resume();
+      body.destroy();
     });
   } catch (thrown) {
     throw FeedbackError.of(thrown);

@@ -76,9 +76,10 @@ function formsOf(text: string): string[] {
   const url = encodeURIComponent(text.toWellFormed());
   const form = new URLSearchParams([['', text]]).toString().slice(1);
   // The last character depends on the bytes that follow the secret.
-  const base64 = Buffer.from(text)
-    .toString('base64')
-    .replace(/.?={1,2}$/, '');
+  const base64 = btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')).replace(
+    /.?={1,2}$/,
+    '',
+  );
   const base64Url = base64.replaceAll('+', '-').replaceAll('/', '_');
   return [text, json, inJson(json), ascii, inJson(ascii), url, form, base64, base64Url];
 }

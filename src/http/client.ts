@@ -67,14 +67,26 @@ export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
   /** The caller must read the body to the end or destroy the body. */
-  readonly body: Readable;
+  readonly body: ResponseBody;
+}
+
+/** The chunks of a body, to be read once. Leaving the iteration closes the connection. */
+export interface ResponseBody extends AsyncIterable<Uint8Array> {
+  /** Closes the connection. A pending read rejects with the error. */
+  destroy(error?: Error): void;
+}
+
+/** The part of a client that does not depend on the runtime. `client.browser.ts` implements it by `fetch`. */
+export interface Transport {
+  open(request: HttpRequest): Promise<OpenAnswer>;
+  destroy(): Promise<void>;
 }
 
 /**
  * Sends requests to one endpoint. A request resolves with any response status, and rejects if no response arrives
  * before the deadline. Requests are not traced. The first request loads `undici`.
  */
-export class HttpClient {
+export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
   readonly #origin: string;
   readonly #basePath: string;

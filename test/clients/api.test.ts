@@ -1,7 +1,9 @@
+import { getEventListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
-import { describe, expect, test, vi } from 'vitest';
+import { Agent } from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Call } from '../../src/clients/endpoint.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
@@ -272,4 +274,15 @@ describe('a stream', () => {
     await thrownBy(makeApi(url).send({ ...call(made), options }));
     expect(connections()).toBe(0);
   });
+});
+
+test.each([GET, POST])('a signal ends $name while the client connects', async (call) => {
+  const reason = new Error('enough');
+  const controller = new AbortController();
+  const { signal } = controller;
+  const dispatcher = new Agent({ connect: (() => setImmediate(() => controller.abort(reason))) as never });
+  onTestFinished(() => dispatcher.destroy());
+  const api = makeApi('http://127.0.0.1:9', { dispatcher });
+  expect(await thrownBy(api.json({ ...call, options: { signal } }))).toBe(reason);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });

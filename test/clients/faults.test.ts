@@ -5,7 +5,6 @@ import '../support/virtual-timers.ts';
 import { getEventListeners, once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { Agent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CallOptions, RetryEvent } from '../../src/clients/client-options.ts';
 import { submitFeedback } from '../../src/clients.ts';
@@ -14,15 +13,13 @@ import { gate } from '../support/gate.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 import { GET, makeApi, POST, thrownBy } from './make-api.ts';
 
-type Options = CallOptions & { dispatcher?: Agent };
-
 interface Kind {
   readonly name: string;
   /** Whether it may be sent twice. */
   readonly isIdempotent: boolean;
   readonly readsBody: boolean;
   /** Makes the call; its waits pass at once, and are told of. */
-  readonly call: (url: string, options?: Options) => Promise<unknown>;
+  readonly call: (url: string, options?: CallOptions) => Promise<unknown>;
   readonly waits: number[];
 }
 
@@ -32,7 +29,7 @@ let attempts = 0;
 function kind(
   name: string,
   isIdempotent: boolean,
-  send: (url: string, options: Options, hooks: object) => Promise<unknown>,
+  send: (url: string, options: CallOptions, hooks: object) => Promise<unknown>,
 ): Kind {
   const waits: number[] = [];
   const hooks = {
@@ -42,7 +39,7 @@ function kind(
       setImmediate(() => void virtualClock.advance(Math.max(1, delayMs)));
     },
   };
-  const call = (url: string, options: Options = {}): Promise<unknown> => {
+  const call = (url: string, options: CallOptions = {}): Promise<unknown> => {
     attempts = 0;
     waits.length = 0;
     return send(url, options, hooks);
@@ -51,12 +48,8 @@ function kind(
 }
 
 const kinds: Kind[] = [
-  kind('a call that reads', true, (url, { dispatcher, ...options }, hooks) =>
-    makeApi(url, { hooks, ...(dispatcher && { dispatcher }) }).json({ ...GET, options }),
-  ),
-  kind('a call that makes', false, (url, { dispatcher, ...options }, hooks) =>
-    makeApi(url, { hooks, ...(dispatcher && { dispatcher }) }).json({ ...POST, options }),
-  ),
+  kind('a call that reads', true, (url, options, hooks) => makeApi(url, { hooks }).json({ ...GET, options })),
+  kind('a call that makes', false, (url, options, hooks) => makeApi(url, { hooks }).json({ ...POST, options })),
   kind('feedback', false, (url, options, hooks) =>
     submitFeedback(`${url}/t/token`, { score: 1 }, { hooks, ...options }),
   ),
@@ -304,15 +297,6 @@ describe('a signal', () => {
     const signal = AbortSignal.abort(reason);
     expect(await thrownBy(call(url, { signal }))).toBe(reason);
     expect([connections(), attempts, getEventListeners(signal, 'abort').length]).toEqual([0, 0, 0]);
-  });
-
-  test.each(kinds)('ends $name while it connects', async ({ call }) => {
-    const controller = new AbortController();
-    const connect = () => setImmediate(() => controller.abort(reason));
-    const dispatcher = new Agent({ connect: connect as never });
-    onTestFinished(() => dispatcher.destroy());
-    expect(await thrownBy(call('http://127.0.0.1:9', { signal: controller.signal, dispatcher }))).toBe(reason);
-    expect([attempts, getEventListeners(controller.signal, 'abort').length]).toEqual([1, 0]);
   });
 
   test.each<[string, (response: ServerResponse) => void, Kind[]]>([

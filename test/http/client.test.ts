@@ -8,7 +8,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { Agent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { HttpClient, type HttpClientOptions, type HttpRequest } from '../../src/http/client.ts';
+import { HttpClient, type HttpClientOptions, type HttpRequest, type ResponseBody } from '../../src/http/client.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { accepting, acceptOne, type Connection, scriptServer } from '../support/script-server.ts';
@@ -344,7 +344,10 @@ describe('a signal', () => {
     const client = makeClient(url);
     await client.send({ ...POST, signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    const destroyed = (body: Readable) => new Promise((resolve) => void body.destroy().on('close', resolve));
+    const destroyed = (body: ResponseBody) => {
+      body.destroy();
+      return text(body).catch(() => {});
+    };
     for (const leave of [text, destroyed]) {
       const { body } = await client.open({ ...GET, signal });
       expect(getEventListeners(signal, 'abort')).toHaveLength(1);

@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
 import { checkedOptions } from '../../base/options.ts';
+import { INSPECT } from '../../base/text.ts';
 import type { CallOptions } from '../client-options.ts';
 import { callOf, type Endpoint } from '../endpoint.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
@@ -79,7 +79,7 @@ export class AgentServer {
   }
 
   /** @internal */
-  [inspect.custom](): string {
+  [INSPECT](): string {
     return `AgentServer { url: '${this.url}' }`;
   }
 }

@@ -1,15 +1,13 @@
 import * as v from 'valibot';
 import type { Checks } from '../../base/options.ts';
-import { toHeaders } from '../../run/propagation.ts';
 import type { Run } from '../../run/run.ts';
-import { currentRun } from '../../run/start-run.ts';
 import { type Answer, type Api, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
 import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT, TRUTH } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, both, whole } from '../schema.ts';
-import { isInRun, tracedCall } from '../traced-call.ts';
+import { tracedCall, traceHeaders } from '../tracing.ts';
 
 export interface AgentServerOptions extends ClientOptions {
   /** Address of the deployment, with a path if the deployment has one. */
@@ -104,17 +102,12 @@ export class AgentService {
     send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
   ): Promise<Result> {
     const inputs = (): Record<string, unknown> => recordedInputs(ids, body);
-    return tracedCall({ name, runType: 'chain', inputs }, () => send(this.traceHeaders(), currentRun()));
+    return tracedCall({ name, runType: 'chain', inputs }, (run) => send(this.traceHeaders(), run));
   }
 
-  /** Returns the headers that propagate the current run, under both names that servers read. */
+  /** Returns the headers that propagate the current run, unless the option `propagate` is false. */
   traceHeaders(): Record<string, string> {
-    if (this.#options.propagate === false || !isInRun()) return {};
-    const all = toHeaders(undefined, this.#options.headers ?? {});
-    const order = all['runspan-trace'];
-    if (order === undefined) return {};
-    const [baggage] = Object.entries(all).filter(([name]) => name.toLowerCase() === 'baggage');
-    return { 'runspan-trace': order, 'langsmith-trace': order, ...(baggage && { baggage: baggage[1] }) };
+    return this.#options.propagate === false ? {} : traceHeaders(this.#options.headers ?? {});
   }
 }
 

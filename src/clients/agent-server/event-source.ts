@@ -1,8 +1,7 @@
-import { setMaxListeners } from 'node:events';
-import type { Readable } from 'node:stream';
+import { allowListeners } from '../../base/node.ts';
 import { cut } from '../../base/text.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
-import type { OpenAnswer } from '../../http/client.ts';
+import type { OpenAnswer, ResponseBody } from '../../http/client.ts';
 import { DeadlineError, failureOf, NoAnswerError } from '../../http/errors.ts';
 import { EventStream, EventTooLongError, type ServerSentEvent } from '../../http/event-stream.ts';
 import { isTransient } from '../../http/retry.ts';
@@ -83,7 +82,7 @@ export class EventSource<Event> {
   /** Ends the requests and delays of the source. */
   readonly #ending = new AbortController();
   #headers: OpenAnswer['headers'] = {};
-  #body: Readable | undefined;
+  #body: ResponseBody | undefined;
   #isClosed = false;
   #sawHeartbeat = false;
   #reconnects = 0;
@@ -108,7 +107,7 @@ export class EventSource<Event> {
     this.#options = options;
     this.#signal = options.request.call.options?.signal;
     // Node warns about the eleventh listener, but a signal may belong to many streams.
-    if (this.#signal !== undefined) setMaxListeners(0, this.#signal);
+    if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
@@ -147,7 +146,7 @@ export class EventSource<Event> {
   async *#read(): AsyncGenerator<Event, unknown, undefined> {
     const { policy } = this.#options;
     const parser = new EventStream(policy.connected());
-    const chunks = (this.#body as Readable)[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+    const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
     try {
       for (;;) {
         const chunk = await this.#next(chunks);
@@ -226,8 +225,7 @@ export class EventSource<Event> {
     };
     const options = { ...call.options, signal: this.#ending.signal };
     const head = await this.#api.open({ ...call, headers, options });
-    // Without a listener, an error of the body would end the process. The iteration still receives the error.
-    this.#body = head.body.on('error', () => {});
+    this.#body = head.body;
     if (/^text\/event-stream\b/i.test(String(head.headers['content-type'] ?? ''))) return head.headers;
     this.#body.destroy();
     throw this.#api.invalidAnswer(call, head, 'is not a stream of events');

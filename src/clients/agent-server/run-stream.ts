@@ -2,6 +2,7 @@ import { RunspanError } from '../../base/errors.ts';
 import { ignoreRejection } from '../../base/guard.ts';
 import { TEXT_OPTION, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { tracedStream } from '../tracing.ts';
 import type { AgentEvent, FeedbackEvent } from './agent-event.ts';
 import { type AgentService, recordedInputs } from './agent-service.ts';
 import { RunFailedError } from './errors.ts';
@@ -15,7 +16,7 @@ import {
   type StreamOptions,
 } from './run-policy.ts';
 import { NEW_RUN, type RunSettings } from './run-request.ts';
-import { type StreamTrace, tracedStream } from './stream-trace.ts';
+import type { StreamTrace } from './stream-trace.ts';
 
 export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = {
   lastEventId: [TEXT_OPTION],

@@ -4,6 +4,7 @@ import { type CallOptions, oneOrMoreOf, TRUTH } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type OwnOption } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY } from '../schema.ts';
+import { recordPlace } from '../tracing.ts';
 import { runErrorOf } from './agent-event.ts';
 import type { AgentService, PageRequest } from './agent-service.ts';
 import { RunFailedError, StreamError } from './errors.ts';
@@ -11,7 +12,6 @@ import type { StreamOptions } from './run-policy.ts';
 import { placeOf } from './run-policy.ts';
 import { NEW_RUN, type RunRequest, STREAM_MODES, type StreamMode } from './run-request.ts';
 import { NEW_RUN_STREAM, openNewRunStream, openRunStream, type RunStream, STREAM_OPTIONS } from './run-stream.ts';
-import { recordPlace } from './stream-trace.ts';
 
 /** Statuses of runs. A later server may have others. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});

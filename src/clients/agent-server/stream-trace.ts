@@ -3,29 +3,8 @@ import { defaultLimits } from '../../base/limits.ts';
 import { Chunks } from '../../instrument/follow.ts';
 import { abandonment, type Watched } from '../../instrument/observer.ts';
 import type { Run } from '../../run/run.ts';
-import { startRun, withRun } from '../../run/start-run.ts';
-import { isInRun } from '../traced-call.ts';
 import type { AgentEvent } from './agent-event.ts';
 import type { RunPlace } from './errors.ts';
-
-/**
- * Opens a stream and records it as a child of the current run, until the stream ends. The outputs are the last state, or
- * else the events, within the limits of a payload. Without a current run, the stream is not recorded.
- */
-export async function tracedStream<Stream>(
-  name: string,
-  inputs: Record<string, unknown>,
-  open: (trace: StreamTrace | undefined) => Promise<Stream>,
-): Promise<Stream> {
-  if (!isInRun()) return open(undefined);
-  const run = startRun({ name, runType: 'chain', inputs });
-  try {
-    return await withRun(run, () => open(new StreamTrace(run, name)));
-  } catch (thrown) {
-    run.fail(thrown);
-    throw thrown;
-  }
-}
 
 /** Records the ids of the server's run and thread. */
 export function recordPlace(run: Run, { runId, threadId }: RunPlace): void {

@@ -3,7 +3,7 @@ import type { Answer, Api } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
-import { tracedCall } from '../traced-call.ts';
+import { tracedCall } from '../tracing.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
 import type { SpellingTable } from './spelling.ts';
 

@@ -8,7 +8,7 @@ import { retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
-import { tracedCall } from '../traced-call.ts';
+import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 import { createsRevision, type Deployment, type DeploymentPatch } from './deployment.ts';
 import { type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';

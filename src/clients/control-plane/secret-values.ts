@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
 import { isObject } from '../../base/options.ts';
+import { INSPECT } from '../../base/text.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**
@@ -30,7 +30,7 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
     const masked = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
-    Object.defineProperty(variable, inspect.custom, { value: masked, configurable: true, writable: true });
+    Object.defineProperty(variable, INSPECT, { value: masked, configurable: true, writable: true });
   });
   return resource;
 }

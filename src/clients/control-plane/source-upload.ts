@@ -1,10 +1,10 @@
-import { createReadStream } from 'node:fs';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
+import { nodeModule } from '../../base/node.ts';
 import { Api } from '../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, serviceAddress } from '../client-options.ts';
 import { callOf, type Endpoint } from '../endpoint.ts';
 import { ApiError } from '../errors.ts';
-import { tracedCall } from '../traced-call.ts';
+import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 import { ARCHIVE_BYTES_MAX, type SourceArchive, sourceArchive } from './source-archive.ts';
 
@@ -136,7 +136,7 @@ export class SourceUpload {
           ...(options.maxRetries !== undefined && { maxRetries: options.maxRetries }),
         },
       });
-      body.resume();
+      body.destroy();
       await reader.reported;
     } finally {
       reader.end();
@@ -170,7 +170,7 @@ class ArchiveReader {
 
   restart(): Readable {
     this.end();
-    this.#stream = Readable.from(this.#chunks(), { objectMode: false });
+    this.#stream = nodeModule('node:stream').Readable.from(this.#chunks(), { objectMode: false });
     return this.#stream;
   }
 
@@ -181,7 +181,7 @@ class ArchiveReader {
   async *#chunks(): AsyncGenerator<Buffer, void, undefined> {
     let sentBytes = 0;
     await this.#report(sentBytes);
-    for await (const chunk of createReadStream(this.#archive.path)) {
+    for await (const chunk of nodeModule('node:fs').createReadStream(this.#archive.path)) {
       yield chunk;
       sentBytes += chunk.length;
       await this.#report(sentBytes);

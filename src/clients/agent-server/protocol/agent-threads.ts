@@ -1,12 +1,11 @@
-import { inspect } from 'node:util';
-import { clock } from '../../../base/clock.ts';
 import { type Check, type Checks, checkedOptions, isObject } from '../../../base/options.ts';
-import { newRunId } from '../../../run/ids.ts';
+import { INSPECT } from '../../../base/text.ts';
 import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, endpoints, type PreparedCall } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import type { PageList } from '../../page.ts';
 import { BODY } from '../../schema.ts';
+import { newThreadId, tracedStream } from '../../tracing.ts';
 import {
   type AgentServerOptions,
   AgentService,
@@ -16,7 +15,6 @@ import {
   recordedInputs,
 } from '../agent-service.ts';
 import { unopenedStreamError } from '../errors.ts';
-import { tracedStream } from '../stream-trace.ts';
 import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from '../thread.ts';
 import { HISTORY, statePages } from '../threads.ts';
 import {
@@ -94,7 +92,7 @@ export class AgentThreads {
 
   /** Returns a UUIDv7 for a new thread. The first state or run creates the thread. */
   newThreadId(): string {
-    return newRunId(clock.nowUs());
+    return newThreadId();
   }
 
   /**
@@ -219,7 +217,7 @@ export class AgentThreads {
   }
 
   /** @internal */
-  [inspect.custom](): string {
+  [INSPECT](): string {
     return `AgentThreads { url: '${this.url}' }`;
   }
 

@@ -1,0 +1,23 @@
+import { RunspanError } from './errors.ts';
+import type * as node from './node.ts';
+
+export const nodeModule = ((name: string) => {
+  throw new RunspanError('RUNSPAN_INVALID_REQUEST', `This call needs ${name}, which browsers do not have`);
+}) as typeof node.nodeModule;
+
+/** Browsers cannot recognize a proxy. */
+export const types = {
+  isPromise: (value: unknown): value is Promise<unknown> => value instanceof Promise,
+  isProxy: (): boolean => false,
+};
+
+/** Browsers have no async context to leave. */
+export class AsyncResource {
+  runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
+    return Reflect.apply(fn, self, args);
+  }
+}
+
+export const environment: typeof node.environment = () => ({});
+
+export const allowListeners: typeof node.allowListeners = () => {};

@@ -1,0 +1,19 @@
+import type * as tracing from './tracing.ts';
+
+// Browsers have no current run, so no call is recorded.
+
+export const tracedCall: typeof tracing.tracedCall = (_, call) => call(undefined);
+
+export const tracedStream: typeof tracing.tracedStream = async (_name, _inputs, open) => open(undefined);
+
+export const traceHeaders: typeof tracing.traceHeaders = () => ({});
+
+export const recordPlace: typeof tracing.recordPlace = () => {};
+
+/** Returns a UUIDv7. `crypto.randomUUID` creates other ids, and is missing on pages that are loaded over plain HTTP. */
+export const newThreadId: typeof tracing.newThreadId = () => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const random = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const id = `${Date.now().toString(16).padStart(12, '0')}7${random.slice(0, 3)}8${random.slice(3, 18)}`;
+  return id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+};

@@ -1,0 +1,110 @@
+import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
+import type { HttpClientOptions, HttpRequest, OpenAnswer, ResponseBody, Transport } from './client.ts';
+import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
+
+const CLOSED = 'the client was closed';
+
+/**
+ * Sends requests by `fetch`, for runtimes without undici. The options for connections and proxies have no effect, because
+ * the runtime decides them.
+ */
+export class HttpClient implements Transport {
+  readonly #options: HttpClientOptions;
+  readonly #address: string;
+  readonly #requests = new Set<AbortController>();
+  #isDestroyed = false;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+    this.#address = options.endpoint.origin + options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
+  }
+
+  async open(request: HttpRequest): Promise<OpenAnswer> {
+    const { requestTimeoutMs } = this.#options;
+    const { method, path, signal, body, timeoutMs = requestTimeoutMs } = request;
+    const own = this.#options.headers;
+    const ending = new AbortController();
+    const abort = (): void => ending.abort(signal?.reason);
+    const late = new DeadlineError(`no answer within ${timeoutMs} ms`);
+    const timer = setTimer(() => ending.abort(late), timeoutMs);
+    const end = (): void => {
+      this.#requests.delete(ending);
+      signal?.removeEventListener('abort', abort);
+    };
+    this.#requests.add(ending);
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted) abort();
+    if (this.#isDestroyed) ending.abort(new NoAnswerError(CLOSED));
+    try {
+      const headers = typeof own === 'function' ? await own({ waitsFor: undefined }) : own;
+      ending.signal.throwIfAborted();
+      const init = {
+        method,
+        headers: { ...headers, ...request.headers },
+        body: body === undefined ? null : new Blob(body as string[]),
+        // A redirect could lead to another origin, which would receive the API key.
+        redirect: 'manual',
+        cache: 'no-store',
+        signal: ending.signal,
+      } as const;
+      const response = await withoutTracing(() => fetch(this.#address + path, init));
+      // Browsers hide the status of a redirect.
+      if (response.type === 'opaqueredirect')
+        throw new SetupError('the service redirects to another address; set the address of the service itself');
+      return {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: new FetchBody(response.body, ending, end),
+      };
+    } catch (thrown) {
+      end();
+      throw causeOf(thrown, ending.signal);
+    } finally {
+      clearTimer(timer);
+    }
+  }
+
+  async destroy(): Promise<void> {
+    this.#isDestroyed = true;
+    for (const request of this.#requests) request.abort(new NoAnswerError(CLOSED));
+  }
+}
+
+class FetchBody implements ResponseBody {
+  readonly #stream: ReadableStream<Uint8Array> | null;
+  readonly #ending: AbortController;
+  readonly #onEnd: () => void;
+
+  constructor(stream: ReadableStream<Uint8Array> | null, ending: AbortController, onEnd: () => void) {
+    this.#stream = stream;
+    this.#ending = ending;
+    this.#onEnd = onEnd;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    const reader = this.#stream?.getReader();
+    try {
+      for (;;) {
+        const step = await reader?.read();
+        if (step?.value === undefined) return;
+        yield step.value;
+      }
+    } catch (thrown) {
+      throw causeOf(thrown, this.#ending.signal);
+    } finally {
+      this.destroy();
+    }
+  }
+
+  destroy(error?: Error): void {
+    this.#onEnd();
+    this.#ending.abort(error ?? new NoAnswerError('the response was closed'));
+  }
+}
+
+/** A failure of `fetch` is a TypeError. Browsers give it no cause, and do not always reject with the reason of an abort. */
+function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
+  if (aborted) return reason;
+  if (!(thrown instanceof TypeError)) return thrown;
+  return thrown.cause ?? new NoAnswerError('no response arrived, or the connection broke');
+}
