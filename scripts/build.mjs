@@ -89,25 +89,27 @@ async function joinModules() {
 
 /**
  * Builds the entries that have a `browser` file. `x.browser.js` replaces `x.js`, and any other module of Node fails the
- * build. Bundlers of applications leave out the chunks that a page does not use. Returns the ids of the bundled modules.
+ * build. Each module stays a file, so that bundlers
+ * of applications leave out the modules that a page does not use. Returns the ids of the bundled modules.
  */
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles('browser').map((path) => [posix.basename(path, '.js'), path])),
     plugins: [browserFiles(), nodeResolve({ browser: true, rootDir: root })],
+    // No module does anything when it is loaded that another module needs.
+    treeshake: { moduleSideEffects: false },
     onwarn: (warning) => {
       throw new Error(warning.message);
     },
   });
   const { output } = await bundle.write({
     dir: join(compiled, 'browser'),
-    chunkFileNames: '[name].js',
-    hoistTransitiveImports: false,
-    manualChunks: (id) => {
-      if (/\/control-plane\//.test(id)) return 'control-plane';
-      if (/\/agent-server\/protocol\//.test(id)) return 'threads';
-      return undefined;
+    preserveModules: true,
+    entryFileNames: ({ facadeModuleId: id }) => {
+      if (!id.startsWith(modules)) return `${/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)[1]}.js`;
+      return relative(modules, id).split(sep).join(posix.sep).replace('.browser.js', '.js');
     },
+    hoistTransitiveImports: false,
   });
   return output.flatMap(({ moduleIds = [] }) => moduleIds);
 }

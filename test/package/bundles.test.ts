@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { build, type Metafile } from 'esbuild';
 import { expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { entries } from './repository.ts';
@@ -59,4 +61,46 @@ it.each([
   ['testing', 6],
 ])('a program that imports the entry %s reads %i files at the most: each costs it time', (entry, files) => {
   expect(loaded(`${entry}.js`).size).toBeLessThanOrEqual(files);
+});
+
+/** Bundles an import of this package for browsers. A module of Node fails the build. */
+async function browserBundle(contents: string): Promise<{ text: string; metafile: Metafile }> {
+  const { outputFiles, metafile, warnings } = await build({
+    stdin: { contents, resolveDir: root },
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    minify: true,
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  expect(warnings).toEqual([]);
+  return { text: outputFiles[0]?.text ?? '', metafile };
+}
+
+it('a bundle of the clients for browsers has no module and no global of Node', async () => {
+  const { text, metafile } = await browserBundle(`export * from 'runspan/clients'`);
+  const inputs = Object.keys(metafile.inputs).filter((path) => path !== '<stdin>');
+  expect(inputs).toContain('dist/browser/http/client.js');
+  expect(inputs.filter((path) => !path.startsWith('dist/browser/'))).toEqual([]);
+  expect(
+    text.match(/\bfrom\s*["'][^"']+["']|\bimport\s*\(|\brequire\(|\bprocess\.\w|\bBuffer\b|\bsetImmediate\(/g),
+  ).toBeNull();
+});
+
+it('the clients for browsers have the exports of the clients for Node', async () => {
+  const { metafile } = await browserBundle(`export * from 'runspan/clients'`);
+  const names = Object.values(metafile.outputs).flatMap(({ exports }) => exports);
+  expect(names.sort()).toEqual(Object.keys(await import('../../src/clients.ts')).sort());
+});
+
+it.each([
+  ['AgentThreads, submitFeedback', 27_000],
+  ['submitFeedback', 17_000],
+])('a page that imports { %s } loads at most %i bytes of the clients, compressed', async (names, bytesMax) => {
+  const { text, metafile } = await browserBundle(`export { ${names} } from 'runspan/clients'`);
+  expect(gzipSync(text).length).toBeLessThanOrEqual(bytesMax);
+  expect(JSON.stringify(metafile.outputs)).not.toContain('control-plane');
 });

@@ -25,6 +25,7 @@ const ALLOWED = [
   /^dist\/[\w-]+\.(js|d\.ts)$/,
   /^dist\/chunks\/[\w-]+\.js$/,
   /^dist\/cli\/main\.js$/,
+  /^dist\/browser\/([\w-]+\/)*[\w-]+\.js$/,
   /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.ts$/,
   /^dist\/(viewer\/index\.html|THIRD-PARTY-NOTICES\.txt)$/,
   /^dist\/viewer\/assets\/[\w-]+\.(css|js|svg)$/,

@@ -3,13 +3,23 @@ import { defaultLimits } from '../../base/limits.ts';
 import { Chunks } from '../../instrument/follow.ts';
 import { abandonment, type Watched } from '../../instrument/observer.ts';
 import type { Run } from '../../run/run.ts';
-import type { AgentEvent } from './agent-event.ts';
-import type { RunPlace } from './errors.ts';
 
 /** Records the ids of the server's run and thread. */
-export function recordPlace(run: Run, { runId, threadId }: RunPlace): void {
+export function recordPlace(run: Run, { runId, threadId }: Place): void {
   const ids = Object.entries({ agent_run_id: runId, agent_thread_id: threadId });
   run.set({ metadata: Object.fromEntries(ids.filter(([, id]) => id !== undefined)) });
+}
+
+interface Place {
+  readonly runId?: string | undefined;
+  readonly threadId?: string | undefined;
+}
+
+interface ReceivedEvent {
+  readonly event: string;
+  readonly name: string;
+  readonly namespace: readonly string[];
+  readonly data: unknown;
 }
 
 /** Records a stream as one run. No method throws. */
@@ -40,13 +50,13 @@ export class StreamTrace implements Watched {
   }
 
   /** Ends the run as interrupted if the stream is not used any more. The trace must not refer to the stream. */
-  watch(stream: object, place: RunPlace): void {
+  watch(stream: object, place: Place): void {
     if (!this.#run.isOpen) return;
     recordPlace(this.#run, place);
     abandonment.watch(stream, this);
   }
 
-  placed(place: RunPlace): void {
+  placed(place: Place): void {
     recordPlace(this.#run, place);
   }
 
@@ -56,7 +66,7 @@ export class StreamTrace implements Watched {
     this.#isReading = true;
   }
 
-  received({ event, name, namespace, data }: AgentEvent<unknown>, text: string): void {
+  received({ event, name, namespace, data }: ReceivedEvent, text: string): void {
     this.#wasTouched = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;

@@ -187,7 +187,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
     const { namespace, data } = params;
     const isState = method === 'values' && namespace.length === 0;
     const recorded = { event: isState ? 'values' : 'other', data, name: [name, ...namespace].join('|') } as const;
-    this.#request.trace?.received({ ...recorded, namespace, id: undefined }, isState ? JSON.stringify(data) : '');
+    this.#request.trace?.received({ ...recorded, namespace }, isState ? JSON.stringify(data) : '');
   }
 }
 
