@@ -56,6 +56,7 @@ export {
   type StreamBreak,
   StreamError,
 } from './clients/agent-server/errors.ts';
+export type { StreamStatus } from './clients/agent-server/event-source.ts';
 export {
   AgentThreads,
   type AgentThreadsOptions,

@@ -18,6 +18,7 @@ const SOURCES = [
   'package-lock.json',
   'tsconfig.json',
   'vite.config.ts',
+  'node_modules/runspan/dist/browser',
 ];
 
 /** The file of a program of an installed package. */

@@ -17,7 +17,7 @@ export interface ClientOptions {
    */
   timeoutMs?: number | undefined;
   /**
-   * Timeout to connect, in milliseconds.
+   * Timeout to connect, in milliseconds. Has no effect in browsers.
    *
    * @default 5_000
    */
@@ -36,7 +36,7 @@ export interface ClientOptions {
    * @default false
    */
   allowInsecure?: boolean | undefined;
-  /** An undici Dispatcher that sends the requests, for example a proxy or your own pool. */
+  /** An undici Dispatcher that sends the requests, for example a proxy or your own pool. Has no effect in browsers. */
   dispatcher?: Dispatcher | undefined;
   /** Functions that are called for each attempt. */
   hooks?: ClientHooks | undefined;

@@ -104,6 +104,21 @@ describe('a stream of a thread that breaks', () => {
     await threads.close();
   });
 
+  it('reports the end of the stored events and each lost connection to `onStatus`', async () => {
+    const live = ': live\n\n';
+    const first = breaking(events(1, 2) + live + events(3));
+    const { threads } = await script([first, status(503), holding(events(3, 4) + live + events(5))]);
+    const reported: string[] = [];
+    const onStatus = (text: string): void => {
+      reported.push(text);
+      throw new Error('an error of the function does not end the stream');
+    };
+
+    expect(await read(threads, 5, { onStatus })).toEqual({ seen: upTo(5) });
+    expect(reported).toEqual(['live', 'reconnecting', 'live']);
+    await threads.close();
+  });
+
   it('gives each event once wherever it is cut, in the middle of a character too', async () => {
     const all = [1, 2, 3].map((seq) => Buffer.from(event(seq, seq, { text: 'Grüße 🌤' })));
     const whole = Buffer.concat(all);

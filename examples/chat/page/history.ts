@@ -1,9 +1,9 @@
-import { checkpointOf, client, type ThreadState } from './client.ts';
+import { checkpointOf, server, type ThreadState } from './client.ts';
 import { messageOf, textIn } from './message.ts';
 
 const PAGE_STATES = 50;
 /** Most searches end in the last turn, and each state contains all messages. */
-const FIRST_STATES = 10;
+const SEARCH_STATES = 20;
 const SEARCHED_STATES_MAX = 2_000;
 
 /** A turn of the history. */
@@ -24,9 +24,9 @@ export interface HistoryPage {
   readonly hasMore: boolean;
 }
 
-export async function historyPage(threadId: string, before?: string, limit = PAGE_STATES): Promise<HistoryPage> {
-  const states = await client.history(threadId, limit, before);
-  return { states, hasMore: states.length === limit };
+export async function historyPage(threadId: string, before?: string): Promise<HistoryPage> {
+  const page = await server.history<ThreadState['values']>(threadId, { limit: PAGE_STATES, ...(before && { before }) });
+  return { states: page.items, hasMore: page.hasNext };
 }
 
 /** The newest state that matches, among a checkpoint and its ancestors. */
@@ -36,16 +36,14 @@ export async function stateBefore(
   matches: (state: ThreadState) => boolean,
 ): Promise<ThreadState | undefined> {
   let wanted: string | undefined = checkpointId;
-  let before: string | undefined;
-  for (let seen = 0, limit = FIRST_STATES; seen < SEARCHED_STATES_MAX; seen += limit, limit = PAGE_STATES) {
-    const { states, hasMore } = await historyPage(threadId, before, limit);
-    for (const state of states) {
-      if (checkpointOf(state) !== wanted) continue;
+  let left = SEARCHED_STATES_MAX;
+  for await (const state of server.history<ThreadState['values']>(threadId, { limit: SEARCH_STATES })) {
+    if (checkpointOf(state) === wanted) {
       if (matches(state)) return state;
       wanted = parentOf(state);
     }
-    before = checkpointOf(states.at(-1));
-    if (!hasMore || wanted === undefined || before === undefined) return undefined;
+    left -= 1;
+    if (left === 0 || wanted === undefined) return undefined;
   }
   return undefined;
 }

@@ -1,7 +1,8 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
-import { ApiError, client, fieldsOf, problemOf, stringOf } from './client.ts';
+import { FeedbackError, submitFeedback } from 'runspan/clients';
+import { feedbackUrls, fieldsOf, problemOf, stringOf } from './client.ts';
 import { Icon } from './icon.tsx';
 import { recall, remember } from './memory.ts';
 
@@ -102,12 +103,12 @@ function ratingOf(runId: string): Signal<Rating> {
 /** Sends a rating, which replaces an earlier one of the run. */
 async function rate(threadId: string, runId: string, rating: Rating): Promise<void> {
   try {
-    await client.sendFeedback(await urlOf(threadId, runId), rating);
+    await submitFeedback(await urlOf(threadId, runId), rating);
   } catch (error) {
     // The address expires after some hours, and pages stay open for longer.
-    if (!(error instanceof ApiError && error.status === 410)) throw error;
+    if (!(error instanceof FeedbackError && error.reason === 'expired')) throw error;
     urls.delete(runId);
-    await client.sendFeedback(await urlOf(threadId, runId), rating);
+    await submitFeedback(await urlOf(threadId, runId), rating);
   }
   ratingOf(runId).value = rating;
   const others = stored().filter(([id]) => id !== runId);
@@ -117,7 +118,7 @@ async function rate(threadId: string, runId: string, rating: Rating): Promise<vo
 function urlOf(threadId: string, runId: string): Promise<string> {
   const known = urls.get(runId);
   if (known !== undefined) return known;
-  const url = client.feedbackUrls(threadId, runId).then((byKey) => byKey[RATING_KEY] ?? '');
+  const url = feedbackUrls(threadId, runId).then((byKey) => byKey[RATING_KEY] ?? '');
   urls.set(runId, url);
   url.catch(() => urls.delete(runId));
   return url;

@@ -1,13 +1,14 @@
 import { type Signal, signal } from '@preact/signals';
+import { ApiError, CommandError, type CommandedRun, InvalidRequestError, StreamError } from 'runspan/clients';
 import { announce } from './announcer.tsx';
 import {
-  ApiError,
   checkpointOf,
-  client,
   fieldsOf,
+  isRefusal,
   NO_RESPONSE,
-  newId,
   problemOf,
+  server,
+  stateOf,
   type ThreadEvent,
   type ThreadState,
 } from './client.ts';
@@ -32,8 +33,9 @@ export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
 const SHOW_MS = 16;
 /** A thread that is deleted while its run is in progress exists for a moment after the end of the run. */
 const DELETION_MS = 1_000;
-const BACK_OFF_MS_MIN = 250;
-const BACK_OFF_MS_MAX = 10_000;
+/** The pause before the page opens a stream again that the client could not restore. */
+const PAUSE_MS = 2_000;
+const CHANNELS = ['messages', 'tools', 'lifecycle', 'checkpoints', 'input', 'custom'] as const;
 
 /** Where a run begins. */
 interface Place {
@@ -97,6 +99,14 @@ export class Thread {
     this.connection.value = 'closed';
   }
 
+  /** Connects at once instead of after a pause, for example because the network is back. */
+  reopen(): void {
+    if (this.connection.value !== 'reconnecting') return;
+    this.#connecting?.abort();
+    this.#connecting = undefined;
+    this.#connect();
+  }
+
   /** Loads the newest state, for example because the thread may have been deleted elsewhere. */
   async refresh(): Promise<void> {
     if (!this.#isNew) await this.#load().catch(() => {});
@@ -105,7 +115,9 @@ export class Thread {
   /** Sends a message. Resolves with false if the server did not accept it. */
   send(text: string): Promise<boolean> {
     const viewed = this.viewed.value;
-    return this.#ask(newId(), text, () => ({ from: viewed === undefined ? undefined : checkpointOf(viewed) }));
+    return this.#ask(server.newThreadId(), text, () => ({
+      from: viewed === undefined ? undefined : checkpointOf(viewed),
+    }));
   }
 
   /** Replaces a message. The earlier version stays in the history. */
@@ -121,7 +133,7 @@ export class Thread {
 
   /** Answers a request of the agent. */
   respond({ id }: InputRequest, response: unknown): Promise<boolean> {
-    return this.#send('input.respond', () => ({ interrupt_id: id, response }));
+    return this.#send(() => server.respond(this.id, { interrupt_id: id, response }));
   }
 
   async stop(): Promise<void> {
@@ -130,7 +142,7 @@ export class Thread {
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
     try {
-      await client.cancel(this.id, run.id);
+      await server.cancel(this.id, run.id);
     } catch (error) {
       this.problem.value = problemOf(error);
     }
@@ -164,14 +176,14 @@ export class Thread {
     if (isBusy(before)) return false;
     this.conversation.value = withQuestion(this.shown, id, text);
     this.viewed.value = undefined;
-    const isSent = await this.#send('run.start', async () => {
+    const isSent = await this.#send(async () => {
       const { from, isThere = false } = await place();
-      return {
+      return server.start(this.id, {
         // A thread that was deleted elsewhere must not begin anew unnoticed.
-        ifNotExists: before.checkpointId === undefined ? 'create' : 'reject',
+        if_not_exists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
-        config: { configurable: { thread_id: this.id, ...(from === undefined ? {} : { checkpoint_id: from }) } },
-      };
+        ...(from !== undefined && { checkpoint_id: from }),
+      });
     });
     if (!isSent) {
       this.conversation.value = { ...before, messages: this.conversation.value.messages };
@@ -181,15 +193,15 @@ export class Thread {
     return isSent;
   }
 
-  #send(method: string, params: () => object | Promise<object>): Promise<boolean> {
-    this.#command = this.#sendNow(method, params);
+  #send(command: () => Promise<CommandedRun>): Promise<boolean> {
+    this.#command = this.#sendNow(command);
     return this.#command;
   }
 
-  async #sendNow(method: string, params: () => object | Promise<object>): Promise<boolean> {
+  async #sendNow(command: () => Promise<CommandedRun>): Promise<boolean> {
     this.problem.value = undefined;
     try {
-      const id = await client.command(this.id, method, await params());
+      const { run_id: id } = await command();
       const { run } = this.conversation.value;
       // Its events may have arrived before the response.
       if (run.id !== id && !(run.status === 'running' && run.id !== undefined))
@@ -199,41 +211,46 @@ export class Thread {
       this.#onChange();
       return true;
     } catch (error) {
-      const isAnswered = error instanceof ApiError && error.code === 'no_such_interrupt';
+      const isAnswered = error instanceof CommandError && error.reason === 'no_such_interrupt';
       this.problem.value = isAnswered ? 'This has been decided elsewhere.' : problemOf(error);
-      if (error instanceof ApiError) await this.refresh();
+      if (isRefusal(error)) await this.refresh();
       // The problem disappears when the server responds again.
       else this.#connect();
       return false;
     }
   }
 
-  /** Reads the events until the signal aborts, over as many connections as necessary. */
+  /** Reads the events until the signal aborts. The client reconnects; after its last attempt, the page tries again. */
   async #follow(signal: AbortSignal): Promise<void> {
-    let failures = 0;
-    this.connection.value = 'connecting';
+    if (this.connection.value !== 'reconnecting') this.connection.value = 'connecting';
     while (!signal.aborted) {
       try {
         this.#isLive = false;
-        await client.events(this.id, this.#lastSeq, signal, {
-          onEvent: (event) => this.#add(event),
-          onLive: () => {
-            failures = 0;
-            void this.#goLive(signal);
+        const since = this.#lastSeq;
+        const events = await server.events(this.id, {
+          channels: CHANNELS,
+          ...(since !== undefined && { since }),
+          signal,
+          onStatus: (status) => {
+            if (status === 'live') void this.#goLive(signal);
+            else {
+              this.connection.value = 'reconnecting';
+              this.#isLive = false;
+            }
           },
         });
+        for await (const event of events) this.#add(event);
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
-          if (error.status === 422) this.absence.value = 'invalid';
-          else this.problem.value = problemOf(error);
+        const refusal = error instanceof StreamError ? error.cause : error;
+        if (refusal instanceof InvalidRequestError || (refusal instanceof ApiError && refusal.status < 500)) {
+          if (refusal instanceof InvalidRequestError || refusal.status === 422) this.absence.value = 'invalid';
+          else this.problem.value = problemOf(refusal);
           return this.close();
         }
       }
-      if (signal.aborted) return;
       this.connection.value = 'reconnecting';
-      await pause(Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_MIN * 2 ** failures) * (1 + Math.random()), signal);
-      failures += 1;
+      await pause(PAUSE_MS, signal);
     }
   }
 
@@ -250,10 +267,7 @@ export class Thread {
   }
 
   #add(event: ThreadEvent): void {
-    if (event.seq !== undefined) {
-      if (this.#lastSeq !== undefined && event.seq <= this.#lastSeq) return;
-      this.#lastSeq = event.seq;
-    }
+    this.#lastSeq = event.seq ?? this.#lastSeq;
     this.#pending.push(event);
     if (this.#isLive) this.#showTimer ??= setTimeout(() => this.#show(), SHOW_MS);
   }
@@ -285,7 +299,7 @@ export class Thread {
   async #loadAll(): Promise<void> {
     while (this.#isStale) {
       this.#isStale = false;
-      const state = await client.state(this.id);
+      const state = await stateOf(this.id);
       const known = this.conversation.value;
       if (state !== undefined) {
         this.conversation.value = withState(known, state);
@@ -306,16 +320,12 @@ function isNewState({ method, params }: ThreadEvent): boolean {
   return method === 'checkpoints' || (method === 'lifecycle' && event !== 'running') || name === 'missed_events';
 }
 
-/** Waits, or until the network is back. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
       clearTimeout(timer);
-      removeEventListener('online', done);
       resolve();
-    };
-    const timer = setTimeout(done, ms);
-    addEventListener('online', done);
-    signal.addEventListener('abort', done);
+    });
   });
 }

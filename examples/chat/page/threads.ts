@@ -1,6 +1,6 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { announce } from './announcer.tsx';
-import { client, type Info, newId, problemOf, type ThreadSummary } from './client.ts';
+import { type Info, loadInfo, problemOf, server, type ThreadSummary } from './client.ts';
 import { forget, recall, remember } from './memory.ts';
 import { Thread } from './thread.ts';
 
@@ -36,9 +36,10 @@ export function followAddress(): void {
     else void refresh();
   });
   addEventListener('focus', () => void refresh());
+  addEventListener('online', () => currentThread.value.reopen());
   void loadThreads();
   // The page works without the information.
-  client.info().then(
+  loadInfo().then(
     (loaded) => {
       info.value = loaded;
     },
@@ -62,7 +63,7 @@ export async function loadThreads(): Promise<void> {
     const loaded = new Map<string, ThreadSummary>();
     let isFull = true;
     for (let page = 0; isFull && page < pages; page++) {
-      const list = await client.threads(PAGE_THREADS, page * PAGE_THREADS);
+      const list = await server.list({ limit: PAGE_THREADS, offset: page * PAGE_THREADS });
       for (const thread of list) loaded.set(thread.id, loaded.get(thread.id) ?? thread);
       isFull = list.length === PAGE_THREADS;
     }
@@ -82,7 +83,7 @@ export function loadMoreThreads(): Promise<void> {
 
 export async function deleteThread(id: string): Promise<boolean> {
   try {
-    await client.deleteThread(id);
+    await server.delete(id);
     draftOf(id).value = '';
     threads.value = threads.value?.filter((thread) => thread.id !== id);
     return true;
@@ -132,7 +133,7 @@ export function moveDraft(fromId: string, toId: string): void {
 
 function threadAt(hash: string): Thread {
   const id = idOf(hash);
-  return new Thread(id ?? newId(), id === undefined, () => void loadThreads());
+  return new Thread(id ?? server.newThreadId(), id === undefined, () => void loadThreads());
 }
 
 function idOf(hash: string): string | undefined {

@@ -1,3 +1,4 @@
+import { guard } from '../../base/guard.ts';
 import { allowListeners } from '../../base/node.ts';
 import { cut } from '../../base/text.ts';
 import { clearTimer, setTimer } from '../../base/timers.ts';
@@ -62,7 +63,11 @@ export interface SourceOptions<Event> {
   readonly idleTimeoutMs: number;
   /** The run and thread for errors. The ids may become known later. */
   readonly place: RunPlace;
+  readonly onStatus?: ((status: StreamStatus) => void) | undefined;
 }
+
+/** See `onStatus` of `ThreadEventsOptions`. */
+export type StreamStatus = 'live' | 'reconnecting';
 
 /**
  * The events of a stream over one or more connections. After a break, the source reconnects with a request of its
@@ -159,6 +164,7 @@ export class EventSource<Event> {
           if (item.kind === 'comment') {
             this.#sawHeartbeat = true;
             if (policy.heartbeat()) this.#reconnects = 0;
+            if (item.text.trim() === 'live') this.#report('live');
           }
           const event = item.kind === 'event' ? policy.accept(item.event) : undefined;
           if (item.kind !== 'event' || event === undefined) continue;
@@ -198,6 +204,7 @@ export class EventSource<Event> {
     const problem = failureOf(thrown).detail;
     this.#body?.destroy();
     const request = this.#api.isClosed ? CLOSED : this.#options.policy.resume();
+    this.#report('reconnecting');
     if (typeof request === 'string') throw this.#error(problem, request, thrown);
     for (;;) {
       if (++this.#reconnects > RECONNECTS_MAX)
@@ -229,6 +236,10 @@ export class EventSource<Event> {
     if (/^text\/event-stream\b/i.test(String(head.headers['content-type'] ?? ''))) return head.headers;
     this.#body.destroy();
     throw this.#api.invalidAnswer(call, head, 'is not a stream of events');
+  }
+
+  #report(status: StreamStatus): void {
+    guard('onStatus', () => this.#options.onStatus?.(status));
   }
 
   #delayMs(): number {

@@ -19,6 +19,8 @@ export interface ThreadRunRequest {
   checkpoint_id?: string;
   /** Behaviour if the thread already has a run. The default depends on the server. */
   multitask_strategy?: RunRequest['multitask_strategy'];
+  /** Behaviour if the thread does not exist. The default depends on the server. */
+  if_not_exists?: RunRequest['if_not_exists'];
 }
 
 /** The response to one interrupt. */
@@ -68,15 +70,16 @@ const RESPONSES = required<{ responses: object[] }>({ responses: listOf<object>(
 /** Returns the parameters of `run.start`. */
 export function startParams(call: string, run: ThreadRunRequest): Record<string, unknown> {
   check(call, run, RUN);
-  const { checkpoint_id, multitask_strategy, config, ...body } = run;
+  const { checkpoint_id, multitask_strategy, if_not_exists, config, ...body } = run;
   const isBranch = checkpoint_id !== undefined;
   const branch = isBranch && { configurable: { ...config?.configurable, checkpoint_id } };
   return {
     assistant_id: '_',
     ...body,
     ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
-    // This parameter is in camel case.
+    // These parameters are in camel case.
     ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
+    ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
   };
 }
 

@@ -5,7 +5,7 @@ import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
 import { runErrorOf } from '../agent-event.ts';
 import type { AgentService } from '../agent-service.ts';
 import { RunFailedError, type RunPlace } from '../errors.ts';
-import { EventSource } from '../event-source.ts';
+import { EventSource, type StreamStatus } from '../event-source.ts';
 import type { StreamOptions } from '../run-policy.ts';
 import { STREAM_OPTIONS } from '../run-stream.ts';
 import type { StreamTrace } from '../stream-trace.ts';
@@ -28,6 +28,11 @@ export interface ThreadEventsOptions extends StreamOptions {
    * added.
    */
   run?: CommandedRun | undefined;
+  /**
+   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events, if the server sends
+   * the comment `live` there, like the reference chat application. An error of the function is logged.
+   */
+  onStatus?: ((status: StreamStatus) => void) | undefined;
 }
 
 const ALL_CHANNELS: readonly ThreadChannel[] = [
@@ -53,6 +58,7 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
   depth: [WHOLE],
   since: [WHOLE],
   run: [OBJECT_OPTION],
+  onStatus: [['a function', (value) => typeof value === 'function']],
 };
 
 /** The request of a stream of events, and what the events are for. */
@@ -218,10 +224,10 @@ export async function openThreadEvents<Values>(
   request: ThreadEventsRequest,
 ): Promise<ThreadEvents<Values>> {
   const { call, options } = request;
-  const { since, lastEventId, run, idleTimeoutMs = service.idleTimeoutMs } = options;
+  const { since, lastEventId, run, idleTimeoutMs = service.idleTimeoutMs, onStatus } = options;
   const policy = new ThreadPolicy<Values>({ call, since, lastEventId, isOfRun: run !== undefined });
   const place = placeOfEvents(request);
-  const source = await EventSource.open(service.api, { request: policy.first, policy, idleTimeoutMs, place });
+  const source = await EventSource.open(service.api, { request: policy.first, policy, idleTimeoutMs, place, onStatus });
   return new ThreadEvents<Values>(service, request, source, policy);
 }
 
