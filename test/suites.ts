@@ -39,7 +39,9 @@ export const virtualTime: readonly string[] = filesWith(
 export const bothTransports: readonly string[] = inFolder(
   'test/clients',
   'agent-server-faults',
+  'agent-threads',
   'faults',
+  'feedback',
   'run-stream',
   'thread-feed',
 );

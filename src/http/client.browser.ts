@@ -25,8 +25,7 @@ export class HttpClient implements Transport {
     const own = this.#options.headers;
     const ending = new AbortController();
     const abort = (): void => ending.abort(signal?.reason);
-    const late = new DeadlineError(`no answer within ${timeoutMs} ms`);
-    const timer = setTimer(() => ending.abort(late), timeoutMs);
+    const timer = setTimer(() => ending.abort(new DeadlineError(`no answer within ${timeoutMs} ms`)), timeoutMs);
     const end = (): void => {
       this.#requests.delete(ending);
       signal?.removeEventListener('abort', abort);
