@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import commonjs from '@rollup/plugin-commonjs';
 import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { rollup } from 'rollup';
+import { transformWithEsbuild } from 'vite';
 import { buildPage } from './build-page.mjs';
 import { writeNotices } from './notices.mjs';
 import { whenChanged } from './when-changed.mjs';
@@ -95,7 +96,7 @@ async function joinModules() {
 async function joinModulesForBrowsers() {
   const bundle = await rollup({
     input: Object.fromEntries(entryFiles('browser').map((path) => [posix.basename(path, '.js'), path])),
-    plugins: [browserFiles(), nodeResolve({ browser: true, rootDir: root })],
+    plugins: [browserFiles(), nodeResolve({ browser: true, rootDir: root }), withoutComments()],
     // No module does anything when it is loaded that another module needs.
     treeshake: { moduleSideEffects: false },
     onwarn: (warning) => {
@@ -125,6 +126,15 @@ function browserFiles() {
       const variant = path.replace(/\.js$/, '.browser.js');
       return existsSync(variant) && variant !== importer ? variant : path;
     },
+  };
+}
+
+/** Bundlers show an application's users no comments, and the installed package would be larger. */
+function withoutComments() {
+  const options = { minifyWhitespace: true, minifySyntax: true, legalComments: 'none', target: 'es2022' };
+  return {
+    name: 'without-comments',
+    renderChunk: async (code, { fileName }) => (await transformWithEsbuild(code, fileName, options)).code,
   };
 }
 
