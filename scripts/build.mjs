@@ -50,7 +50,7 @@ async function compile() {
       process.exitCode = 1;
       return false;
     }
-    cpSync(modules, compiled, { recursive: true, filter: (path) => !path.endsWith('.js') });
+    cpSync(modules, compiled, { recursive: true, filter: (path) => !/\.js$|\.browser\.d\.ts$/.test(path) });
     const bundled = [
       ...(await joinModules()),
       ...(await joinModulesForBrowsers()),

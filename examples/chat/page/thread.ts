@@ -250,7 +250,7 @@ export class Thread {
         }
       }
       this.connection.value = 'reconnecting';
-      await pause(PAUSE_MS, signal);
+      await pause(PAUSE_MS * (1 + Math.random()), signal);
     }
   }
 
