@@ -1,7 +1,6 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/faults.ts';
 export type { Feedback, FeedbackFigures, FeedbackToken } from './receiver/feedback/feedback.ts';
-export type { Detail, HttpError, Location, ValidationError } from './receiver/http-error.ts';
 export type {
   Figures,
   GroupKey,

@@ -1,4 +1,5 @@
 import { cut } from '../base/text.ts';
+import { StoreError } from './store/store.ts';
 
 /** The location of a field in a request, as in the `loc` of a 422 response. */
 export type Location = readonly (string | number)[];
@@ -13,7 +14,7 @@ export interface ValidationError {
 /** The `detail` of an error response: a sentence, or a list of invalid fields. */
 export type Detail = string | readonly ValidationError[];
 
-/** Ends a request with an error response. Only the server catches it. */
+/** Ends a request with an error response. */
 export class HttpError extends Error {
   readonly status: number;
   readonly detail: Detail;
@@ -25,6 +26,20 @@ export class HttpError extends Error {
     this.detail = detail;
     this.headers = headers;
   }
+}
+
+const STORE_STATUS = { busy: 429, unavailable: 503, too_large: 413 };
+
+/** Returns the response to an error that the client must know. Undefined for an internal error. */
+export function toHttpError(error: unknown): HttpError | undefined {
+  if (error instanceof HttpError) return error;
+  if (!(error instanceof StoreError)) return undefined;
+  const { reason, message, retryAfterS } = error;
+  return new HttpError(
+    STORE_STATUS[reason],
+    message,
+    retryAfterS === undefined ? {} : { 'retry-after': `${retryAfterS}` },
+  );
 }
 
 /** Limits the size of a response to an invalid batch. */

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
-import { HttpError } from './http-error.ts';
+import { toHttpError } from './http-error.ts';
 import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
@@ -131,8 +131,9 @@ async function answer(routes: Routes, request: IncomingMessage): Promise<Seriali
     // `stringify` may throw, for example if the text is too long.
     return { ...found, content: found.content ?? JSON.stringify(found.body) };
   } catch (error) {
-    if (error instanceof HttpError) {
-      return { status: error.status, headers: error.headers, content: JSON.stringify({ detail: error.detail }) };
+    const refused = toHttpError(error);
+    if (refused !== undefined) {
+      return { status: refused.status, headers: refused.headers, content: JSON.stringify({ detail: refused.detail }) };
     }
     logFailure(error);
     return { status: 500, content: JSON.stringify({ detail: 'Internal error: see the log of the receiver' }) };

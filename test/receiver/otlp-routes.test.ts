@@ -14,9 +14,9 @@ import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createExporter } from '../../src/index.ts';
 import { RunSpanExporter, RunSpanProcessor } from '../../src/otel.ts';
-import { MemoryStore, type Receiver } from '../../src/receiver.ts';
-import { openLocalStore } from './local-store.ts';
-import { call, sendJson, start } from './wire.ts';
+import { MemoryStore, type Receiver, StoreError } from '../../src/receiver.ts';
+import { openLocalStore, storePath } from './local-store.ts';
+import { call, makeRun, sendJson, start } from './wire.ts';
 
 /** Returns finished spans by name. */
 function finishedSpans(
@@ -353,4 +353,36 @@ test('a span finds a parent that was sent by RunSpanProcessor', async () => {
   await exporter.close();
   const [first, second] = await receiver.runs();
   expect([first?.name, second?.name, second?.parent_run_id]).toEqual(['root', 'child', first?.id]);
+});
+
+test('a span finds its parent after a restart, and its children at another receiver of the store', async () => {
+  const spans = answered();
+  const path = storePath();
+  const before = await openLocalStore(path);
+  await exported(exporters.json(await start({ store: before })), spans.answer);
+  await before.close();
+
+  const store = await openLocalStore(path);
+  const [one, another] = [await start({ store }), await start({ store })];
+  await exported(exporters.protobuf(one), spans.lookup);
+  await exported(exporters.json(another), spans['chat small']);
+  const traces = await call(`${one.url}/query/traces`, 'GET');
+  expect(traces.body).toMatchObject({ items: [{ name: 'answer', trace: { runs: 3 } }] });
+  const runs = await another.runs();
+  expect(runs.map(({ name }) => name)).toEqual(['answer', 'chat small', 'lookup']);
+  expect(runs.map((run) => run.parent_run_id)).toEqual([undefined, runs[0]?.id, runs[1]?.id]);
+  expect(new Set(runs.map((run) => run.trace_id))).toEqual(new Set([runs[0]?.id]));
+});
+
+test.each([
+  ['busy', 429],
+  ['unavailable', 503],
+  ['too_large', 413],
+] as const)('a store that rejects runs as %s makes the receiver respond with %i', async (reason, status) => {
+  const store = new MemoryStore();
+  store.apply = () => Promise.reject(new StoreError(reason, 'the store rejects the runs', 7));
+  const receiver = await start({ store });
+  const expected = { status, body: { detail: 'the store rejects the runs' }, headers: { 'retry-after': '7' } };
+  expect(await send(receiver, requestOf(SPAN))).toMatchObject(expected);
+  expect(await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).toMatchObject(expected);
 });

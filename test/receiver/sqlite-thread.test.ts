@@ -31,9 +31,13 @@ describe('a thread of a store', () => {
     ]);
   });
 
-  test('rejects with the status and the message of a StoreError', async () => {
+  test('rejects with the reason and the message of a StoreError', async () => {
     const { link } = await open();
-    await expect(link.call('refuse')).rejects.toMatchObject({ status: 413, detail: 'too many' });
+    await expect(link.call('refuse')).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'too_large',
+      message: 'too many',
+    });
   });
 
   test('that cannot open its file reports the reason', async () => {

@@ -73,36 +73,3 @@ function endOfString(text: string, start: number): number {
     from = quote + 1;
   }
 }
-
-/** Heap that a value takes beside its text, and an object or array beside what it holds. */
-const VALUE_BYTES = 16;
-const CONTAINER_BYTES = 56;
-
-/**
- * The weight of a value in a store: bytes of its JSON text, escapes aside, and what V8 adds to them. It is counted, not
- * written, as that would cost more than the parsing did.
- */
-export function jsonSizeBytes(value: unknown): number {
-  let sizeBytes = 0;
-  const pending: unknown[] = [value];
-  while (pending.length > 0) {
-    const item = pending.pop();
-    sizeBytes += VALUE_BYTES;
-    if (typeof item === 'string') {
-      sizeBytes += Buffer.byteLength(item) + 2;
-    } else if (typeof item !== 'object' || item === null) {
-      sizeBytes += String(item).length;
-    } else if (Array.isArray(item)) {
-      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, item.length - 1);
-      for (const element of item) pending.push(element);
-    } else {
-      const keys = Object.keys(item);
-      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, keys.length - 1);
-      for (const key of keys) {
-        sizeBytes += Buffer.byteLength(key) + 3;
-        pending.push((item as Record<string, unknown>)[key]);
-      }
-    }
-  }
-  return sizeBytes;
-}

@@ -1,6 +1,6 @@
 import { setSoon } from '../../base/timers.ts';
 import { type FinishedRun, finishedRun } from '../../otel/finished-run.ts';
-import { HttpError } from '../http-error.ts';
+import { HttpError, toHttpError } from '../http-error.ts';
 import { ingest } from '../ingest/ingest-routes.ts';
 import { JsonReader } from '../ingest/json.ts';
 import type { Call, Route, RouteResponse } from '../route.ts';
@@ -56,11 +56,12 @@ async function postTraces(call: Call, encoding: Encoding): Promise<RouteResponse
     const { rejected, reason } = await call.bodies.read(call.request, use);
     return { status: 200, headers, content: await encoding.response(rejected, reason ?? '') };
   } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
-    const { status, detail } = error;
+    const refused = toHttpError(error);
+    if (refused === undefined) throw error;
+    const { status, detail } = refused;
     const message =
       typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
-    return { status, headers: { ...error.headers, ...headers }, content: await encoding.status(message) };
+    return { status, headers: { ...refused.headers, ...headers }, content: await encoding.status(message) };
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackFigures, FeedbackToken } from '../feedback/feedback.ts';
-import { jsonSizeBytes } from '../ingest/json.ts';
 import type { TimeRange } from '../query/query.ts';
 import { type Prices, withCost } from './prices.ts';
 import { type FilteredRun, isOfProject, projectOf } from './run-filter.ts';
@@ -328,4 +327,34 @@ export function projectsOf(
     if (project.last_start_time < summary.start_time) project.last_start_time = summary.start_time;
   }
   return [...projects.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Heap of a value besides its text, and of an object or array besides its elements. */
+const VALUE_BYTES = 16;
+const CONTAINER_BYTES = 56;
+
+/** Returns the approximate heap size of a value: the bytes of its JSON text without escapes, and the overhead of V8. */
+export function jsonSizeBytes(value: unknown): number {
+  let sizeBytes = 0;
+  const pending: unknown[] = [value];
+  while (pending.length > 0) {
+    const item = pending.pop();
+    sizeBytes += VALUE_BYTES;
+    if (typeof item === 'string') {
+      sizeBytes += Buffer.byteLength(item) + 2;
+    } else if (typeof item !== 'object' || item === null) {
+      sizeBytes += String(item).length;
+    } else if (Array.isArray(item)) {
+      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, item.length - 1);
+      for (const element of item) pending.push(element);
+    } else {
+      const keys = Object.keys(item);
+      sizeBytes += CONTAINER_BYTES + 2 + Math.max(0, keys.length - 1);
+      for (const key of keys) {
+        sizeBytes += Buffer.byteLength(key) + 3;
+        pending.push((item as Record<string, unknown>)[key]);
+      }
+    }
+  }
+  return sizeBytes;
 }

@@ -1,6 +1,5 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
-import { HttpError } from '../http-error.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 
@@ -55,13 +54,15 @@ export const TOKENS_MAX = 10_000;
  * Rejects a request for a reason that the client must know. The receiver responds with 429 for `busy`, 503 for
  * `unavailable` and 413 for `too_large`. Clients retry 429 and 503 after `retryAfterS` seconds.
  */
-export class StoreError extends HttpError {
+export class StoreError extends Error {
+  override readonly name: string = 'StoreError';
   readonly reason: 'busy' | 'unavailable' | 'too_large';
+  readonly retryAfterS: number | undefined;
 
   constructor(reason: StoreError['reason'], message: string, retryAfterS?: number) {
-    const status = { busy: 429, unavailable: 503, too_large: 413 }[reason];
-    super(status, message, retryAfterS === undefined ? {} : { 'retry-after': `${retryAfterS}` });
+    super(message);
     this.reason = reason;
+    this.retryAfterS = retryAfterS;
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { jsonSizeBytes } from '../../src/receiver/ingest/json.ts';
+import { jsonSizeBytes } from '../../src/receiver/store/memory-run.ts';
 
 test('jsonSizeBytes counts what JSON.stringify writes, escapes aside, 16 for each value and 56 for each object or array', () => {
   expect(jsonSizeBytes('')).toBe(2 + 16);
