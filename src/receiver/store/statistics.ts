@@ -1,11 +1,29 @@
 import { isoTimestamp } from '../../run/time.ts';
 import type { Figures, GroupKey, Ranged, Statistics, StatisticsQuery } from '../query/query.ts';
 import { type FilteredRun, projectOf } from './run-filter.ts';
-import { sumOfUsage } from './run-summary.ts';
+import { USAGE_KEYS } from './run-summary.ts';
 import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 
 const GROUPS = 50;
 const BUCKETS = 60;
+
+/** The sum of each kind of usage in the order of `USAGE_KEYS`, then the number of runs that have it. */
+export type UsageSums = Float64Array;
+
+export function usageSumsOf(usage: Usage): UsageSums {
+  const sums = new Float64Array(2 * USAGE_KEYS.length);
+  for (const [index, key] of USAGE_KEYS.entries()) {
+    const value = usage[key];
+    if (value === undefined) continue;
+    sums[index] = value;
+    sums[index + USAGE_KEYS.length] = 1;
+  }
+  return sums;
+}
+
+export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
+  for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
+}
 
 /** One run, or the sum of several runs, in statistics. */
 export interface Counted {
@@ -15,16 +33,18 @@ export interface Counted {
   readonly status: RunStatus;
   readonly runs: number;
   /** Undefined if none of the runs has usage that counts. */
-  readonly usage: Usage | undefined;
-  /** The number of runs by latency bucket. */
-  readonly latencies: readonly (readonly [bucket: number, runs: number])[];
+  readonly usage: UsageSums | undefined;
+  /** Pairs of a latency bucket and a number of runs. */
+  readonly latencies: ArrayLike<number> | undefined;
 }
 
 /** Each latency bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
+/** The last bucket has all latencies above 10,000 years. */
+const LATENCY_BUCKETS = 2_048;
 
 export function latencyBucketOf(latencyUs: number): number {
-  return latencyUs <= 1 ? 0 : Math.ceil(Math.log(latencyUs) / BUCKET_LOG);
+  return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 
 /** The geometric mean of the bounds of a bucket, which differs from each value in it by at most 1 %. */
@@ -51,9 +71,9 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const latencies = latencyUs === undefined ? [] : [[latencyBucketOf(latencyUs), 1] as const];
+    const latencies = latencyUs === undefined ? undefined : [latencyBucketOf(latencyUs), 1];
     const group = groupOf(groupBy, summary);
-    tally.add({ startUs, group, status: summary.status, runs: 1, usage, latencies });
+    tally.add({ startUs, group, status: summary.status, runs: 1, usage: usage && usageSumsOf(usage), latencies });
   }
   return tally.statistics();
 }
@@ -167,36 +187,47 @@ class FiguresTally {
   runs = 0;
   #pending = 0;
   #errors = 0;
-  #usage: Usage | undefined;
-  readonly #latencies = new Map<number, number>();
+  readonly #usage: UsageSums = usageSumsOf({});
+  /** Added up at the end, which is faster than one by one, and not necessary for groups that are left out. */
+  readonly #latencies: ArrayLike<number>[] = [];
 
   add({ status, runs, usage, latencies }: Counted): void {
     this.runs += runs;
     if (status === 'pending') this.#pending += runs;
     if (status === 'error') this.#errors += runs;
-    for (const [bucket, count] of latencies) this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + count);
-    if (usage !== undefined) this.#usage = sumOfUsage(this.#usage, usage);
+    if (latencies !== undefined) this.#latencies.push(latencies);
+    if (usage !== undefined) addUsage(this.#usage, usage, 1);
   }
 
   figures(): Figures {
     const figures: Figures = { runs: this.runs, pending: this.#pending, errors: this.#errors };
-    if (this.#latencies.size > 0) figures.latency_ms = percentilesOf(this.#latencies);
-    if (this.#usage !== undefined) figures.usage = this.#usage;
+    if (this.#latencies.length > 0) figures.latency_ms = percentilesOf(this.#latencies);
+    const kinds = USAGE_KEYS.map((key, index) => [key, index] as const).filter(
+      ([, index]) => (this.#usage[index + USAGE_KEYS.length] ?? 0) > 0,
+    );
+    if (kinds.length > 0) figures.usage = Object.fromEntries(kinds.map(([key, index]) => [key, this.#usage[index]]));
     return figures;
   }
 }
 
 /** By the nearest rank: the smallest latency that the given percentage of runs does not exceed. */
-function percentilesOf(latencies: ReadonlyMap<number, number>): NonNullable<Figures['latency_ms']> {
-  const sorted = [...latencies].sort(([a], [b]) => a - b);
-  const total = sorted.reduce((sum, [, count]) => sum + count, 0);
+function percentilesOf(parts: readonly ArrayLike<number>[]): NonNullable<Figures['latency_ms']> {
+  const counts = new Float64Array(LATENCY_BUCKETS);
+  let total = 0;
+  for (const pairs of parts) {
+    for (let at = 0; at < pairs.length; at += 2) {
+      const [bucket = 0, runs = 0] = [pairs[at], pairs[at + 1]];
+      counts[bucket] = (counts[bucket] ?? 0) + runs;
+      total += runs;
+    }
+  }
   const at = (percent: number): number => {
     let left = Math.ceil((percent / 100) * total);
-    for (const [bucket, count] of sorted) {
-      left -= count;
-      if (left <= 0) return latencyUsOf(bucket) / 1_000;
-    }
-    return 0;
+    const bucket = counts.findIndex((runs) => {
+      left -= runs;
+      return left <= 0 && runs > 0;
+    });
+    return latencyUsOf(Math.max(0, bucket)) / 1_000;
   };
   return { p50: at(50), p90: at(90), p95: at(95), p99: at(99), max: at(100) };
 }

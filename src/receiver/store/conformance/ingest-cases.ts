@@ -112,7 +112,7 @@ const merging: StoreCase[] = [
         })),
       });
       const count = async () => (await store.details(SCOPE, id(1)))?.attachments?.length;
-      const tooLarge = { reason: 'too_large', status: 413 };
+      const tooLarge = { reason: 'too_large' };
       await rejects(store.apply(SCOPE, [attach(0, 101)]), tooLarge);
       equal(await count(), undefined);
       await store.apply(SCOPE, [attach(0, 99)]);

@@ -1,9 +1,9 @@
-import { USAGE_KEYS } from '../run-summary.ts';
 import type { RunStatus, Usage } from '../run-view.ts';
+import { addUsage, type UsageSums, usageSumsOf } from '../statistics.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 
 /** The lengths of counter periods in minutes. Each is a multiple of the previous one. */
-export const PERIODS: readonly number[] = [1, 10, 60, 1_440];
+export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
 /** What a run adds to the sums of its trace and to the counters. */
 export interface Contribution {
@@ -22,148 +22,116 @@ export interface Contribution {
   readonly usage: Usage | undefined;
 }
 
-/** The sums of some runs. `usage` has the sum and the number of runs for each kind of usage. */
-class Sums {
-  runs = 0;
-  readonly usage: number[] = new Array(2 * USAGE_KEYS.length).fill(0);
-  readonly latencies = new Map<number, number>();
-
-  add({ latencyBucket, usage }: Contribution, sign: 1 | -1): void {
-    this.runs += sign;
-    if (latencyBucket !== undefined) this.#addLatency(latencyBucket, sign);
-    for (const [index, key] of USAGE_KEYS.entries()) {
-      const value = usage?.[key];
-      if (value !== undefined) this.#addUsage(index, sign * value, sign);
-    }
-  }
-
-  merge(other: Sums): void {
-    this.runs += other.runs;
-    for (const [bucket, runs] of other.latencies) this.#addLatency(bucket, runs);
-    for (const index of USAGE_KEYS.keys()) {
-      this.#addUsage(index, other.usage[2 * index] ?? 0, other.usage[2 * index + 1] ?? 0);
-    }
-  }
-
-  #addUsage(index: number, value: number, runs: number): void {
-    this.usage[2 * index] = (this.usage[2 * index] ?? 0) + value;
-    this.usage[2 * index + 1] = (this.usage[2 * index + 1] ?? 0) + runs;
-  }
-
-  #addLatency(bucket: number, runs: number): void {
-    const sum = (this.latencies.get(bucket) ?? 0) + runs;
-    if (sum === 0) this.latencies.delete(bucket);
-    else this.latencies.set(bucket, sum);
-  }
-
-  /** The values of the columns `runs`, `usage` and `latencies`. */
-  columns(): SqlValue[] {
-    const usage = this.usage.some((value) => value !== 0) ? JSON.stringify(this.usage) : null;
-    return [this.runs, usage, this.latencies.size === 0 ? null : JSON.stringify([...this.latencies].flat())];
-  }
-
-  static of({ runs, usage, latencies }: SumsRow): Sums {
-    const sums = new Sums();
-    sums.runs = runs;
-    if (usage !== null) sums.usage.splice(0, sums.usage.length, ...(JSON.parse(usage) as number[]));
-    for (const [bucket, count] of latenciesIn(latencies)) sums.latencies.set(bucket, count);
-    return sums;
-  }
+/** A counter, or a change to a counter. */
+interface Sums {
+  runs: number;
+  usage: UsageSums | undefined;
+  readonly latencies: Map<number, number>;
 }
 
+/** The columns `runs`, `usage` and `latencies`. */
 export interface SumsRow {
   runs: number;
-  usage: string | null;
-  latencies: string | null;
+  usage: Uint8Array | null;
+  latencies: Uint8Array | null;
 }
 
-/** Reads the column `usage` of a counter. */
-export function usageSum(usage: string | null): Usage | undefined {
-  if (usage === null) return undefined;
-  const sums = JSON.parse(usage) as number[];
-  const found: Usage = {};
-  for (const [index, key] of USAGE_KEYS.entries()) {
-    if ((sums[2 * index + 1] ?? 0) > 0) found[key] = sums[2 * index] ?? 0;
-  }
-  return Object.keys(found).length === 0 ? undefined : found;
+/** Decodes the column `usage` of a counter. */
+export function usageIn(bytes: Uint8Array | null): UsageSums | undefined {
+  return bytes === null ? undefined : new Float64Array(aligned(bytes, 8));
 }
 
-/** Reads the column `latencies` of a counter. */
-export function latenciesIn(latencies: string | null): [bucket: number, runs: number][] {
-  if (latencies === null) return [];
-  const flat = JSON.parse(latencies) as number[];
-  const pairs: [number, number][] = [];
-  for (let at = 0; at < flat.length; at += 2) pairs.push([flat[at] ?? 0, flat[at + 1] ?? 0]);
-  return pairs;
+/** Decodes the column `latencies` of a counter: pairs of a latency bucket and a number of runs. */
+export function latenciesIn(bytes: Uint8Array | null): Uint32Array | undefined {
+  return bytes === null ? undefined : new Uint32Array(aligned(bytes, 4));
 }
 
-/** Sums by the text of their key. */
-type KeyedSums = Map<string, { readonly key: SqlValue[]; readonly sums: Sums }>;
+function aligned({ buffer, byteOffset, byteLength }: Uint8Array, size: number): ArrayBufferLike {
+  const isWhole = byteOffset === 0 && buffer.byteLength === byteLength && byteLength % size === 0;
+  return isWhole ? buffer : buffer.slice(byteOffset, byteOffset + byteLength);
+}
 
 const MINUTE_US = 60_000_000;
 
 /** Collects the changes of a transaction to the counters, and writes each changed counter once. */
 export class Counters {
   readonly #connection: SqliteConnection;
-  /** The changes of the current call. They are dropped if the call fails. */
-  readonly #call: KeyedSums = new Map();
-  readonly #transaction: KeyedSums = new Map();
+  readonly #changes: { readonly contribution: Contribution; readonly sign: 1 | -1 }[] = [];
+  /** The changes of calls that have ended. */
+  #kept = 0;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
   }
 
   add(contribution: Contribution, sign: 1 | -1): void {
-    const { tenant, startUs, project, name, runType, model = '', status } = contribution;
-    const dimensions = [project, name, runType, model, status];
-    const minute = Math.floor(startUs / MINUTE_US);
-    this.#sums(this.#call, [tenant, 1, minute, ...dimensions]).add(contribution, sign);
+    this.#changes.push({ contribution, sign });
   }
 
-  /** Ends a call. */
+  /** Ends a call. The changes of a call that failed are dropped. */
   endCall(isSuccess: boolean): void {
-    for (const { key, sums } of isSuccess ? this.#call.values() : []) this.#sums(this.#transaction, key).merge(sums);
-    this.#call.clear();
+    if (isSuccess) this.#kept = this.#changes.length;
+    else this.#changes.length = this.#kept;
   }
 
   /** Writes all changes, before the transaction is committed. */
   flush(): void {
-    const changes: KeyedSums = new Map();
-    for (const { key, sums } of this.#transaction.values()) {
-      const [tenant = null, , minute, ...dimensions] = key;
+    const counters = new Map<string, { readonly key: SqlValue[]; readonly sums: Sums }>();
+    for (const { contribution, sign } of this.#changes) {
+      const { tenant, startUs, project, name, runType, model = '', status, latencyBucket } = contribution;
+      const dimensions = [project, name, runType, model, status];
+      const text = dimensions.join('\0');
+      const minute = Math.floor(startUs / MINUTE_US);
+      const usage = contribution.usage && usageSumsOf(contribution.usage);
       for (const period of PERIODS) {
-        const start = Math.floor(Number(minute) / period) * period;
-        this.#sums(changes, [tenant, period, start, ...dimensions]).merge(sums);
+        const start = Math.floor(minute / period) * period;
+        const id = `${tenant} ${period} ${start} ${text}`;
+        let counter = counters.get(id);
+        if (counter === undefined) {
+          const sums = { runs: 0, usage: undefined, latencies: new Map() };
+          counter = { key: [tenant, period, start, ...dimensions], sums };
+          counters.set(id, counter);
+        }
+        add(counter.sums, sign, 1, usage, latencyBucket === undefined ? [] : [latencyBucket, 1]);
       }
     }
-    this.#transaction.clear();
-    for (const { key, sums } of changes.values()) this.#write(key, sums);
+    this.drop();
+    for (const { key, sums } of counters.values()) this.#write(key, sums);
   }
 
   /** Drops all changes, after a rollback. */
   drop(): void {
-    this.#call.clear();
-    this.#transaction.clear();
+    this.#changes.length = 0;
+    this.#kept = 0;
   }
 
-  #write(key: readonly SqlValue[], change: Sums): void {
+  #write(key: readonly SqlValue[], sums: Sums): void {
     const row = this.#connection.one<SumsRow>(SELECT, ...key);
-    const sums = row === undefined ? change : Sums.of(row);
-    if (row !== undefined) sums.merge(change);
-    if (sums.runs === 0) this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
-    else
-      this.#connection.run(
-        'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-        ...key,
-        ...sums.columns(),
-      );
+    if (row !== undefined) {
+      add(sums, 1, row.runs, usageIn(row.usage), latenciesIn(row.latencies) ?? []);
+    }
+    if (sums.runs === 0) {
+      this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
+      return;
+    }
+    const usage = sums.usage?.some((value) => value !== 0) ? new Uint8Array(sums.usage.buffer) : null;
+    const latencies =
+      sums.latencies.size === 0 ? null : new Uint8Array(Uint32Array.from([...sums.latencies].flat()).buffer);
+    this.#connection.run(REPLACE, ...key, sums.runs, usage, latencies);
   }
+}
 
-  #sums(changes: KeyedSums, key: SqlValue[]): Sums {
-    const text = key.join('\0');
-    const known = changes.get(text) ?? { key, sums: new Sums() };
-    changes.set(text, known);
-    return known.sums;
+function add(sums: Sums, sign: 1 | -1, runs: number, usage: UsageSums | undefined, latencies: ArrayLike<number>): void {
+  sums.runs += sign * runs;
+  if (usage !== undefined) {
+    sums.usage ??= usageSumsOf({});
+    addUsage(sums.usage, usage, sign);
+  }
+  for (let at = 0; at < latencies.length; at += 2) {
+    const [bucket = 0, count = 0] = [latencies[at], latencies[at + 1]];
+    const sum = (sums.latencies.get(bucket) ?? 0) + sign * count;
+    if (sum === 0) sums.latencies.delete(bucket);
+    else sums.latencies.set(bucket, sum);
   }
 }
 
@@ -171,3 +139,4 @@ const KEY = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model'
   .map((column) => `${column} = ?`)
   .join(' AND ');
 const SELECT = `SELECT runs, usage, latencies FROM counters WHERE ${KEY}`;
+const REPLACE = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';

@@ -104,10 +104,10 @@ export const SCHEMA = `
     model TEXT NOT NULL,
     status TEXT NOT NULL,
     runs INTEGER NOT NULL,
-    -- JSON: a sum, and the number of runs that it is the sum of, for each kind of usage.
-    usage TEXT,
-    -- JSON: pairs of a latency bucket and a number of runs.
-    latencies TEXT,
+    -- Doubles: the sum of each kind of usage, then the number of runs that have it.
+    usage BLOB,
+    -- Pairs of 32-bit integers: a latency bucket and a number of runs.
+    latencies BLOB,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status)
   ) WITHOUT ROWID;
 

@@ -1,14 +1,15 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { latencyBucketOf, type StartRange, StatisticsTally, timeBucketsOf } from '../statistics.ts';
+import { latencyBucketOf, type StartRange, StatisticsTally, timeBucketsOf, usageSumsOf } from '../statistics.ts';
 import { all, type Condition } from './conditions.ts';
-import { latenciesIn, PERIODS, type SumsRow, usageSum } from './counters.ts';
+import { latenciesIn, PERIODS, type SumsRow, usageIn as usageSumsIn } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { usageIn } from './run-row.ts';
 import { COUNTS_USAGE } from './stored-trace.ts';
 
 const MINUTE_US = 60_000_000;
+const LONGEST = PERIODS.at(-1) ?? 1;
 
 /** A part of the time range: whole periods, which are read from the counters, or a time that is scanned. */
 type Segment = Periods | { readonly range: TimeRange };
@@ -106,17 +107,17 @@ class CounterReader {
     ]);
   }
 
-  /** Finds the first and the last start in a range by the days and minutes that have counters. */
+  /** Finds the first and the last start in a range by the longest and the shortest periods that have counters. */
   startRange({ fromUs, beforeUs }: TimeRange, conditionsFor: (range: TimeRange) => Condition): StartRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) : -Number.MAX_SAFE_INTEGER;
     const before = Number.isFinite(beforeUs) ? Math.ceil(beforeUs / MINUTE_US) : Number.MAX_SAFE_INTEGER;
     const at = (end: 'min' | 'max'): number | undefined => {
-      const day = this.#start(end, 1_440, from - 1_439, before);
-      if (day === undefined) return undefined;
-      // The first day may have runs only before the range, so later days are searched, too.
+      const long = this.#start(end, LONGEST, from - LONGEST + 1, before);
+      if (long === undefined) return undefined;
+      // The first period may have runs only before the range, so later periods are searched, too.
       return end === 'min'
-        ? this.#start(end, 1, Math.max(from, day), before)
-        : this.#start(end, 1, from, Math.min(before, day + 1_440));
+        ? this.#start(end, 1, Math.max(from, long), before)
+        : this.#start(end, 1, from, Math.min(before, long + LONGEST));
     };
     const [first, last] = [at('min'), at('max')];
     if (first === undefined || last === undefined) return undefined;
@@ -145,7 +146,7 @@ class CounterReader {
     for (const { start, status, grp, runs, usage, latencies } of rows) {
       const group = grp === '' && groupBy === 'model' ? undefined : grp;
       const startUs = start * MINUTE_US;
-      tally.add({ startUs, group, status, runs, usage: usageSum(usage), latencies: latenciesIn(latencies) });
+      tally.add({ startUs, group, status, runs, usage: usageSumsIn(usage), latencies: latenciesIn(latencies) });
     }
   }
 
@@ -192,13 +193,14 @@ function scan(
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
+    const usage = row.counts === 1 ? usageIn(row) : undefined;
     tally.add({
       startUs: row.start_us,
       group: row.grp ?? undefined,
       status: row.status,
       runs: 1,
-      usage: row.counts === 1 ? usageIn(row) : undefined,
-      latencies: latencyUs === undefined ? [] : [[latencyBucketOf(latencyUs), 1]],
+      usage: usage && usageSumsOf(usage),
+      latencies: latencyUs === undefined ? undefined : [latencyBucketOf(latencyUs), 1],
     });
   }
 }
