@@ -8,10 +8,10 @@ const GROUPS = 50;
 const BUCKETS = 60;
 
 /** The sum of each kind of usage in the order of `USAGE_KEYS`, then the number of runs that have it. */
-export type UsageSums = Float64Array;
+export type UsageSums = number[];
 
 export function usageSumsOf(usage: Usage): UsageSums {
-  const sums = new Float64Array(2 * USAGE_KEYS.length);
+  const sums: UsageSums = new Array(2 * USAGE_KEYS.length).fill(0);
   for (const [index, key] of USAGE_KEYS.entries()) {
     const value = usage[key];
     if (value === undefined) continue;
@@ -34,14 +34,31 @@ export interface Counted {
   readonly runs: number;
   /** Undefined if none of the runs has usage that counts. */
   readonly usage: UsageSums | undefined;
-  /** Pairs of a latency bucket and a number of runs. */
-  readonly latencies: ArrayLike<number> | undefined;
+  readonly latencies: Latencies;
 }
 
 /** Each latency bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
 /** The last bucket has all latencies above 10,000 years. */
 const LATENCY_BUCKETS = 2_048;
+
+/**
+ * The number of runs by latency bucket, in pairs of characters: the code of the first is a bucket + 1, that of the
+ * second a number of runs + 1. SQLite concatenates texts much faster than JavaScript reads as many rows.
+ */
+export type Latencies = string;
+
+/** A larger number of runs takes several pairs, since some of the higher codes are surrogates. */
+const PAIR_RUNS_MAX = 30_000;
+
+export function latencyPairs(bucket: number, runs: number): Latencies {
+  const pairs = String.fromCharCode(bucket + 1, PAIR_RUNS_MAX + 1).repeat(Math.floor(runs / PAIR_RUNS_MAX));
+  return runs % PAIR_RUNS_MAX === 0 ? pairs : pairs + String.fromCharCode(bucket + 1, (runs % PAIR_RUNS_MAX) + 1);
+}
+
+export function eachLatency(latencies: Latencies, call: (bucket: number, runs: number) => void): void {
+  for (let at = 0; at < latencies.length; at += 2) call(latencies.charCodeAt(at) - 1, latencies.charCodeAt(at + 1) - 1);
+}
 
 export function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
@@ -71,7 +88,7 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const latencies = latencyUs === undefined ? undefined : [latencyBucketOf(latencyUs), 1];
+    const latencies = latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1);
     const group = groupOf(groupBy, summary);
     tally.add({ startUs, group, status: summary.status, runs: 1, usage: usage && usageSumsOf(usage), latencies });
   }
@@ -189,13 +206,13 @@ class FiguresTally {
   #errors = 0;
   readonly #usage: UsageSums = usageSumsOf({});
   /** Added up at the end, which is faster than one by one, and not necessary for groups that are left out. */
-  readonly #latencies: ArrayLike<number>[] = [];
+  readonly #latencies: Latencies[] = [];
 
   add({ status, runs, usage, latencies }: Counted): void {
     this.runs += runs;
     if (status === 'pending') this.#pending += runs;
     if (status === 'error') this.#errors += runs;
-    if (latencies !== undefined) this.#latencies.push(latencies);
+    if (latencies !== '') this.#latencies.push(latencies);
     if (usage !== undefined) addUsage(this.#usage, usage, 1);
   }
 
@@ -211,15 +228,14 @@ class FiguresTally {
 }
 
 /** By the nearest rank: the smallest latency that the given percentage of runs does not exceed. */
-function percentilesOf(parts: readonly ArrayLike<number>[]): NonNullable<Figures['latency_ms']> {
+function percentilesOf(parts: readonly Latencies[]): NonNullable<Figures['latency_ms']> {
   const counts = new Float64Array(LATENCY_BUCKETS);
   let total = 0;
-  for (const pairs of parts) {
-    for (let at = 0; at < pairs.length; at += 2) {
-      const [bucket = 0, runs = 0] = [pairs[at], pairs[at + 1]];
+  for (const latencies of parts) {
+    eachLatency(latencies, (bucket, runs) => {
       counts[bucket] = (counts[bucket] ?? 0) + runs;
       total += runs;
-    }
+    });
   }
   const at = (percent: number): number => {
     let left = Math.ceil((percent / 100) * total);

@@ -1,6 +1,7 @@
+import { USAGE_KEYS } from '../run-summary.ts';
 import type { RunStatus, Usage } from '../run-view.ts';
-import { addUsage, type UsageSums, usageSumsOf } from '../statistics.ts';
-import type { SqliteConnection, SqlValue } from './database.ts';
+import { addUsage, eachLatency, type Latencies, latencyPairs, type UsageSums, usageSumsOf } from '../statistics.ts';
+import type { Row, SqliteConnection, SqlValue } from './database.ts';
 
 /** The lengths of counter periods in minutes. Each is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
@@ -22,33 +23,27 @@ export interface Contribution {
   readonly usage: Usage | undefined;
 }
 
+/** The columns of usage, in the order of `UsageSums`. */
+const USAGE_COLUMNS: readonly string[] = [...USAGE_KEYS, ...USAGE_KEYS.map((key) => `${key}_runs`)];
+
+/** Sums over counters. The usage is null if no run has any. */
+export type SumsRow = Row & { runs: number; latencies: Latencies };
+
+/** SQL expressions for the columns of `SumsRow`. */
+export const SUMS: string = ['runs', ...USAGE_COLUMNS]
+  .map((column) => `sum(${column}) AS ${column}`)
+  .concat("group_concat(latencies, '') AS latencies")
+  .join(', ');
+
+export function usageSumsIn(row: SumsRow): UsageSums | undefined {
+  return row[USAGE_KEYS[0] as string] === null ? undefined : USAGE_COLUMNS.map((column) => row[column] as number);
+}
+
 /** A counter, or a change to a counter. */
 interface Sums {
   runs: number;
   usage: UsageSums | undefined;
   readonly latencies: Map<number, number>;
-}
-
-/** The columns `runs`, `usage` and `latencies`. */
-export interface SumsRow {
-  runs: number;
-  usage: Uint8Array | null;
-  latencies: Uint8Array | null;
-}
-
-/** Decodes the column `usage` of a counter. */
-export function usageIn(bytes: Uint8Array | null): UsageSums | undefined {
-  return bytes === null ? undefined : new Float64Array(aligned(bytes, 8));
-}
-
-/** Decodes the column `latencies` of a counter: pairs of a latency bucket and a number of runs. */
-export function latenciesIn(bytes: Uint8Array | null): Uint32Array | undefined {
-  return bytes === null ? undefined : new Uint32Array(aligned(bytes, 4));
-}
-
-function aligned({ buffer, byteOffset, byteLength }: Uint8Array, size: number): ArrayBufferLike {
-  const isWhole = byteOffset === 0 && buffer.byteLength === byteLength && byteLength % size === 0;
-  return isWhole ? buffer : buffer.slice(byteOffset, byteOffset + byteLength);
 }
 
 const MINUTE_US = 60_000_000;
@@ -92,7 +87,8 @@ export class Counters {
           counter = { key: [tenant, period, start, ...dimensions], sums };
           counters.set(id, counter);
         }
-        add(counter.sums, sign, 1, usage, latencyBucket === undefined ? [] : [latencyBucket, 1]);
+        add(counter.sums, sign, 1, usage);
+        if (latencyBucket !== undefined) addLatency(counter.sums, latencyBucket, sign);
       }
     }
     this.drop();
@@ -108,35 +104,34 @@ export class Counters {
   #write(key: readonly SqlValue[], sums: Sums): void {
     const row = this.#connection.one<SumsRow>(SELECT, ...key);
     if (row !== undefined) {
-      add(sums, 1, row.runs, usageIn(row.usage), latenciesIn(row.latencies) ?? []);
+      add(sums, 1, row.runs, usageSumsIn(row));
+      eachLatency(row.latencies, (bucket, runs) => addLatency(sums, bucket, runs));
     }
     if (sums.runs === 0) {
       this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
       return;
     }
-    const usage = sums.usage?.some((value) => value !== 0) ? new Uint8Array(sums.usage.buffer) : null;
-    const latencies =
-      sums.latencies.size === 0 ? null : new Uint8Array(Uint32Array.from([...sums.latencies].flat()).buffer);
-    this.#connection.run(REPLACE, ...key, sums.runs, usage, latencies);
+    const usage = sums.usage?.some((value) => value !== 0) ? sums.usage : USAGE_COLUMNS.map(() => null);
+    const latencies = [...sums.latencies].map(([bucket, runs]) => latencyPairs(bucket, runs)).join('');
+    this.#connection.run(REPLACE, ...key, sums.runs, ...usage, latencies);
   }
 }
 
-function add(sums: Sums, sign: 1 | -1, runs: number, usage: UsageSums | undefined, latencies: ArrayLike<number>): void {
+function add(sums: Sums, sign: 1 | -1, runs: number, usage: UsageSums | undefined): void {
   sums.runs += sign * runs;
-  if (usage !== undefined) {
-    sums.usage ??= usageSumsOf({});
-    addUsage(sums.usage, usage, sign);
-  }
-  for (let at = 0; at < latencies.length; at += 2) {
-    const [bucket = 0, count = 0] = [latencies[at], latencies[at + 1]];
-    const sum = (sums.latencies.get(bucket) ?? 0) + sign * count;
-    if (sum === 0) sums.latencies.delete(bucket);
-    else sums.latencies.set(bucket, sum);
-  }
+  if (usage === undefined) return;
+  sums.usage ??= usageSumsOf({});
+  addUsage(sums.usage, usage, sign);
 }
 
-const KEY = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status']
-  .map((column) => `${column} = ?`)
-  .join(' AND ');
-const SELECT = `SELECT runs, usage, latencies FROM counters WHERE ${KEY}`;
-const REPLACE = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
+function addLatency({ latencies }: Sums, bucket: number, runs: number): void {
+  const sum = (latencies.get(bucket) ?? 0) + runs;
+  if (sum === 0) latencies.delete(bucket);
+  else latencies.set(bucket, sum);
+}
+
+const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
+const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
+const SELECT = `SELECT runs, ${USAGE_COLUMNS.join(', ')}, latencies FROM counters WHERE ${KEY}`;
+const COLUMNS = [...KEY_COLUMNS, 'runs', ...USAGE_COLUMNS, 'latencies'];
+const REPLACE = `INSERT OR REPLACE INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;

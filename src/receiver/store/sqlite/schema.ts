@@ -104,10 +104,17 @@ export const SCHEMA = `
     model TEXT NOT NULL,
     status TEXT NOT NULL,
     runs INTEGER NOT NULL,
-    -- Doubles: the sum of each kind of usage, then the number of runs that have it.
-    usage BLOB,
-    -- Pairs of 32-bit integers: a latency bucket and a number of runs.
-    latencies BLOB,
+    -- The sums of usage, and the numbers of runs that have it. Null if no run has any.
+    input_tokens REAL,
+    output_tokens REAL,
+    total_tokens REAL,
+    total_cost REAL,
+    input_tokens_runs INTEGER,
+    output_tokens_runs INTEGER,
+    total_tokens_runs INTEGER,
+    total_cost_runs INTEGER,
+    -- Pairs of characters, as \`Latencies\` in statistics.ts.
+    latencies TEXT NOT NULL,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status)
   ) WITHOUT ROWID;
 

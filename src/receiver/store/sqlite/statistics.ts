@@ -1,9 +1,16 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { latencyBucketOf, type StartRange, StatisticsTally, timeBucketsOf, usageSumsOf } from '../statistics.ts';
+import {
+  latencyBucketOf,
+  latencyPairs,
+  type StartRange,
+  StatisticsTally,
+  timeBucketsOf,
+  usageSumsOf,
+} from '../statistics.ts';
 import { all, type Condition } from './conditions.ts';
-import { latenciesIn, PERIODS, type SumsRow, usageIn as usageSumsIn } from './counters.ts';
+import { PERIODS, SUMS, type SumsRow, usageSumsIn } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { usageIn } from './run-row.ts';
 import { COUNTS_USAGE } from './stored-trace.ts';
@@ -136,17 +143,17 @@ class CounterReader {
 
   add({ period, from, before }: Periods, groupBy: GroupKey, tally: StatisticsTally): void {
     const rows = this.#connection.each<SumsRow & { start: number; status: RunStatus; grp: string }>(
-      `SELECT start, status, ${groupBy} AS grp, runs, usage, latencies FROM counters
-        WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql}`,
+      `SELECT start, status, ${groupBy} AS grp, ${SUMS} FROM counters
+        WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql} GROUP BY 1, 2, 3`,
       period,
       from,
       before,
       ...this.#condition.values,
     );
-    for (const { start, status, grp, runs, usage, latencies } of rows) {
+    for (const row of rows) {
+      const { start, status, grp, runs, latencies } = row;
       const group = grp === '' && groupBy === 'model' ? undefined : grp;
-      const startUs = start * MINUTE_US;
-      tally.add({ startUs, group, status, runs, usage: usageSumsIn(usage), latencies: latenciesIn(latencies) });
+      tally.add({ startUs: start * MINUTE_US, group, status, runs, usage: usageSumsIn(row), latencies });
     }
   }
 
@@ -200,7 +207,7 @@ function scan(
       status: row.status,
       runs: 1,
       usage: usage && usageSumsOf(usage),
-      latencies: latencyUs === undefined ? undefined : [latencyBucketOf(latencyUs), 1],
+      latencies: latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1),
     });
   }
 }
