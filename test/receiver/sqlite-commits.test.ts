@@ -66,7 +66,7 @@ describe('calls that wait', () => {
     const bad = { ...post(2, { inputs: { a: 1 } }), attachments: TOO_MANY };
     const told = await Promise.allSettled([apply(post(1)), apply(post(4), bad), apply(post(3))]);
     expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(told[1]).toMatchObject({ reason: { status: 413 } });
+    expect(told[1]).toMatchObject({ reason: { reason: 'too_large' } });
     expect(connection.all('SELECT hex(id) AS id FROM runs')).toHaveLength(2);
     expect(counts(connection)).toMatchObject({ runs: 2, traces: 2, payloads: 0, attachments: 0, unindexed: 2 });
     expect(changes.map(({ seq }) => seq)).toEqual([1, 2]);

@@ -139,7 +139,7 @@ describe('when more comes than can be written', () => {
       const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
       const second = store.apply(DEFAULT_SCOPE, [post()]);
       if (!isTaken) {
-        await expect(second).rejects.toMatchObject({ status: 429, headers: { 'retry-after': '1' } });
+        await expect(second).rejects.toMatchObject({ reason: 'busy', retryAfterS: 1 });
       }
       expect(writes).toHaveLength(isTaken ? 2 : 1);
       for (const write of writes) write();
@@ -158,7 +158,7 @@ describe('when nothing can be written', () => {
     const { store } = make(async () => {
       throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store runs.db cannot be used: the disk is full: make room');
     });
-    const told = { status: 503, headers: { 'retry-after': '10' } };
+    const told = { reason: 'unavailable', retryAfterS: 10 };
     for (let second = 0; second <= 60; second += 1) {
       await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
       await expect(store.addTokens(DEFAULT_SCOPE, [])).rejects.toMatchObject(told);
