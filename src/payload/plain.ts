@@ -222,10 +222,16 @@ function keysIn(json: string): number {
   for (let at = json.indexOf(':'); at >= 0; at = json.indexOf(':', at + 1)) {
     const before = json.charCodeAt(at - 1);
     if (before <= SPACE) return -1;
-    // In a text, the quote is escaped. A key may end with an escaped backslash, and is then not counted.
-    if (before === QUOTE && json.charCodeAt(at - 2) !== BACKSLASH) keys++;
+    if (before === QUOTE && !isEscaped(json, at - 1)) keys++;
   }
   return keys;
+}
+
+/** Whether an odd number of backslashes precedes a quote. The quote then belongs to a text, and does not end a key. */
+function isEscaped(json: string, quoteAt: number): boolean {
+  let at = quoteAt;
+  while (json.charCodeAt(at - 1) === BACKSLASH) at--;
+  return (quoteAt - at) % 2 === 1;
 }
 
 /** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */

@@ -1,9 +1,13 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { expect, onTestFinished, test } from 'vitest';
+import { defaultLimits } from '../../src/base/limits.ts';
 import { redact } from '../../src/index.ts';
+import { spanToRun } from '../../src/otel/span-to-run.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
+import { payloadRules } from '../../src/payload/limits.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { bareSpan } from '../support/bare-span.ts';
 
 const SECRET = 'SSSSSSSS';
 
@@ -97,4 +101,22 @@ test('redaction of a resource is separate for each exporter', () => {
   });
   expect(recorded[0]).not.toContain('unknown_service');
   expect(recorded[1]).toContain('unknown_service');
+});
+
+test.each([
+  ['a plain key', String.raw`{"a":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
+  ['a key that ends with a backslash', String.raw`{"a\\":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
+  ['a key that ends with a quote', String.raw`{"a\"":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
+])('the sent JSON has no secret that a duplicate key hides from parsers, beside %s', (_, text) => {
+  const attributes = { 'openinference.span.kind': 'LLM', 'input.value': text, 'input.mime_type': 'application/json' };
+  const span = { ...bareSpan('call', { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' }) };
+  const capture = {
+    hideInputs: false,
+    hideOutputs: false,
+    payload: payloadRules(defaultLimits, redact()),
+    attachmentBytes: defaultLimits.attachmentBytes,
+  };
+  const { inputs } = spanToRun({ ...span, attributes }, capture, { startUs: 1, parentIds: undefined });
+  expect(inputs?.json).toContain('"b"');
+  expect(inputs?.json).not.toContain('hunter2');
 });
