@@ -3,26 +3,24 @@ import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
-import {
-  firstOrder,
-  isInScope,
-  isOrphan,
-  MemoryRun,
-  MemoryTrace,
-  projectsOf,
-  refuseManyAttachments,
-  runsByTrace,
-  Tenant,
-  type TracedRun,
-  traceIdOf,
-} from './memory-run.ts';
+import { MemoryRun, MemoryTrace, Places, type TracedRun } from './memory-run.ts';
 import { checkedPrices, type Prices } from './prices.ts';
-import { filterOf, isAmong, type RunFilter, sortValueOf } from './run-filter.ts';
+import { filterOf, isAmong, isOfProject, projectOf, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
+import { inOrder } from './run-tree.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
-import { type Changes, type RunOperation, type Scope, type Store, type StoreChange, TOKENS_MAX } from './store.ts';
+import {
+  ATTACHMENTS_MAX,
+  type Changes,
+  type RunOperation,
+  type Scope,
+  type Store,
+  type StoreChange,
+  StoreError,
+  TOKENS_MAX,
+} from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** The limits of a memory store. Beyond a limit the oldest traces are deleted as a whole. */
@@ -51,6 +49,14 @@ const SLACK = 0.05;
 /** Maximum time for which a query blocks the event loop while it reads payloads. */
 const TURN_MS = 10;
 
+/** The data of a tenant. */
+class Tenant {
+  readonly runs = new Map<string, MemoryRun>();
+  readonly tokens = new Map<string, FeedbackToken>();
+  /** The sequence number of the latest change of each trace. */
+  readonly changed = new Map<string, number>();
+}
+
 /**
  * Keeps runs in the memory of the process. It is the reference implementation of `Store`: it has no indexes, and derives
  * the traces from their runs for each query. The limits hold after each `apply`. The oldest trace is the one whose first
@@ -61,8 +67,6 @@ export class MemoryStore implements Store {
   readonly #prices: Prices;
   readonly #tenants = new Map<string, Tenant>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
-  #runs = 0;
-  #sizeBytes = 0;
   #lastN = 0;
   #seq = 0;
   #turnAtMs = 0;
@@ -74,35 +78,40 @@ export class MemoryStore implements Store {
   }
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
-    const tenant = this.#tenant(scope);
-    refuseManyAttachments(tenant, operations);
-    const known = operations.flatMap(({ id }) => tenant.runs.get(id) ?? []);
-    const before = new Map([...known, ...tenant.orphans].map((run) => [run, traceIdOf(run, tenant)]));
-    const applied = new Set(operations.map((operation) => this.#take(tenant, operation)));
-    const touched = new Set<string>();
-    for (const run of new Set([...applied, ...before.keys()])) {
-      const [from, to] = [before.get(run), traceIdOf(run, tenant)];
-      if (from === to && !applied.has(run)) continue;
-      if (from !== undefined) touched.add(from);
-      touched.add(to);
+    const { runs } = this.#tenant(scope);
+    refuseManyAttachments(runs, operations);
+    const before = new Places(runs);
+    const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
+    const touched = new Set(known.map((run) => before.traceIdOf(run)));
+    const keysBefore = new Set(known.flatMap(keysOf));
+    for (const operation of operations) {
+      const run = runs.get(operation.id) ?? new MemoryRun(operation.id, ++this.#lastN);
+      runs.set(run.id, run);
+      run.take(operation);
     }
-    for (const run of [...applied, ...tenant.orphans]) {
-      if (isOrphan(run, tenant)) tenant.orphans.add(run);
-      else tenant.orphans.delete(run);
+    const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
+    const after = new Places(runs);
+    for (const run of applied) touched.add(after.traceIdOf(run));
+    // A run without a trace and a parent had a trace of its own until its parent arrived.
+    const arrived = new Set(applied.flatMap(keysOf).filter((key) => !keysBefore.has(key)));
+    for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
+      if (fields.trace_id !== undefined || arrived.has(id)) continue;
+      if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
     }
     this.#report(scope, touched);
   }
 
   async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
-    const found = new Set(await this.#found(scope, filterOf(scope, query)));
-    const traces = this.#traces(scope).filter(({ visible }) => visible.some(({ run }) => found.has(run)));
-    const inOrder = traces.map((trace) => ({ trace, runs: trace.inOrder() }));
-    inOrder.sort((a, b) => (firstOrder(a) < firstOrder(b) ? -1 : 1));
-    const records = inOrder
-      .flatMap(({ trace, runs }) => runs.map((traced) => ({ ...traced, order: trace.orderOf(traced.id) })))
-      .filter(({ run }) => found.has(run))
+    const found = new Set(await this.#found(scope, query));
+    const traces = [...new Set([...found].map(({ trace }) => trace))].map((trace) => inOrder(trace.runs));
+    traces.sort(([a], [b]) => ((a?.order ?? '') < (b?.order ?? '') ? -1 : 1));
+    const records = traces
+      .flatMap((runs) => runs.filter(({ run }) => found.has(run)))
       .slice(0, query.limit)
-      .map(({ run, traceId, parentId, order }) => run.record(traceId, parentId, order));
+      .map(({ run: { id, run, parentId, summary }, order: dotted_order }) => {
+        const place = { trace_id: summary.trace_id, dotted_order, ...(parentId && { parent_run_id: parentId }) };
+        return { inputs: {}, ...run.fields, ...place, id, ...run.attachmentInfos() };
+      });
     for (const record of records) {
       await this.#takeTurns();
       yield JSON.stringify(record);
@@ -114,54 +123,61 @@ export class MemoryStore implements Store {
   }
 
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-    return projectsOf(this.#traces(scope), scope, range);
+    const filter = filterOf(scope, { range });
+    const roots = this.#traces(scope).flatMap(({ root }) =>
+      root !== undefined && isAmong(filter, root, undefined) ? [root.summary] : [],
+    );
+    return [...new Set(roots.map(projectOf))].sort().map((name) => {
+      const starts = roots.filter((root) => projectOf(root) === name).map(({ start_time }) => start_time);
+      return { name, traces: starts.length, last_start_time: starts.sort().at(-1) ?? '' };
+    });
   }
 
   async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
     const filter = filterOf(scope, query);
-    const found: { root: TracedRun; totals: TraceSummary['trace'] }[] = [];
+    const found: (TracedRun & { readonly totals: TraceSummary['trace'] })[] = [];
     for (const trace of this.#traces(scope)) {
-      const { root } = trace;
-      if (root === undefined) continue;
       const totals = trace.totals();
-      if (!isAmong(filter, root.listed, totals.usage)) continue;
-      if (await this.#hasWords(trace.visible, filter.search)) found.push({ root, totals });
+      if (trace.root === undefined || !isAmong(filter, trace.root, totals.usage)) continue;
+      if (await this.#hasWords(trace.runs, filter.search)) found.push({ ...trace.root, totals });
     }
     const { sort = 'start_time' } = query;
-    const { items, ...page } = pageOf(
-      found,
-      ({ root, totals }) => ({ value: sortValueOf(sort, root.listed, totals.usage), n: root.run.n }),
-      query,
-    );
+    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
     return structuredClone({
-      items: items.map(({ root, totals }) => ({ ...root.listed.summary, trace: totals })),
       ...page,
+      items: page.items.map(({ summary, totals }) => ({ ...summary, trace: totals })),
     });
   }
 
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
-    const found = new Set(await this.#found(scope, filterOf(scope, query)));
-    const listed = this.#traces(scope).flatMap(({ visible }) => visible.filter(({ run }) => found.has(run)));
     const { sort = 'start_time' } = query;
-    const { items, ...page } = pageOf(
-      listed,
-      ({ run, listed }) => ({ value: sortValueOf(sort, listed, listed.summary.usage), n: run.n }),
+    const page = pageOf(
+      await this.#found(scope, query),
+      (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }),
       query,
     );
-    return structuredClone({ items: items.map(({ listed }) => listed.summary), ...page });
+    return structuredClone({ ...page, items: page.items.map(({ summary }) => summary) });
   }
 
   async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
-    const trace = this.#traces(scope).find(({ id }) => id === traceId);
-    const runs = trace?.inOrder().filter(({ listed }) => isInScope(scope, listed.summary)) ?? [];
-    return runs.map(({ listed }) => outlineOf(listed.summary));
+    const runs = this.#traces(scope, traceId).flatMap((trace) => inOrder(trace.runs));
+    return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => outlineOf(run.summary));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
     const found = this.#find(scope, runId);
     if (found === undefined) return undefined;
-    const { traced, trace } = found;
-    return { ...traced.listed.summary, dotted_order: trace.orderOf(runId), ...traced.run.details() };
+    const { run, summary, trace } = found;
+    const { error, extra } = run.fields;
+    return structuredClone({
+      ...summary,
+      dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
+      payload_sizes: run.payloadSizes(),
+      ...(error && { error }),
+      ...(extra && { extra }),
+      ...run.attachmentInfos(),
+      ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
+    });
   }
 
   async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
@@ -169,13 +185,11 @@ export class MemoryStore implements Store {
   }
 
   async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
-    const found = new Set(await this.#found(scope, filterOf(scope, query)));
-    const counted = this.#traces(scope).flatMap((trace) =>
-      trace.visible
-        .filter(({ run }) => found.has(run))
-        .map((traced) => ({ ...traced.listed, usage: trace.countedUsage(traced) })),
+    const found = await this.#found(scope, query);
+    return statisticsOf(
+      found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) })),
+      query,
     );
-    return statisticsOf(counted, query);
   }
 
   async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
@@ -194,19 +208,16 @@ export class MemoryStore implements Store {
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
-    const tenant = this.#tenant(scope);
-    const run = tenant.runs.get(feedback.run_id);
+    const { runs } = this.#tenant(scope);
+    const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
-    this.#sizeBytes -= run.sizeBytes;
     run.addFeedback(feedback);
-    this.#sizeBytes += run.sizeBytes;
-    this.#report(scope, new Set([traceIdOf(run, tenant)]));
+    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
     return true;
   }
 
   async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
-    const tenant = this.#tenant(scope);
-    const runs = [...tenant.runs.values()].filter((run) => run.feedback.size > 0 && traceIdOf(run, tenant) === traceId);
+    const runs = new Places(this.#tenant(scope).runs).runsByTrace().get(traceId) ?? [];
     const all = runs.flatMap((run) => [...run.feedback.values()]);
     return structuredClone(
       all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
@@ -216,10 +227,7 @@ export class MemoryStore implements Store {
   async addTokens(scope: Scope, added: readonly FeedbackToken[]): Promise<void> {
     const { tokens } = this.#tenant(scope);
     for (const token of added) tokens.set(token.id, { ...token });
-    for (const id of tokens.keys()) {
-      if (tokens.size <= TOKENS_MAX) break;
-      tokens.delete(id);
-    }
+    for (const id of [...tokens.keys()].slice(0, -TOKENS_MAX)) tokens.delete(id);
   }
 
   async token(scope: Scope, id: string): Promise<FeedbackToken | undefined> {
@@ -236,50 +244,27 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  #take(tenant: Tenant, operation: RunOperation): MemoryRun {
-    let run = tenant.runs.get(operation.id);
-    if (run === undefined) {
-      this.#lastN += 1;
-      this.#runs += 1;
-      run = new MemoryRun(operation.id, this.#lastN);
-      tenant.runs.set(run.id, run);
-      this.#sizeBytes += run.sizeBytes;
-    }
-    this.#sizeBytes -= run.sizeBytes;
-    run.take(operation);
-    this.#sizeBytes += run.sizeBytes;
-    if (run.spans.span !== undefined) tenant.bySpan.set(run.spans.span, run);
-    return run;
+  /** Returns the traces of a tenant, or the trace with an id. */
+  #traces(scope: Scope, traceId?: string): MemoryTrace[] {
+    const places = new Places(this.#tenant(scope).runs);
+    const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
+    return traces.map(([id, runs]) => new MemoryTrace(id, runs, places, this.#prices));
   }
 
-  /** All traces of a tenant. They are derived again after each change. */
-  #traces(scope: Scope): readonly MemoryTrace[] {
-    const tenant = this.#tenant(scope);
-    if (tenant.derived?.seq !== this.#seq) {
-      const traces = [...runsByTrace(tenant)].map(([id, runs]) => new MemoryTrace(id, runs, tenant, this.#prices));
-      tenant.derived = { seq: this.#seq, traces };
-    }
-    return tenant.derived.traces;
+  #find(scope: Scope, runId: string): TracedRun | undefined {
+    const { runs } = this.#tenant(scope);
+    const run = runs.get(runId);
+    const [trace] = run === undefined ? [] : this.#traces(scope, new Places(runs).traceIdOf(run));
+    return trace?.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
-  #find(scope: Scope, runId: string): { run: MemoryRun; traced: TracedRun; trace: MemoryTrace } | undefined {
-    const tenant = this.#tenant(scope);
-    const run = tenant.runs.get(runId);
-    if (run?.isVisible !== true) return undefined;
-    const traceId = traceIdOf(run, tenant);
-    const trace = this.#traces(scope).find(({ id }) => id === traceId);
-    const traced = trace?.visible.find(({ id }) => id === runId);
-    if (trace === undefined || traced === undefined || !isInScope(scope, traced.listed.summary)) return undefined;
-    return { run, traced, trace };
-  }
-
-  /** Returns the visible runs that match a filter. */
-  async #found(scope: Scope, filter: RunFilter): Promise<MemoryRun[]> {
-    const found: MemoryRun[] = [];
-    for (const traced of this.#traces(scope).flatMap(({ visible }) => visible)) {
-      const { run, listed } = traced;
-      if (!isAmong(filter, listed, listed.summary.usage)) continue;
-      if (await this.#hasWords([traced], filter.search)) found.push(run);
+  /** Returns the visible runs that match a query. */
+  async #found(scope: Scope, query: Ranged<RunQuery>): Promise<TracedRun[]> {
+    const filter = filterOf(scope, query);
+    const found: TracedRun[] = [];
+    for (const run of this.#traces(scope, query.traceId).flatMap(({ runs }) => runs)) {
+      if (!isAmong(filter, run, run.summary.usage)) continue;
+      if (await this.#hasWords([run], filter.search)) found.push(run);
     }
     return found;
   }
@@ -302,38 +287,37 @@ export class MemoryStore implements Store {
 
   /** Deletes what exceeds the limits, then reports the change. */
   #report(scope: Scope, touched: Set<string>): void {
-    const { runsMax, bytesMax } = this.#limits;
-    const isOver = this.#runs > runsMax || this.#sizeBytes > bytesMax;
-    const forgotten = isOver ? this.#forget(scope.tenant, touched) : undefined;
+    const forgotten = this.#forget(scope.tenant, touched);
     if (touched.size === 0) return;
     this.#seq += 1;
-    const tenant = this.#tenant(scope);
-    for (const id of touched) tenant.changed.set(id, this.#seq);
+    const { changed } = this.#tenant(scope);
+    for (const id of touched) changed.set(id, this.#seq);
     const change = { cursor: `${this.#seq}`, traceIds: [...touched], ...(forgotten && { forgotten }) };
     this.#subscribers.report(scope.tenant, change);
   }
 
-  /** Deletes the oldest traces, of the tenant whose request exceeded a limit first. */
+  /** Deletes the oldest traces if a limit is exceeded, of the tenant of the request first. */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
-    const runsMax = this.#limits.runsMax - Math.floor(this.#limits.runsMax * SLACK);
-    const bytesMax = this.#limits.bytesMax * (1 - SLACK);
+    let [runsLeft, bytesLeft] = [0, 0];
+    for (const { runs } of this.#tenants.values()) {
+      runsLeft += runs.size;
+      for (const { sizeBytes } of runs.values()) bytesLeft += sizeBytes;
+    }
+    const isWithin = (part: number): boolean =>
+      runsLeft <= Math.ceil(this.#limits.runsMax * part) && bytesLeft <= this.#limits.bytesMax * part;
+    if (isWithin(1)) return undefined;
     const forgotten = { runs: 0, traces: 0 };
     const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
-      for (const [traceId, runs] of runsByTrace(tenant)) {
-        const isWithinLimits = this.#runs <= this.#limits.runsMax && this.#sizeBytes <= this.#limits.bytesMax;
-        const isWithinTarget = this.#runs <= runsMax && this.#sizeBytes <= bytesMax;
+      for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
         // The slack is not taken from traces of the request.
-        if (isWithinTarget || (isWithinLimits && touched.has(traceId))) return forgotten;
-        for (const run of runs) {
-          tenant.runs.delete(run.id);
-          tenant.orphans.delete(run);
-          const { span } = run.spans;
-          if (span !== undefined && tenant.bySpan.get(span) === run) tenant.bySpan.delete(span);
-          this.#sizeBytes -= run.sizeBytes;
+        if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
+        for (const { id, sizeBytes } of runs) {
+          tenant.runs.delete(id);
+          bytesLeft -= sizeBytes;
         }
-        this.#runs -= runs.length;
+        runsLeft -= runs.length;
         tenant.changed.delete(traceId);
         if (name === tenantName) touched.add(traceId);
         forgotten.runs += runs.length;
@@ -341,5 +325,25 @@ export class MemoryStore implements Store {
       }
     }
     return forgotten;
+  }
+}
+
+/** The keys by which other runs name a run as their parent. */
+function keysOf({ id, spans }: MemoryRun): string[] {
+  return spans.span === undefined ? [id] : [id, spans.span];
+}
+
+function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+function refuseManyAttachments(runs: ReadonlyMap<string, MemoryRun>, operations: readonly RunOperation[]): void {
+  const names = new Map<string, Set<string>>();
+  for (const { id, attachments } of operations) {
+    const all = names.get(id) ?? new Set(runs.get(id)?.attachments.keys());
+    names.set(id, all);
+    for (const { name } of attachments) all.add(name);
+    if (all.size <= ATTACHMENTS_MAX) continue;
+    throw new StoreError('too_large', `Run ${id} has more than ${ATTACHMENTS_MAX} attachments`);
   }
 }

@@ -37,6 +37,13 @@ export interface FilteredRun {
   readonly metadata: NonNullable<SmallFields['extra']>['metadata'];
 }
 
+/** Returns the times by which runs are filtered and sorted. */
+export function timesOf({ start_time, end_time }: RunSummary): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
+  const startUs = parseIsoTimestamp(start_time) ?? 0;
+  const endUs = end_time === undefined ? undefined : parseIsoTimestamp(end_time);
+  return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
+}
+
 /** All times. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
