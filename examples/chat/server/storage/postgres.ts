@@ -13,16 +13,6 @@ const RECONNECT_MS = 1_000;
 /** A connection whose other end has vanished reports nothing until it is used. */
 const CHECK_MS = 10_000;
 
-/** Versions 1 and 2 had the same checkpoints, a table of titles, and other tables of events, which are not kept. */
-const UPGRADE = `
-  ALTER TABLE threads RENAME TO titles;
-  DROP TABLE sessions; DROP TABLE events;
-  ${STORE_TABLES}
-  INSERT INTO threads (id, title, updated_ms, last_seq)
-    SELECT id, title::jsonb #>> '{}', extract(epoch FROM updated_at::timestamptz) * 1000,
-      extract(epoch FROM now()) * 1000000 FROM titles;
-  DROP TABLE titles;`;
-
 // Numbers of events and times in milliseconds are exact as JavaScript numbers.
 types.setTypeParser(types.builtins.INT8, Number);
 
@@ -112,13 +102,10 @@ export class PostgresDatabase implements Database {
       await client.query('CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY)');
       const { rows } = await client.query('SELECT coalesce(max(version), 0) AS version FROM migrations');
       const version: number = rows[0].version;
-      if (version > VERSION)
-        throw new StoreError(
-          `The tables have version ${version}, which is newer than version ${VERSION} of this application.`,
-        );
-      if (version === VERSION) return;
-      const migration = version === 0 ? STORE_TABLES : UPGRADE;
-      await client.query(`BEGIN; ${migration} INSERT INTO migrations VALUES (${VERSION}); COMMIT`);
+      if (version !== 0 && version !== VERSION)
+        throw new StoreError(`The tables have version ${version}. This application needs version ${VERSION}.`);
+      if (version === 0)
+        await client.query(`BEGIN; ${STORE_TABLES} INSERT INTO migrations VALUES (${VERSION}); COMMIT`);
     } finally {
       // The lock, and a transaction that failed, end with the connection.
       client.release(true);

@@ -10,15 +10,6 @@ const APPLICATION_ID = 0x72_73_63_68;
 const VERSION = 3;
 const SQLITE_BUSY = 5;
 
-/** Versions 1 and 2 had the same checkpoints, a table of titles, and several tables of events, which are not kept. */
-const UPGRADE = `
-  ALTER TABLE threads RENAME TO titles;
-  DROP TABLE sessions; DROP TABLE numbering; DROP TABLE events; DROP TABLE IF EXISTS waiting;
-  ${STORE_TABLES}
-  INSERT INTO threads (id, title, updated_ms, last_seq)
-    SELECT id, json_extract(title, '$'), unixepoch(updated_at) * 1000, unixepoch('now') * 1000000 FROM titles;
-  DROP TABLE titles;`;
-
 /** The file `chat.db` in a folder, used by one process at a time, or a database in memory. */
 export class SqliteDatabase implements Database {
   readonly nowMs = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
@@ -141,8 +132,8 @@ function prepare(database: DatabaseSyncInstance, path: string): void {
   const [version, application] = [pragma(database, 'user_version'), pragma(database, 'application_id')];
   const { tables } = database.prepare('SELECT count(*) AS tables FROM sqlite_master').get() as { tables: number };
   if (application !== APPLICATION_ID && tables > 0) throw new StoreError(`${path} is not a file of this application.`);
-  if (version > VERSION)
-    throw new StoreError(`${path} has version ${version}, which is newer than version ${VERSION} of this application.`);
+  if (version !== 0 && version !== VERSION)
+    throw new StoreError(`${path} has version ${version}. This application needs version ${VERSION}.`);
   database.exec(`
     PRAGMA busy_timeout = 5000;
     PRAGMA journal_mode = WAL;
@@ -150,9 +141,8 @@ function prepare(database: DatabaseSyncInstance, path: string): void {
     PRAGMA journal_size_limit = 67108864;
     PRAGMA application_id = ${APPLICATION_ID};
   `);
-  if (version === VERSION) return;
-  const migration = version === 0 ? SAVER_TABLES + STORE_TABLES : UPGRADE;
-  database.exec(`BEGIN IMMEDIATE; ${migration} PRAGMA user_version = ${VERSION}; COMMIT`);
+  if (version === 0)
+    database.exec(`BEGIN IMMEDIATE; ${SAVER_TABLES} ${STORE_TABLES} PRAGMA user_version = ${VERSION}; COMMIT`);
 }
 
 function pragma(database: DatabaseSyncInstance, name: string): number {
