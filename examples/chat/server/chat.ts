@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { errorBody, errorResponse } from './http/errors.ts';
+import { RequestError, toRequestError } from './errors.ts';
+import { Commands } from './http/commands.ts';
 import { allowHosts, pageRoutes } from './http/host.ts';
-import { routes } from './http/routes.ts';
-import type { Agent, Handlers } from './runs/agent.ts';
-import { Commands } from './runs/commands.ts';
+import { threadRoutes } from './http/routes.ts';
+import { ThreadStates } from './http/thread-states.ts';
+import type { Agent, Handlers } from './runs/run.ts';
 import { Runs } from './runs/runs.ts';
-import { ThreadStates } from './runs/thread-states.ts';
 import type { Storage } from './storage/storage.ts';
 import { FEEDBACK_KEYS, type TraceService } from './traces.ts';
 
@@ -48,39 +48,49 @@ export interface Chat {
   close(): Promise<void>;
 }
 
-/** Puts the parts of a chat together. The end points are below `/api`. Rejects with an error that names the wrong option. */
+/** Puts the parts of a chat together. Rejects with an error that names the wrong option. */
 export async function createChat(options: ChatOptions): Promise<Chat> {
   const { agent, storage, callbacks = [], traces, model = { name: '', is_local: false }, joinTraces = false } = options;
   const mask = maskOf(options.secrets ?? []);
-  const log = options.log ?? ((line) => void process.stderr.write(`chat: ${mask(line)}\n`));
+  const write = options.log ?? ((line: string) => void process.stderr.write(`chat: ${line}\n`));
+  const log = (line: string): void => write(mask(line));
   checkAgent(agent, storage);
-  const app = new Hono();
-  app.onError(errorResponse(log));
-  app.notFound((context) =>
-    context.json(errorBody('not_found', `${context.req.method} ${context.req.path} does not exist.`), 404),
-  );
-  app.use(allowHosts(options.allowedHosts ?? []));
-  app.use(
-    bodyLimit({
-      maxSize: BODY_BYTES_MAX,
-      // The rest of the body is not read, so the connection cannot be used again.
-      onError: (context) =>
-        context.json(errorBody('too_large', `A body may have ${BODY_BYTES_MAX} bytes.`), 413, { connection: 'close' }),
-    }),
-  );
-  const runs = new Runs({ agent, store: storage.store, callbacks, joinTraces, mask, log });
+  const hostCheck = allowHosts(options.allowedHosts ?? []);
+  const runs = new Runs({ agent, store: storage.store, callbacks, joinTraces, log });
   await runs.beat();
   const streams = new AbortController();
   setMaxListeners(0, streams.signal);
-  const info = {
-    agent: agent.name ?? 'agent',
-    model,
-    tracing: { is_on: traces !== undefined, viewer_url: traces?.viewerUrl ?? null },
-    feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
-  };
-  const commands = new Commands(agent, runs, log);
+
+  const app = new Hono();
+  app.onError((error, { req, json }) => {
+    const { status, body, headers } = toRequestError(error, `${req.method} ${req.path}`, log);
+    return json(body, status, headers);
+  });
+  app.notFound(({ req }) => {
+    throw new RequestError('not_found', `${req.method} ${req.path} does not exist.`, 404);
+  });
+  app.use(hostCheck);
+  app.use(
+    bodyLimit({
+      maxSize: BODY_BYTES_MAX,
+      onError: ({ header }) => {
+        // The rest of the body is not read, so the connection cannot be used again.
+        header('connection', 'close');
+        throw new RequestError('too_large', `A body can have at most ${BODY_BYTES_MAX} bytes.`, 413);
+      },
+    }),
+  );
+  app.get('/api/info', ({ json }) =>
+    json({
+      agent: agent.name ?? 'agent',
+      model,
+      tracing: { is_on: traces !== undefined, viewer_url: traces?.viewerUrl ?? null },
+      feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
+    }),
+  );
   const states = new ThreadStates(agent);
-  app.route('/api', routes({ commands, runs, states, storage, mask, end: streams.signal, traces, info }));
+  const commands = new Commands(agent, runs);
+  app.route('/api/threads', threadRoutes({ commands, runs, states, storage, mask, log, end: streams.signal, traces }));
   if (options.page !== undefined) app.route('/', pageRoutes(options.page, traces?.origin));
   return {
     app,
@@ -95,8 +105,8 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
 /** Shorter texts would be found within words. */
 const SECRET_CHARS_MIN = 6;
 
-/** Returns a function that replaces secrets in a text. Services and stores sometimes repeat them in their errors. */
-export function maskOf(secrets: readonly (string | undefined)[]): (text: string) => string {
+/** Returns a function that replaces secrets in a text. Providers and databases sometimes repeat them in their errors. */
+function maskOf(secrets: readonly (string | undefined)[]): (text: string) => string {
   const masked = secrets.filter((secret) => secret !== undefined && secret.length >= SECRET_CHARS_MIN) as string[];
   // One secret may begin with another.
   masked.sort((one, other) => other.length - one.length);

@@ -4,7 +4,7 @@ import { createFeedbackTokens } from 'runspan/clients';
 import { RunspanCallbackHandler } from 'runspan/langchain';
 import { createReceiver, SqliteStore } from 'runspan/receiver';
 import { isLoopback } from './http/host.ts';
-import type { Handlers } from './runs/agent.ts';
+import type { Handlers } from './runs/run.ts';
 import { SettingsError } from './settings.ts';
 
 /** The questions about an answer. */

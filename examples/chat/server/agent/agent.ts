@@ -4,7 +4,7 @@ import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import type { BaseCheckpointSaver, LangGraphRunnableConfig } from '@langchain/langgraph';
 import { createAgent, createMiddleware, humanInTheLoopMiddleware, ToolMessage, tool } from 'langchain';
 import { z } from 'zod';
-import type { Agent } from '../runs/agent.ts';
+import type { Agent } from '../runs/run.ts';
 import type { Documents } from './documents.ts';
 
 export interface SupervisorOptions {

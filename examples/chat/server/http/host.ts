@@ -3,7 +3,7 @@ import { type ServerType, serve } from '@hono/node-server';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
-import { errorBody } from './errors.ts';
+import { RequestError } from '../errors.ts';
 
 /**
  * Refuses requests for host names other than these and the machine's own. Otherwise a page elsewhere could point its
@@ -17,14 +17,11 @@ export function allowHosts(names: readonly string[]): MiddlewareHandler {
       );
   }
   const allowed = new Set(names.map((name) => name.toLowerCase()));
-  return async (context, next) => {
+  return (context, next) => {
     const { hostname } = new URL(context.req.url);
-    if (!isLoopback(hostname) && !allowed.has(hostname)) {
-      const message = `The host name ${hostname} is not allowed. Add it to allowedHosts: --allow-host NAME, or CHAT_ALLOWED_HOSTS.`;
-      return context.json(errorBody('forbidden', message), 403);
-    }
-    await next();
-    return undefined;
+    if (isLoopback(hostname) || allowed.has(hostname)) return next();
+    const message = `The host name ${hostname} is not allowed. Add it to allowedHosts: --allow-host NAME, or CHAT_ALLOWED_HOSTS.`;
+    throw new RequestError('forbidden', message, 403);
   };
 }
 
@@ -62,10 +59,6 @@ export function pageRoutes(folder: string, feedbackOrigin: string | undefined): 
     context.header('cache-control', 'public, max-age=31536000, immutable');
   });
   app.use(serveStatic({ root: folder }));
-  app.get('*', (context, next) => {
-    const isForReader = /\btext\/html\b/.test(context.req.header('accept') ?? '');
-    return isForReader && !context.req.path.startsWith('/api/') ? context.html(NOT_FOUND, 404) : next();
-  });
   return app;
 }
 
@@ -85,9 +78,6 @@ export function urlOf(server: ServerType, host: string): string {
   const { port } = server.address() as AddressInfo;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
-
-const NOT_FOUND =
-  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not found</title><p>This page does not exist. <a href="/">Go to the chat</a></p></html>\n';
 
 function reasonOf({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
   if (code === 'EADDRINUSE') return `Port ${port} is in use. Choose another port with --port.`;

@@ -1,13 +1,6 @@
-import type { Context, Env } from 'hono';
-import { HTTPException } from 'hono/http-exception';
+import type { Context } from 'hono';
 import { z } from 'zod';
-
-/** One mistake in a request, in the form of the interface. */
-export interface Problem {
-  readonly loc: readonly (string | number)[];
-  readonly msg: string;
-  readonly type: string;
-}
+import { RequestError } from '../errors.ts';
 
 const NAME_CHARS_MAX = 512;
 
@@ -37,7 +30,7 @@ export const RUN_START = z.looseObject({
   metadata: record.nullish(),
   multitaskStrategy: strategy,
   ifNotExists: existence,
-  // Other servers spell them like this.
+  // The spelling of other servers.
   if_not_exists: existence,
   multitask_strategy: strategy,
   checkpoint_id: checkpointId.nullish(),
@@ -47,7 +40,7 @@ export const INPUT_RESPOND = z.looseObject({
   responses: z.array(response).min(1).optional(),
   interrupt_id: z.string().min(1).optional(),
   response: z.unknown().optional(),
-  // Fields of the state, or pairs of them.
+  // Fields of the state, as an object or as pairs.
   update: z.union([record, z.array(z.tuple([z.string(), z.unknown()]))]).nullish(),
   goto: z.unknown().optional(),
   metadata: record.nullish(),
@@ -74,60 +67,40 @@ export const HISTORY = z.looseObject({
   checkpoint: checkpoint.partial().nullish(),
 });
 
-/**
- * Reads a body whose fields are all optional, so that the body may be absent. A page of another origin must send JSON
- * nevertheless.
- */
-export async function optionalBody<Body>(context: Context<Env>, schema: z.ZodType<Body>): Promise<Body> {
-  const origin = context.req.header('origin');
-  const isForeign = origin !== undefined && origin.replace(/^https?:\/\//, '') !== context.req.header('host');
-  const isAbsent = (isJson(context) || !isForeign) && (await context.req.text()) === '';
-  return isAbsent ? schema.parse({}) : bodyOf(context, schema);
-}
+export const PAGE = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+  offset: z.coerce.number().int().min(0).default(0),
+});
 
-/** Reads a body. Throws a 415 if it is not JSON by its type, and an InvalidRequestError if it has mistakes. */
-export async function bodyOf<Body>(context: Context<Env>, schema: z.ZodType<Body>): Promise<Body> {
-  // A page of another origin cannot send this type without permission.
-  if (!isJson(context)) throw new HTTPException(415, { message: 'Expected a body with the type application/json.' });
-  let value: unknown;
+/**
+ * Reads a JSON body. An empty body is an empty object, so that a body whose fields are all optional can be left out.
+ * Throws a RequestError if the body has mistakes.
+ */
+export async function bodyOf<Body>(context: Context, schema: z.ZodType<Body>): Promise<Body> {
+  const isJson = /^application\/([\w.+-]+\+)?json\b/i.test(context.req.header('content-type') ?? '');
+  const text = await context.req.text();
+  // Browsers send `origin` with each POST. A page of another origin cannot send JSON without permission.
+  if (!isJson && (text !== '' || context.req.header('origin') !== undefined))
+    throw new RequestError('bad_request', 'Expected a body with the type application/json.', 415);
+  let body: unknown;
   try {
-    value = JSON.parse(await context.req.text());
+    body = JSON.parse(text || '{}');
   } catch (error) {
     const msg = `Invalid JSON: ${(error as Error).message}`;
-    throw new InvalidRequestError([{ loc: ['body'], msg, type: 'json_invalid' }]);
+    throw new RequestError('invalid_argument', msg, 422, [{ loc: ['body'], msg, type: 'json_invalid' }]);
   }
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new InvalidRequestError(problems(result.error, 'body'));
+  return parsed(schema, body, 'body');
 }
 
-/** A whole number of the query. */
-export function numberOf(context: Context<Env>, name: string, min: number, max: number, usual: number): number {
-  const text = context.req.query(name) ?? String(usual);
-  const value = Number(text);
-  if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-  const msg = `Expected a whole number from ${min} to ${max}`;
-  throw new InvalidRequestError([{ loc: ['query', name], msg, type: 'int_parsing' }]);
-}
-
-export function problems(error: z.ZodError, place: string): Problem[] {
-  return error.issues.map(({ path, message, code }) => ({
+/** Checks a value from outside. Throws a RequestError that lists the mistakes. */
+export function parsed<Value>(schema: z.ZodType<Value>, value: unknown, place: string): Value {
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const problems = error.issues.map(({ path, message, code }) => ({
     loc: [place, ...(path as (string | number)[])],
     msg: message,
     type: code,
   }));
-}
-
-export class InvalidRequestError extends Error {
-  override readonly name: string = 'InvalidRequestError';
-  readonly detail: readonly Problem[];
-
-  constructor(detail: readonly Problem[]) {
-    super(detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '));
-    this.detail = detail;
-  }
-}
-
-function isJson(context: Context<Env>): boolean {
-  return /^application\/([\w.+-]+\+)?json\b/i.test(context.req.header('content-type') ?? '');
+  const texts = problems.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`);
+  throw new RequestError('invalid_argument', texts.join('; '), 422, problems);
 }

@@ -1,10 +1,10 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { z } from 'zod';
-import type { HISTORY, STATE_UPDATE } from '../http/requests.ts';
-import type { Agent } from './agent.ts';
-import { fieldsOf, messagesProblem } from './messages.ts';
-import { reasonOf } from './run.ts';
+import { RequestError } from '../errors.ts';
+import { fieldsOf, messagesProblem } from '../runs/messages.ts';
+import { type Agent, reasonOf } from '../runs/run.ts';
+import type { HISTORY, STATE_UPDATE } from './requests.ts';
 
 type Place = { readonly checkpoint_id?: string | undefined; readonly checkpoint_ns?: string | undefined };
 
@@ -18,33 +18,37 @@ export class ThreadStates {
     this.#agent = agent;
   }
 
-  /** The newest state, or the one of a checkpoint. Undefined if there is none. */
-  async get(threadId: string, checkpointId?: string): Promise<object | undefined> {
-    const config = configOf(threadId, { checkpoint_id: checkpointId });
-    const snapshot = await this.#agent.getState(config, { subgraphs: checkpointId === undefined });
-    return snapshot.createdAt === undefined ? undefined : stateOf(snapshot, threadId);
+  /** The newest state. Rejects with a RequestError if the thread has none. */
+  async get(threadId: string): Promise<object> {
+    const snapshot = await this.#agent.getState(configOf(threadId), { subgraphs: true });
+    if (snapshot.createdAt === undefined) throw unknownThread(threadId);
+    return stateOf(snapshot, threadId);
   }
 
-  /** Changes the state of a thread, or creates its first state. Throws a StateUpdateError if the graph refuses the values. */
-  async update(threadId: string, update: z.infer<typeof STATE_UPDATE>): Promise<object | undefined> {
+  /** The values of a checkpoint. Undefined if it does not exist. */
+  async valuesOf(threadId: string, checkpoint_id: string): Promise<unknown> {
+    const { createdAt, values } = await this.#agent.getState(configOf(threadId, { checkpoint_id }));
+    return createdAt === undefined ? undefined : values;
+  }
+
+  /** Changes the state of a thread, or creates its first state. Returns the newest state. */
+  async update(threadId: string, update: z.infer<typeof STATE_UPDATE>): Promise<object> {
     const { values, checkpoint, checkpoint_id, as_node } = update;
     const place = checkpoint ?? { checkpoint_id: checkpoint_id ?? undefined };
     await this.#check(threadId, place);
     const problem = messagesProblem(values, true);
-    if (problem !== undefined) throw new StateUpdateError(`values.${problem}`);
+    if (problem !== undefined) throw new RequestError('invalid_state_update', `values.${problem}`);
     // The first state is written like an input, so that the first step of the graph is next.
     const node = as_node ?? ((await this.#exists(threadId)) ? undefined : '__start__');
-    try {
-      await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node);
-    } catch (error) {
-      throw new StateUpdateError(reasonOf(error as Error), { cause: error });
-    }
+    await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node).catch((error) => {
+      throw new RequestError('invalid_state_update', reasonOf(error));
+    });
     return this.get(threadId);
   }
 
-  /** Newest first. Undefined if the thread has no state. */
-  async history(threadId: string, request: z.infer<typeof HISTORY>): Promise<object[] | undefined> {
-    if (!(await this.#exists(threadId))) return undefined;
+  /** Newest first. */
+  async history(threadId: string, request: z.infer<typeof HISTORY>): Promise<object[]> {
+    if (!(await this.#exists(threadId))) throw unknownThread(threadId);
     const { limit, metadata, checkpoint } = request;
     const before = beforeOf(request);
     await this.#check(threadId, checkpoint);
@@ -65,13 +69,12 @@ export class ThreadStates {
     return (await states.next()).done !== true;
   }
 
-  /** A graph would start anew from a checkpoint that does not exist. Graphs find checkpoints of subgraphs themselves. */
+  /** A graph restarts if a checkpoint does not exist. Checkpoints of subgraphs are not checked. */
   async #check(threadId: string, place: Place | null | undefined): Promise<void> {
     const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
     if (checkpoint_id === undefined || checkpoint_ns !== '') return;
-    const { createdAt } = await this.#agent.getState(configOf(threadId, place));
-    if (createdAt === undefined)
-      throw new UnknownCheckpointError(`Thread ${threadId} has no checkpoint ${checkpoint_id}.`);
+    if ((await this.valuesOf(threadId, checkpoint_id)) === undefined)
+      throw new RequestError('no_such_checkpoint', `Thread ${threadId} has no checkpoint ${checkpoint_id}.`, 404);
   }
 
   async #exists(threadId: string): Promise<boolean> {
@@ -79,13 +82,8 @@ export class ThreadStates {
   }
 }
 
-/** The graph refuses the values. */
-export class StateUpdateError extends Error {
-  override readonly name: string = 'StateUpdateError';
-}
-
-export class UnknownCheckpointError extends Error {
-  override readonly name: string = 'UnknownCheckpointError';
+function unknownThread(threadId: string): RequestError {
+  return new RequestError('not_found', `Thread ${threadId} not found`, 404);
 }
 
 function beforeOf({ before }: z.infer<typeof HISTORY>): string | undefined {

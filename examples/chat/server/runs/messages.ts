@@ -94,29 +94,24 @@ function isCall(call: unknown): boolean {
   return typeof (fields.function === undefined ? fields : fieldsOf(fields.function)).name === 'string';
 }
 
-/** The title of a thread: the beginning of the first message of a person. Empty if there is none. */
-export function titleOf(values: unknown): string {
-  const text = textOf(firstQuestion(values)?.content)
+/** The title of a thread: the beginning of the first message of the user. Empty if there is none. */
+export function titleOf(input: unknown): string {
+  const { messages } = fieldsOf(input);
+  const question = (Array.isArray(messages) ? messages : []).map(fieldsOf).find(isQuestion);
+  const text = textOf(question?.content)
     .replace(/[\s\0]+/g, ' ')
     .trim();
   const characters = [...text];
-  if (characters.length <= TITLE_CHARS) return characters.join('');
+  if (characters.length <= TITLE_CHARS) return text;
   return `${characters
     .slice(0, TITLE_CHARS - 1)
     .join('')
     .trimEnd()}…`;
 }
 
-/** The title of a branch: that of the state that it begins with, unless the input replaces its first message. */
-export function branchTitle(state: unknown, input: unknown): string {
-  const [first, own] = [firstQuestion(state), firstQuestion(input)];
-  return titleOf(first === undefined || (own?.id !== undefined && own.id === first.id) ? input : state);
-}
-
-function firstQuestion(values: unknown): Fields | undefined {
-  const { messages } = fieldsOf(values);
-  const list: unknown[] = Array.isArray(messages) ? messages : [];
-  return list.map(fieldsOf).find(({ type, role }) => type === 'human' || role === 'human' || role === 'user');
+/** Whether a message is one of the user. */
+export function isQuestion({ type, role }: Fields): boolean {
+  return type === 'human' || role === 'human' || role === 'user';
 }
 
 /** The text of the content of a message. */

@@ -2,34 +2,32 @@ import { inferChannel, type ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/schema.ts';
 import { type Fields, fieldsOf, plainJson } from './messages.ts';
 
-/** The event by which the server reports a gap. An event of the graph with this name is renamed. */
+/** The event that reports a gap in the log. An event of the graph with this name is renamed. */
 export const MISSED_EVENTS = 'missed_events';
 
 export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted';
 
 /**
- * Converts the events of a graph to those of the protocol, which differ little:
+ * Converts the events of a graph to events of the protocol, with these differences:
  * - An interrupt becomes `input.requested`.
- * - A subagent has a name, and the tool call that started it.
- * - The lifecycle of the run as a whole is written by the run, after its last checkpoint.
- * - A state is not in the log. Its event names the checkpoint, and the event stream loads the state.
- * - `tasks` are left out: they repeat all messages of the thread.
+ * - A subagent gets its name, and the tool call that started it.
+ * - The run itself writes the start and the end of the run, the end after its last checkpoint.
+ * - States are not logged. Their events name a checkpoint, and the event stream loads its state.
+ * - `tasks` events are dropped, because they repeat all messages of the thread.
  */
 export class RunEvents {
   readonly #runId: string;
   readonly #graphName: string;
-  readonly #mask: (text: string) => string;
-  /** Calls of the `task` tool, by the id of the graph's task, which is part of the namespace. */
+  /** Calls of the `task` tool, by the id of the task of the graph, which is part of the namespace. */
   readonly #subagents = new Map<string, { readonly callId: string; readonly name: string }>();
   /** Errors of tools by namespace. The graph reports these tools as completed. */
   readonly #failures = new Map<string, unknown>();
   readonly #requested = new Set<string>();
   #checkpointId: unknown;
 
-  constructor(runId: string, graphName: string, mask: (text: string) => string) {
+  constructor(runId: string, graphName: string) {
     this.#runId = runId;
     this.#graphName = graphName;
-    this.#mask = mask;
   }
 
   /** Whether the run waits for an answer. */
@@ -81,7 +79,7 @@ export class RunEvents {
     const typed = { namespace: [...namespace], timestamp: params.timestamp, data };
     const channel = inferChannel({ method, params: typed }) ?? method;
     const body = `${JSON.stringify({ method, params }).slice(0, -2)}${data === undefined ? '' : `,"data":${plainJson(data)}`}}}`;
-    return { channel, namespace, body: this.#mask(body) };
+    return { channel, namespace, body };
   }
 
   #noteTask({ id, input }: Fields): void {

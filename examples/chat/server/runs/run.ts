@@ -1,32 +1,47 @@
+import type { Callbacks } from '@langchain/core/callbacks/manager';
+import type { RunnableConfig } from '@langchain/core/runnables';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
-import { Command, isGraphInterrupt } from '@langchain/langgraph';
+import { Command, isGraphInterrupt, type StateSnapshot } from '@langchain/langgraph';
+import type { ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/schema.ts';
 import { RunLostError, type Store } from '../storage/store.ts';
-import type { Agent, Handlers } from './agent.ts';
 import { answerByMessage } from './approval.ts';
-import { type Fields, fieldsOf } from './messages.ts';
+import { fieldsOf, isQuestion } from './messages.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 
-export interface RunRequest {
-  readonly input: unknown;
-  /** The checkpoint that the run begins with. @default the newest */
-  readonly checkpointId?: string | undefined;
-  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+/** The methods of an agent that the chat calls. Any compiled graph with a checkpointer has them. */
+export interface Agent {
+  readonly name?: string | undefined;
+  readonly checkpointer?: unknown;
+  readonly channels?: object;
+  // biome-ignore lint/suspicious/noExplicitAny: The types of graphs are generic over their state, which is unknown here.
+  streamEvents(input: any, options: any): Promise<AsyncIterable<ProtocolEvent>> | AsyncIterable<ProtocolEvent>;
+  getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
+  getStateHistory(
+    config: RunnableConfig,
+    options?: { limit?: number; before?: RunnableConfig; filter?: Record<string, unknown> },
+  ): AsyncIterableIterator<StateSnapshot>;
+  // biome-ignore lint/suspicious/noExplicitAny: As above.
+  updateState(config: any, values: any, asNode?: string): Promise<RunnableConfig>;
 }
 
-export interface RunOptions extends RunRequest {
+export type Handlers = Extract<Callbacks, readonly unknown[]>;
+
+export interface RunOptions {
   readonly agent: Agent;
   readonly store: Store;
   readonly callbacks: Handlers;
-  /** Replaces secrets in texts that clients can read. */
-  readonly mask: (text: string) => string;
   readonly log: (line: string) => void;
   readonly threadId: string;
   readonly runId: string;
   readonly traceId: string;
+  readonly input: unknown;
+  /** The checkpoint that the run begins with. @default the newest */
+  readonly checkpointId?: string | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** Why a run ended whose process no longer renews its lease. */
+/** The error of a run whose process no longer renews its lease. */
 export const PROCESS_ENDED = 'the process that ran it has ended';
 
 const RUN_MINUTES_MAX = 15;
@@ -35,22 +50,32 @@ const STEPS_MAX = 50;
 const PENDING_EVENTS_MAX = 1_000;
 const BATCH_EVENTS_MAX = 500;
 
+/** Why a run was stopped, and how it ends. A run that is `lost` was ended by another process. */
+const ENDS = {
+  cancelled: ['interrupted', 'cancelled'],
+  closing: ['interrupted', PROCESS_ENDED],
+  overdue: ['failed', `The run took longer than ${RUN_MINUTES_MAX} minutes.`],
+  broken: ['failed', 'The state of the thread cannot be stored.'],
+  lost: ['failed', ''],
+} as const satisfies Record<string, readonly [LifecycleStatus, string]>;
+
 /** One run on this instance: waits for its turn, drives the agent, and writes its events to the log of the thread. */
 export class Run {
   readonly #options: RunOptions;
   readonly #events: RunEvents;
-  readonly #stop = new AbortController();
+  readonly #abort = new AbortController();
+  #stopReason: keyof typeof ENDS | undefined;
+  #isWaiting = true;
   #startTurn: () => void = () => {};
   readonly #turn = new Promise<void>((resolve) => {
     this.#startTurn = resolve;
   });
-  readonly #log: EventWriter;
-  #state: 'waiting' | 'running' | 'cancelled' | 'closing' | 'overdue' | 'lost' | 'broken' = 'waiting';
+  #pending: NewEvent[] = [];
+  #writing: Promise<void> | undefined;
 
   constructor(options: RunOptions) {
     this.#options = options;
-    this.#events = new RunEvents(options.runId, options.agent.name ?? 'agent', options.mask);
-    this.#log = new EventWriter(options.store, options.threadId, options.runId);
+    this.#events = new RunEvents(options.runId, options.agent.name ?? 'agent');
   }
 
   get threadId(): string {
@@ -62,7 +87,20 @@ export class Run {
   }
 
   get isWaiting(): boolean {
-    return this.#state === 'waiting';
+    return this.#isWaiting;
+  }
+
+  /** Starts a run that waits. */
+  begin(): void {
+    this.#isWaiting = false;
+    this.#startTurn();
+  }
+
+  /** Ends the run soon. A cancelled run that waits ends when its turn comes. The first reason counts. */
+  stop(reason: keyof typeof ENDS): void {
+    this.#stopReason ??= reason;
+    this.#abort.abort();
+    if (reason !== 'cancelled') this.#startTurn();
   }
 
   /** Runs to the end, which is written to the log of the thread. Never rejects. */
@@ -70,53 +108,36 @@ export class Run {
     const { store, threadId, runId, log } = this.#options;
     await this.#turn;
     const deadline = setTimeout(() => this.stop('overdue'), RUN_MINUTES_MAX * 60_000);
+    let failure: Error | undefined;
     try {
-      const [status, fields] = await this.#outcome();
-      await this.#log.flush();
-      await store.end(threadId, runId, this.#events.lifecycle(status, fields));
+      if (this.#stopReason === undefined) await this.#drive();
     } catch (error) {
+      if (!isGraphInterrupt(error)) failure = error as Error;
+    }
+    clearTimeout(deadline);
+    if (this.#stopReason !== undefined) this.#endTrace();
+    if (this.#stopReason === 'lost') return;
+    const [status, error] = this.#endOf(failure);
+    try {
+      await this.#writing;
+      await store.end(threadId, runId, this.#events.lifecycle(status, { error }));
+    } catch (cause) {
       // The lease expires, and then an instance that reaches the store ends the run.
-      if (!(error instanceof RunLostError))
-        log(`run ${runId} of thread ${threadId} cannot be ended: ${(error as Error).message}`);
-    } finally {
-      clearTimeout(deadline);
+      if (!(cause instanceof RunLostError))
+        log(`run ${runId} of thread ${threadId} cannot be ended: ${(cause as Error).message}`);
     }
   }
 
-  /** Starts a run that waits. */
-  begin(): void {
-    if (this.#state === 'waiting') this.#state = 'running';
-    this.#startTurn();
-  }
-
-  /** Ends the run soon, or as soon as it begins. */
-  stop(reason: 'cancelled' | 'closing' | 'overdue' | 'lost' | 'broken'): void {
-    if (this.#state !== 'running' && this.#state !== 'waiting') return;
-    const wasWaiting = this.#state === 'waiting';
-    this.#state = reason;
-    this.#stop.abort();
-    if (wasWaiting && reason !== 'cancelled') this.#startTurn();
-  }
-
-  async #outcome(): Promise<[LifecycleStatus, Fields?]> {
-    try {
-      if (this.#state === 'running') await this.#drive();
-    } catch (error) {
-      if (this.#state === 'running' && !isGraphInterrupt(error)) return ['failed', { error: reasonOf(error as Error) }];
-    }
-    if (this.#state !== 'running') this.#endTrace();
-    if (this.#state === 'lost') throw new RunLostError();
-    if (this.#state === 'cancelled') return ['interrupted', { error: 'cancelled' }];
-    if (this.#state === 'closing') return ['interrupted', { error: PROCESS_ENDED }];
-    if (this.#state === 'broken') return ['failed', { error: 'The state of the thread cannot be stored.' }];
-    if (this.#state === 'overdue') return ['failed', { error: `The run took longer than ${RUN_MINUTES_MAX} minutes.` }];
+  #endOf(failure: Error | undefined): readonly [LifecycleStatus, string?] {
+    if (this.#stopReason !== undefined) return ENDS[this.#stopReason];
+    if (failure !== undefined) return ['failed', reasonOf(failure)];
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
   }
 
   async #drive(): Promise<void> {
     const { agent, callbacks, threadId, runId, traceId, checkpointId, metadata, log } = this.#options;
     const { input, questionId } = await this.#input();
-    this.#log.write(this.#events.lifecycle('running', { question_id: questionId }));
+    await this.#write(this.#events.lifecycle('running', { question_id: questionId }));
     const stream = await agent.streamEvents(input, {
       version: 'v3',
       runId,
@@ -126,7 +147,7 @@ export class Run {
         run_id: runId,
         trace_id: traceId,
         on_store_failure: (error: Error) => {
-          if (this.#state === 'running') log(`the checkpoints of run ${runId} cannot be stored: ${error.message}`);
+          if (this.#stopReason === undefined) log(`the checkpoints of run ${runId} cannot be stored: ${error.message}`);
           this.stop('broken');
         },
         ...(checkpointId === undefined ? {} : { checkpoint_id: checkpointId }),
@@ -134,43 +155,65 @@ export class Run {
       metadata: { ...metadata, thread_id: threadId },
       callbacks: [...callbacks],
       recursionLimit: STEPS_MAX,
-      signal: this.#stop.signal,
+      signal: this.#abort.signal,
     });
     const { toolCalls, subagents } = fieldsOf(stream);
     ignoreRejections({ toolCalls, subagents });
-    for await (const event of stream) {
-      this.#log.write(...this.#events.convert(event));
-      await this.#log.room();
+    for await (const event of stream) await this.#write(...this.#events.convert(event));
+  }
+
+  /** Adds events to the log, together with others if the store is busy. Waits only if too many are pending. */
+  async #write(...events: readonly NewEvent[]): Promise<void> {
+    this.#pending.push(...events);
+    if (this.#writing === undefined && events.length > 0) {
+      this.#writing = this.#writePending();
+      // The run awaits it later.
+      this.#writing.catch(() => {});
+    }
+    if (this.#pending.length > PENDING_EVENTS_MAX) await this.#writing;
+  }
+
+  async #writePending(): Promise<void> {
+    const { store, threadId, runId } = this.#options;
+    try {
+      while (this.#pending.length > 0) await store.append(threadId, runId, this.#pending.splice(0, BATCH_EVENTS_MAX));
+      this.#writing = undefined;
+    } catch (error) {
+      // `#writing` remains, so nothing is written after a failure: the events may have been stored.
+      this.stop(error instanceof RunLostError ? 'lost' : 'broken');
+      throw error;
     }
   }
 
   /** A graph that is stopped does not report its own end. */
   #endTrace(): void {
     const { callbacks, runId } = this.#options;
-    const isStopped = this.#state === 'cancelled' || this.#state === 'closing';
+    const isStopped = this.#stopReason === 'cancelled' || this.#stopReason === 'closing';
     const error = isStopped ? new DOMException('The run was stopped.', 'AbortError') : new Error('The run was ended.');
     for (const callback of callbacks)
       if ('handleChainError' in callback) void callback.handleChainError?.(error, runId);
   }
 
-  /** The input of the agent, and the message that the run answers. A thread that waits for an answer receives the input as that answer. */
+  /**
+   * The input of the agent, and the message that the run answers. If the thread waits for an answer, a message is that
+   * answer.
+   */
   async #input(): Promise<{ readonly input: unknown; readonly questionId: unknown }> {
     const { agent, threadId, checkpointId } = this.#options;
-    let input = withIds(this.#options.input);
+    const input = withIds(this.#options.input);
     const place = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
     const { tasks, values } = await agent.getState({ configurable: { thread_id: threadId, ...place } });
     const [interrupt] = tasks.flatMap(({ interrupts }) => interrupts);
     const isAnswer = interrupt !== undefined && checkpointId === undefined && input !== null;
-    const questionId = lastQuestionId(isAnswer ? undefined : input) ?? lastQuestionId(values);
-    if (isAnswer && !(input instanceof Command))
-      input = new Command({ resume: answerByMessage(interrupt.value, input) });
-    return { input, questionId };
+    if (!isAnswer) return { input, questionId: lastQuestionId(input) ?? lastQuestionId(values) };
+    const answer = input instanceof Command ? input : new Command({ resume: answerByMessage(interrupt.value, input) });
+    return { input: answer, questionId: lastQuestionId(values) };
   }
 }
 
 /**
  * LangChain offers the tool calls and subagents of a run as streams of promises, and rejects the promises if the run is
- * stopped. A rejection that nobody handles would end the process.
+ * stopped. An unhandled rejection would end the process.
  */
 function ignoreRejections(part: unknown): void {
   const { toolCalls, subagents, ...others } = fieldsOf(part);
@@ -199,57 +242,10 @@ function withIds(input: unknown): unknown {
 
 function lastQuestionId(values: unknown): unknown {
   const { messages } = fieldsOf(values);
-  const list: unknown[] = Array.isArray(messages) ? messages : [];
-  return list.map(fieldsOf).findLast(({ type, role }) => type === 'human' || role === 'human' || role === 'user')?.id;
+  return (Array.isArray(messages) ? messages : []).map(fieldsOf).findLast(isQuestion)?.id;
 }
 
-/** LangChain appends an address for developers to its messages. */
+/** The message of an error of LangChain, without the address for developers that LangChain appends. */
 export function reasonOf({ message }: Error): string {
   return message.split('\n\nTroubleshooting URL: ')[0] ?? message;
-}
-
-/** Writes the events of one run in order. Events that arrive while the store is busy are written together. */
-class EventWriter {
-  readonly #store: Store;
-  readonly #threadId: string;
-  readonly #runId: string;
-  #pending: NewEvent[] = [];
-  #draining: Promise<void> | undefined;
-  #failure: Error | undefined;
-
-  constructor(store: Store, threadId: string, runId: string) {
-    this.#store = store;
-    this.#threadId = threadId;
-    this.#runId = runId;
-  }
-
-  /** Throws the error of an earlier write. A failed write is final, because the events may have been stored. */
-  write(...events: readonly NewEvent[]): void {
-    if (this.#failure !== undefined) throw this.#failure;
-    if (events.length === 0) return;
-    this.#pending.push(...events);
-    this.#draining ??= this.#drain();
-  }
-
-  /** Waits while too many events are pending. */
-  async room(): Promise<void> {
-    while (this.#pending.length > PENDING_EVENTS_MAX) await this.#draining;
-  }
-
-  async flush(): Promise<void> {
-    await this.#draining;
-    if (this.#failure !== undefined) throw this.#failure;
-  }
-
-  async #drain(): Promise<void> {
-    try {
-      while (this.#pending.length > 0)
-        await this.#store.append(this.#threadId, this.#runId, this.#pending.splice(0, BATCH_EVENTS_MAX));
-    } catch (error) {
-      this.#failure = error as Error;
-      this.#pending = [];
-    } finally {
-      this.#draining = undefined;
-    }
-  }
 }

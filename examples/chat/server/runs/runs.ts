@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, withRun } from 'runspan';
+import { RequestError } from '../errors.ts';
 import type { StartRequest } from '../storage/schema.ts';
-import { ThreadBusyError } from '../storage/store.ts';
-import { PROCESS_ENDED, Run, type RunOptions, type RunRequest } from './run.ts';
+import { PROCESS_ENDED, Run, type RunOptions } from './run.ts';
 import { RunEvents } from './run-events.ts';
 
 /** How long a deletion waits for the runs of its thread to end. */
@@ -17,17 +17,14 @@ export interface StartedRun {
   readonly afterSeq: number;
 }
 
-export interface StartOptions extends RunRequest, Pick<StartRequest, 'title' | 'isRenamed' | 'strategy'> {
-  /** The request headers, which are read if `joinTraces` is set. */
-  readonly headers: Headers;
-}
+export type RunRequest = Omit<StartRequest, 'runId'> & Pick<RunOptions, 'input' | 'checkpointId' | 'metadata'>;
 
-export interface RunsOptions extends Pick<RunOptions, 'agent' | 'store' | 'callbacks' | 'mask' | 'log'> {
+export interface RunsOptions extends Pick<RunOptions, 'agent' | 'store' | 'callbacks' | 'log'> {
   /** Whether a run joins the trace in the headers of its request. */
   readonly joinTraces: boolean;
 }
 
-/** The runs of this instance. A thread has one run in progress, on whichever instance. */
+/** The runs of this instance. Of all runs of a thread, on all instances, one is in progress. */
 export class Runs {
   readonly #options: RunsOptions;
   readonly #runs = new Map<string, { readonly run: Run; readonly done: Promise<void> }>();
@@ -41,9 +38,9 @@ export class Runs {
   }
 
   /** Resolves when the run is in progress, or waits for the runs before it. */
-  async start(threadId: string, options: StartOptions): Promise<StartedRun> {
-    if (this.#isClosing) throw new ThreadBusyError('The server is shutting down. Try again later.');
-    const started = this.#start(threadId, options);
+  async start(request: RunRequest, headers: Headers): Promise<StartedRun> {
+    if (this.#isClosing) throw new RequestError('unavailable', 'The server is shutting down. Try again later.', 503);
+    const started = this.#start(request, headers);
     this.#starting.add(started);
     return started.finally(() => this.#starting.delete(started));
   }
@@ -67,18 +64,16 @@ export class Runs {
 
   /** Renews the leases of the runs of this instance, and ends runs whose process has ended. */
   async beat(): Promise<void> {
-    const { store, agent, mask, log } = this.#options;
+    const { store, agent, log } = this.#options;
     try {
-      const own = [...this.#runs.values()].map(({ run }) => run);
-      const rows = await store.renew(own.map(({ runId }) => runId));
-      for (const run of own) {
-        const row = rows.get(run.runId);
-        if (row === undefined) run.stop('lost');
-        else if (row.isCancelled) run.stop('cancelled');
-        if (run.isWaiting || row?.state === 'waiting') await this.#claim(run);
+      const runs = [...this.#runs.values()].map(({ run }) => run);
+      const rows = await store.renew(runs.map(({ runId }) => runId));
+      for (const run of runs) {
+        if (run.isWaiting) await this.#claim(run);
+        else this.#update(run, rows.get(run.runId));
       }
       await store.endLost((runId) =>
-        new RunEvents(runId, agent.name ?? 'agent', mask).lifecycle('interrupted', { error: PROCESS_ENDED }),
+        new RunEvents(runId, agent.name ?? 'agent').lifecycle('interrupted', { error: PROCESS_ENDED }),
       );
     } catch (error) {
       log(`leases cannot be renewed: ${(error as Error).message}`);
@@ -90,7 +85,7 @@ export class Runs {
     clearInterval(this.#heartbeat);
     this.#isClosing = true;
     await Promise.allSettled(this.#starting);
-    // The events of a run that waits follow those of the run before it.
+    // The events of a run that waits follow the events of the run before it.
     for (const isWaiting of [false, true]) {
       const runs = [...this.#runs.values()].filter(({ run }) => run.isWaiting === isWaiting);
       for (const { run } of runs) run.stop('closing');
@@ -98,26 +93,14 @@ export class Runs {
     }
   }
 
-  async #start(threadId: string, options: StartOptions): Promise<StartedRun> {
-    const { store, agent, callbacks, mask, log, joinTraces } = this.#options;
-    const { input, checkpointId, metadata, headers, title, isRenamed, strategy } = options;
+  async #start(request: RunRequest, headers: Headers): Promise<StartedRun> {
+    const { store, joinTraces, ...parts } = this.#options;
+    const { threadId, strategy } = request;
     const runId = uuidv7();
     const caller = joinTraces ? fromHeaders(headers) : undefined;
     const traceId = caller?.traceId ?? runId;
-    const run = new Run({
-      agent,
-      store,
-      callbacks,
-      mask,
-      log,
-      threadId,
-      runId,
-      traceId,
-      input,
-      checkpointId,
-      metadata,
-    });
-    const { afterSeq, running } = await store.start({ threadId, runId, title, isRenamed, strategy });
+    const run = new Run({ ...parts, ...request, store, runId, traceId });
+    const { afterSeq, running } = await store.start({ ...request, runId });
     if (running === runId) run.begin();
     const unwatch = store.watchRuns(threadId, () => void this.#claim(run).catch(() => {}));
     const done = withRun(caller, () => run.run()).finally(() => {
@@ -125,12 +108,12 @@ export class Runs {
       this.#runs.delete(runId);
     });
     this.#runs.set(runId, { run, done });
-    if (running !== runId) await this.#afterWait(run, strategy === 'interrupt' ? running : undefined);
+    if (running !== runId) await this.#waitAfter(run, strategy === 'interrupt' ? running : undefined);
     return { runId, traceId, afterSeq };
   }
 
   /** The run has been accepted. If the store fails from here on, the heartbeat tries again. */
-  async #afterWait(run: Run, interrupted: string | undefined): Promise<void> {
+  async #waitAfter(run: Run, interrupted: string | undefined): Promise<void> {
     try {
       if (interrupted !== undefined) await this.cancel(run.threadId, interrupted);
       // The run before it may have ended already.
@@ -140,12 +123,16 @@ export class Runs {
     }
   }
 
-  /** Learns what other instances did to a run, and begins it if it is its turn. */
+  /** Applies what other instances did to a run, and begins the run if it is its turn. */
   async #claim(run: Run): Promise<void> {
     if (this.#isClosing) return;
     const row = await this.#options.store.claim(run.threadId, run.runId);
+    this.#update(run, row);
+    if (row?.state === 'running') run.begin();
+  }
+
+  #update(run: Run, row: { readonly isCancelled: boolean } | undefined): void {
     if (row === undefined) run.stop('lost');
     else if (row.isCancelled) run.stop('cancelled');
-    if (row?.state === 'running') run.begin();
   }
 }

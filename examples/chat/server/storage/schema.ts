@@ -34,9 +34,8 @@ export interface RunRow {
 export interface StartRequest {
   readonly threadId: string;
   readonly runId: string;
+  /** The title, if the thread has none. */
   readonly title: string;
-  /** Whether `title` replaces an earlier title. */
-  readonly isRenamed: boolean;
   /** What happens if another run of the thread is in progress. */
   readonly strategy: 'reject' | 'interrupt' | 'enqueue';
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
+import { RequestError } from '../errors.ts';
 import type { Database, Query, SqlValue } from './database.ts';
 import {
   type EventPage,
@@ -11,15 +12,10 @@ import {
   type ThreadSummary,
 } from './schema.ts';
 
-export const WAITING_MAX = 10;
+const WAITING_MAX = 10;
 const IDLE_CHECK_MS = 3_600_000;
 /** A thread may exceed its limits by this share, so that not every append has to delete events. */
 const EXCESS = 1.025;
-
-/** Another run of the thread is in progress, or too many wait. */
-export class ThreadBusyError extends Error {
-  override readonly name: string = 'ThreadBusyError';
-}
 
 /** The run is no longer in the store: its lease expired and another process ended it, or its thread was deleted. */
 export class RunLostError extends Error {
@@ -68,7 +64,7 @@ export class Store {
 
   /** Adds a thread to the list, or moves it to the top. */
   async touch(threadId: string): Promise<void> {
-    await this.#touch(this.#database.query, threadId, '', false);
+    await this.#touch(this.#database.query, threadId, '');
   }
 
   async deleteThread(threadId: string): Promise<void> {
@@ -111,21 +107,25 @@ export class Store {
 
   /**
    * Adds a run to a thread. The run is in progress if no other is, and waits otherwise. Returns the number of the last
-   * event before the run, and the run that is in progress. Rejects with a ThreadBusyError if the run cannot be added.
+   * event before the run, and the run that is in progress. Rejects with a RequestError if the run cannot be added.
    */
   async start(request: StartRequest): Promise<{ readonly afterSeq: number; readonly running: string }> {
-    const { threadId, runId, title, isRenamed, strategy } = request;
+    const { threadId, runId, title, strategy } = request;
     return this.#database.transaction(async (query) => {
       // The statement locks the row of the thread until the end of the transaction.
-      const afterSeq = await this.#touch(query, threadId, title, isRenamed);
+      const afterSeq = await this.#touch(query, threadId, title);
       const rows = await this.#runs(query, threadId);
       const running = rows[0]?.id ?? runId;
       if (running !== runId && strategy === 'reject')
-        throw new ThreadBusyError(
+        throw new RequestError(
+          'invalid_argument',
           `Run ${running} of thread ${threadId} is in progress. Wait for its end, or cancel it.`,
         );
       if (rows.length > WAITING_MAX)
-        throw new ThreadBusyError(`${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`);
+        throw new RequestError(
+          'invalid_argument',
+          `${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`,
+        );
       const places = rows.map(({ place }) => place);
       const place = strategy === 'interrupt' ? Math.min(0, ...places) - 1 : Math.max(0, ...places) + 1;
       await query(
@@ -219,16 +219,15 @@ export class Store {
   }
 
   /** Returns the number of the last event. The first number is a time in microseconds, so a deleted thread's numbers are not used again. */
-  async #touch(query: Query, threadId: string, title: string, isRenamed: boolean): Promise<number> {
+  async #touch(query: Query, threadId: string, title: string): Promise<number> {
     const now = this.#database.nowMs;
     const [row] = await query<{ last_seq: number }>(
       `INSERT INTO threads (id, title, updated_ms, last_seq) VALUES ($1, $2, ${now}, ${now} * 1000)
-        ON CONFLICT (id) DO UPDATE SET updated_ms = excluded.updated_ms, title = CASE
-          WHEN threads.title = '' OR $3 = 1 AND excluded.title <> '' THEN excluded.title ELSE threads.title END
+        ON CONFLICT (id) DO UPDATE SET updated_ms = excluded.updated_ms,
+          title = CASE WHEN threads.title = '' THEN excluded.title ELSE threads.title END
         RETURNING last_seq`,
       threadId,
       title,
-      isRenamed ? 1 : 0,
     );
     return row?.last_seq ?? 0;
   }

@@ -14,7 +14,7 @@ import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/lan
 import { Hono } from 'hono';
 import { configure, flush, shutdown } from 'runspan';
 import { createReceiver, type Receiver } from 'runspan/receiver';
-import type { Agent } from '../../server/runs/agent.ts';
+import type { Agent } from '../../server/runs/run.ts';
 import { openStorage, type Storage } from '../../server/storage/storage.ts';
 import { TraceService, TurnTracer } from '../../server/traces.ts';
 import { ChatServer } from '../support/chat-server.ts';

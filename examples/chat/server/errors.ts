@@ -1,0 +1,44 @@
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { isUnavailable, reasonOf } from './storage/database.ts';
+
+/** One mistake in a request, in the form of the interface. */
+export interface Problem {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+}
+
+/** A request that the chat refuses. The client receives the code and the message. */
+export class RequestError extends Error {
+  override readonly name: string = 'RequestError';
+  readonly code: string;
+  readonly status: ContentfulStatusCode;
+  readonly problems: readonly Problem[] | undefined;
+
+  constructor(code: string, message: string, status: ContentfulStatusCode = 422, problems?: readonly Problem[]) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.problems = problems;
+  }
+
+  /** The body of the response. Clients of the protocol read `message`, clients of the interface read `detail`. */
+  get body(): object {
+    return { error: this.code, message: this.message, detail: this.problems ?? this.message };
+  }
+
+  get headers(): Record<string, string> {
+    return this.status === 503 ? { 'retry-after': '5' } : {};
+  }
+}
+
+/** Returns the error for the client. An unexpected error is logged, and the client does not receive its message. */
+export function toRequestError(error: unknown, request: string, log: (line: string) => void): RequestError {
+  if (error instanceof RequestError) return error;
+  if (isUnavailable(error)) {
+    log(`${request}: the store does not respond: ${reasonOf(error)}`);
+    return new RequestError('unavailable', 'The store does not respond. Try again later.', 503);
+  }
+  log(`${request}: ${(error as Error).stack ?? error}`);
+  return new RequestError('unknown_error', 'The request failed. See the log of the server.', 500);
+}
