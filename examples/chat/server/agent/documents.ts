@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { lexer, type Token } from 'marked';
 import MiniSearch from 'minisearch';
 import { traced } from 'runspan';
 import { SettingsError } from '../settings.ts';
 
-/** A paragraph of a Markdown file. */
+/** A paragraph or list item of a Markdown file. */
 export interface Paragraph {
   readonly id: number;
   readonly text: string;
@@ -17,23 +18,19 @@ export interface Paragraph {
 
 const CHARS_MIN = 40;
 const CHARS_MAX = 2_000;
-/** The rest of a longer query finds nothing better and takes time. */
+/** Longer queries are cut, because searching for them takes too long. */
 const QUERY_CHARS_MAX = 2_000;
 
 /** Reads the Markdown files of a folder, or the documentation of runspan. Throws a SettingsError if there are none. */
 export function loadDocuments(folder: string | undefined): Documents {
-  if (folder === undefined)
-    return new Documents(
-      readParagraphs(fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')))),
-    );
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+  const docs = fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));
+  if (folder !== undefined && statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new SettingsError(`Expected --docs to be a folder. There is no folder ${folder}.`);
-  const paragraphs = readParagraphs(folder);
-  if (paragraphs.length === 0)
-    throw new SettingsError(
-      `Expected --docs to be a folder with Markdown files. There is no Markdown text in ${folder}.`,
-    );
-  return new Documents(paragraphs);
+  const paragraphs = readParagraphs(folder ?? docs);
+  if (paragraphs.length > 0) return new Documents(paragraphs);
+  throw new SettingsError(
+    `Expected --docs to be a folder with Markdown files. There is no Markdown text in ${folder}.`,
+  );
 }
 
 /** Finds paragraphs by the words of a question. */
@@ -45,10 +42,6 @@ export class Documents {
     this.#paragraphs = paragraphs;
     this.#index = new MiniSearch<Paragraph>({
       fields: ['text', 'heading', 'source'],
-      extractField: (paragraph, field) => {
-        const value = paragraph[field as keyof Paragraph];
-        return field === 'source' ? String(value).replace(/\.\w+$/, '') : value;
-      },
       tokenize: wordsOf,
       processTerm: (word) => word,
       searchOptions: {
@@ -63,10 +56,8 @@ export class Documents {
   /** Best match first. */
   @traced({ name: 'retrieve', runType: 'retriever' })
   search(question: string, limit = 5): Paragraph[] {
-    return this.#index
-      .search(question.slice(0, QUERY_CHARS_MAX))
-      .slice(0, limit)
-      .flatMap(({ id }) => this.#paragraphs[id] ?? []);
+    const found = this.#index.search(question.slice(0, QUERY_CHARS_MAX)).slice(0, limit);
+    return found.flatMap(({ id }) => this.#paragraphs[id] ?? []);
   }
 }
 
@@ -77,7 +68,7 @@ function weightOf(before: Paragraph | undefined, own: Paragraph | undefined): nu
 
 /** Words that are in most questions and do not describe their topic. */
 const STOP_WORDS = new Set(
-  `a an and any are as at be between by can could do does for from has have how i if in into is it its many me much my
+  `a an and any are as at be between by can could do does for from has have how i if in into is it its many me md much my
    not of on or should so than that the their them there they this to use using was we what when where which who why
    will with would you your`.split(/\s+/),
 );
@@ -89,10 +80,11 @@ export function wordsOf(text: string): string[] {
     .map((word) => (/[^s]s$/.test(word) && word.length > 3 ? word.slice(0, -1) : word));
 }
 
-/** The paragraphs of all Markdown files below a folder. A paragraph that occurs in several files is returned once. */
-export function readParagraphs(folder: string): Paragraph[] {
+/** The paragraphs of all Markdown files in a folder. A paragraph that occurs in several files is returned once. */
+function readParagraphs(folder: string): Paragraph[] {
   const paragraphs = new Map<string, Paragraph>();
-  for (const source of markdownFilesIn(folder)) {
+  const sources = (readdirSync(folder, { recursive: true }) as string[]).filter(isMarkdownFile).sort();
+  for (const source of sources) {
     for (const { text, heading } of paragraphsOf(readFileSync(join(folder, source), 'utf8'))) {
       if (!paragraphs.has(text)) paragraphs.set(text, { id: paragraphs.size, text, heading, source });
     }
@@ -100,45 +92,32 @@ export function readParagraphs(folder: string): Paragraph[] {
   return [...paragraphs.values()];
 }
 
-function markdownFilesIn(folder: string, path = ''): string[] {
-  return readdirSync(join(folder, path), { withFileTypes: true })
-    .filter(({ name }) => !name.startsWith('.'))
-    .flatMap((entry) => {
-      const inner = path === '' ? entry.name : `${path}/${entry.name}`;
-      if (entry.isDirectory()) return markdownFilesIn(folder, inner);
-      return /\.(md|markdown)$/i.test(entry.name) ? [inner] : [];
-    })
-    .sort();
+/** Excludes hidden files and folders. */
+function isMarkdownFile(path: string): boolean {
+  return /\.(md|markdown)$/i.test(path) && !/(^|[\\/])\./.test(path);
 }
 
 /** The paragraphs and list items of a text, without code, tables and very short ones. */
-export function paragraphsOf(markdown: string): { text: string; heading: string }[] {
-  const prose = markdown
-    .replace(/\r\n?/g, '\n')
-    .replace(/<!--[\s\S]*?-->/g, '')
-    .replace(/^ {0,3}(```|~~~)[\s\S]*?^ {0,3}\1`*~* *$/gm, '\n')
-    // Separates a heading from the text below it.
-    .replace(/^#{1,6} .*\n/gm, '$&\n');
+function paragraphsOf(markdown: string): { text: string; heading: string }[] {
   const found: { text: string; heading: string }[] = [];
   let heading = '';
-  for (const block of prose.split(/\n\s*\n|\n(?=#{1,6} )|\n(?=\s*(?:[*+-]|\d+\.) )/)) {
-    const title = /^\s*#{1,6} +(.*?)#*\s*$/.exec(block)?.[1];
-    if (title !== undefined) heading = plain(title);
-    else if (!/^(?: {4}|\t)\s*(?![*+-] |\d+\. |\s)|^\s*\|/.test(block)) {
-      const text = plain(block).slice(0, CHARS_MAX);
-      if (text.length >= CHARS_MIN && /\p{L}{3}/u.test(text)) found.push({ text, heading });
+  for (const token of lexer(markdown)) {
+    if (token.type === 'heading') heading = textOf(token.tokens);
+    const parts: Token[] =
+      token.type === 'list' ? token.items : /^(paragraph|blockquote)$/.test(token.type) ? [token] : [];
+    for (const part of parts) {
+      const text = textOf('tokens' in part ? part.tokens : []).slice(0, CHARS_MAX);
+      if (text.length >= CHARS_MIN) found.push({ text, heading });
     }
   }
   return found;
 }
 
-function plain(markdown: string): string {
-  return markdown
-    .replace(/!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])/g, '')
-    .replace(/\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])/g, '$1')
-    .replace(/<\/?[a-z][^>]*>/gi, '')
-    .replace(/^\s*([*+-]|\d+\.|>)\s+/gm, '')
-    .replace(/\*\*|__|`|(?<!\w)[_*](?=\S)|(?<=\S)[_*](?!\w)/g, '')
-    .replace(/\s+/g, ' ')
-    .trim();
+function textOf(tokens: readonly Token[] = []): string {
+  const texts = tokens.map((token) => {
+    if (/^(code|image|html|space|table)$/.test(token.type)) return ' ';
+    if (token.type === 'list') return ` ${textOf(token.items)} `;
+    return 'tokens' in token ? textOf(token.tokens) : 'text' in token ? token.text : token.raw;
+  });
+  return texts.join('').replace(/\s+/g, ' ').trimStart();
 }
