@@ -1,14 +1,16 @@
 import { open } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../base/text.ts';
 import { createReceiver } from '../receiver/receiver.ts';
-import type { RunOperation } from '../receiver/store/store.ts';
-import { type ChildCommand, childCommand, runChild } from './child.ts';
+import { MemoryStore } from '../receiver/store/memory-store.ts';
+import type { RunOperation, Scope, StoreChange } from '../receiver/store/store.ts';
+import { type ChildCommand, childCommand } from './child.ts';
 import { type CommandContext, CommandFailure, type Ending, type Output, UsageError } from './command-line.ts';
-import { environmentFor } from './dev.ts';
 import { samplingOff } from './doctor/settings.ts';
-import { AuditStore, recordBytes, waitForIdle } from './local-store.ts';
 import { quoted } from './terminal-text.ts';
+import { environmentFor, runTraced } from './traced-child.ts';
 
 const HELP = `
 Runs that the command sends to an endpoint set in its own code are neither stopped nor shown.
@@ -41,10 +43,7 @@ export function define(command: Command, context: CommandContext): void {
 
 async function audit(command: ChildCommand, { json, output }: AuditOptions, stderr: Output): Promise<Ending> {
   const file = output === undefined ? undefined : await openFile(output);
-  let problem: unknown;
-  file?.on('error', (error) => {
-    problem ??= error;
-  });
+  const written = file && finished(file).catch((error) => notWritten(output ?? '', error));
   const store = new AuditStore((operation) => {
     const text = json ? recordJson(operation) : recordLines(operation, file === undefined).join('\n');
     (file ?? stderr).write(`${text}\n`);
@@ -52,13 +51,45 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
   const receiver = await createReceiver({ store });
   // The receiver will be gone, so runs must not be stored on disk for it.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
-  const ending = await runChild(command, environment);
-  if (ending.kind !== 'not started') await waitForIdle(store);
-  await receiver.close();
-  if (file !== undefined) await new Promise<void>((resolve) => file.end(resolve));
-  if (problem !== undefined) throw notWritten(output ?? '', problem);
-  if (ending.kind !== 'not started') stderr.write(`runspan audit: ${summaryOf(store)}\n`);
+  const ending = await runTraced(command, environment, store).finally(() => receiver.close());
+  file?.end();
+  const problem = await written;
+  if (problem !== undefined) throw problem;
+  stderr.write(`runspan audit: ${summaryOf(store)}\n`);
   return ending;
+}
+
+/** Passes each received record on, counts it, and stores nothing. */
+export class AuditStore extends MemoryStore {
+  readonly counts = { posts: 0, patches: 0, attachments: 0, bytes: 0 };
+  readonly #show: (operation: RunOperation) => void;
+  readonly #listeners = new Set<(change: StoreChange) => void>();
+
+  constructor(show: (operation: RunOperation) => void) {
+    super();
+    this.#show = show;
+  }
+
+  override async apply(_scope: Scope, operations: readonly RunOperation[]): Promise<void> {
+    for (const operation of operations) {
+      this.counts[operation.kind === 'post' ? 'posts' : 'patches'] += 1;
+      this.counts.attachments += operation.attachments.length;
+      this.counts.bytes += recordBytes(operation);
+      this.#show(operation);
+    }
+    for (const listener of this.#listeners) listener({ cursor: '0', traceIds: [] });
+  }
+
+  override subscribe(_scope: Scope, listener: (change: StoreChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+}
+
+/** Returns the bytes of the fields as JSON and of the attachments. */
+function recordBytes({ fields, attachments }: RunOperation): number {
+  const sizes = Object.values(fields).map((value) => Buffer.byteLength(JSON.stringify(value)));
+  return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
 /** Characters of a field that are shown on standard error. A file contains all characters. */
@@ -107,7 +138,7 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
 /** The records may contain confidential data. */
 const OWNER_ONLY = 0o600;
 
-async function openFile(path: string): Promise<NodeJS.WritableStream> {
+async function openFile(path: string): Promise<Writable> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
     // An existing file keeps its mode when it is opened. The mode of a device or a pipe is not changed.

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../base/text.ts';
-import { type CommandContext, type Ending, UsageError } from './command-line.ts';
+import { type CommandContext, CommandFailure, type Ending, UsageError } from './command-line.ts';
 import { quoted } from './terminal-text.ts';
 
 /** A program to start and its arguments. */
@@ -24,33 +24,29 @@ export function childCommand(words: readonly string[], { argv }: CommandContext)
 
 /**
  * Runs a command without a shell on the standard streams of this process. Signals are forwarded. With `stderr`, the
- * standard output of the command goes to standard error.
+ * standard output of the command goes to standard error. Rejects if the command cannot be started.
  */
-export function runChild(
+export async function runChild(
   [program, ...args]: ChildCommand,
   env: NodeJS.ProcessEnv,
   output: 'stdout' | 'stderr' = 'stdout',
 ): Promise<Ending> {
-  return new Promise((resolve) => {
-    let child: ChildProcess;
-    try {
-      child = spawn(program, args, { env, stdio: ['inherit', process[output].fd, 'inherit'] });
-    } catch (error) {
-      resolve(notStarted(program, error));
-      return;
-    }
-    const stopForwarding = forwardSignals(child);
-    child.on('error', (error) => {
-      // Errors after the start are about signals that could not be sent.
-      if (child.pid !== undefined) return;
-      stopForwarding();
-      resolve(notStarted(program, error));
+  let stopForwarding = (): void => {};
+  try {
+    return await new Promise((resolve, reject) => {
+      const child = spawn(program, args, { env, stdio: ['inherit', process[output].fd, 'inherit'] });
+      stopForwarding = forwardSignals(child);
+      child.on('exit', (code, signal) => resolve(signal ?? code ?? 1));
+      child.on('error', (error) => {
+        // Errors after the start are about signals that could not be sent.
+        if (child.pid === undefined) reject(error);
+      });
     });
-    child.on('exit', (code, signal) => {
-      stopForwarding();
-      resolve(signal === null ? { kind: 'exit', code: code ?? 1 } : { kind: 'signal', signal });
-    });
-  });
+  } catch (error) {
+    throw notStarted(program, error);
+  } finally {
+    stopForwarding();
+  }
 }
 
 /** Returns a function that stops the forwarding. */
@@ -81,9 +77,9 @@ export function forwardedSignal(
   return isFromTerminal && count === 1 ? undefined : signal;
 }
 
-function notStarted(program: string, error: unknown): Ending {
+function notStarted(program: string, error: unknown): Error {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return { kind: 'not started', code: 127, message: `command not found: ${quoted(program)}` };
+  if (code === 'ENOENT') return new CommandFailure(`command not found: ${quoted(program)}`, 127);
   const reason = code === 'EACCES' ? 'it is not executable' : messageOf(error);
-  return { kind: 'not started', code: 126, message: `cannot start ${quoted(program)}: ${reason}` };
+  return new CommandFailure(`cannot start ${quoted(program)}: ${reason}`, 126);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { text as readStream } from 'node:stream/consumers';
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { RunspanError } from '../base/errors.ts';
 import { isObject } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
@@ -9,11 +9,8 @@ import { messageOf, visible } from '../base/text.ts';
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
   Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'hasColors'>>;
 
-/** How the command ends. */
-export type Ending =
-  | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  | { readonly kind: 'not started'; readonly code: 126 | 127; readonly message: string };
+/** The exit code of the process, or the signal that ends the process. */
+export type Ending = number | NodeJS.Signals;
 
 export interface CommandContext {
   readonly stdout: Output;
@@ -53,67 +50,59 @@ export function withCommandNames(error: unknown, names: Readonly<Record<string, 
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
 }
 
+/** The options that a function adds to a command. */
+export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<
+  ReturnType<Define>['opts']
+>;
+
 /** Parses an option that may be repeated. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }
 
-/** Parses an option that may be repeated and accepts only the given values. */
+/** Parses an option that may be repeated and accepts only these values. */
 export function collectFrom<Value extends string>(
-  option: string,
   values: readonly Value[],
-): (value: string, previous: Value[] | undefined) => Value[] {
+): (text: string, previous: Value[] | undefined) => Value[] {
   return (text, previous = []) => {
     const value = values.find((one) => one === text);
-    if (value === undefined) throw new UsageError(`expected ${option} to be one of ${values.join(', ')}`);
+    if (value === undefined) throw new InvalidArgumentError(`Allowed choices are ${values.join(', ')}.`);
     return [...previous, value];
   };
 }
 
-export function wholeNumber(option: string, least: number, most: number): (text: string) => number {
+export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : -1;
-    if (value < least || value > most)
-      throw new UsageError(`expected ${option} to be a number from ${least} to ${most}`);
-    return value;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`Expected a number from ${least} to ${most}.`);
   };
 }
 
-export function webAddress(option: string): (text: string) => URL {
-  return (text) => {
-    const url = parseWebAddress(text);
-    if (url === undefined) throw new UsageError(`expected ${option} to be an http or https address`);
-    return url;
-  };
-}
-
-export function parseWebAddress(text: string): URL | undefined {
+export function webAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  throw new InvalidArgumentError('Expected an http or https address.');
 }
 
 const DURATIONS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const SIZES_BYTES: Readonly<Record<string, number>> = { mb: 1024 ** 2, gb: 1024 ** 3 };
 
-/** Parses for example `90s`, `15m`, `12h` and `30d`. Returns undefined for other text and for 0. */
+export function duration(text: string): number {
+  const ms = durationMs(text);
+  if (ms !== undefined) return ms;
+  throw new InvalidArgumentError('Expected a time, for example 90s, 15m, 12h or 30d.');
+}
+
+/** Returns undefined for 0 and for text that is not a duration. */
 export function durationMs(text: string): number | undefined {
   return amount(text, DURATIONS_MS);
 }
 
-export function duration(option: string): (text: string) => number {
-  return (text) => {
-    const ms = durationMs(text);
-    if (ms === undefined) throw new UsageError(`expected ${option} to be a time, for example 90s, 15m, 12h or 30d`);
-    return ms;
-  };
-}
-
-export function size(option: string): (text: string) => number {
-  return (text) => {
-    const bytes = amount(text, SIZES_BYTES);
-    if (bytes === undefined) throw new UsageError(`expected ${option} to be a size, for example 500mb or 4gb`);
-    return bytes;
-  };
+export function size(text: string): number {
+  const bytes = amount(text, SIZES_BYTES);
+  if (bytes !== undefined) return bytes;
+  throw new InvalidArgumentError('Expected a size, for example 500mb or 4gb.');
 }
 
 function amount(text: string, units: Readonly<Record<string, number>>): number | undefined {
@@ -121,10 +110,10 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
   return Number(count) > 0 && Object.hasOwn(units, unit) ? Number(count) * (units[unit] ?? 0) : undefined;
 }
 
-/** Splits `<ours>=<theirs>`. The second part is undefined if the text contains no `=`. */
+/** Splits `name=value`. The value is undefined if the text contains no `=`. */
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
-  const at = text.indexOf('=');
-  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+  const [name = '', value] = text.split(/=(.*)/s);
+  return [name, value];
 }
 
 /**
@@ -154,5 +143,14 @@ async function readText(given: string, option: string): Promise<string> {
     return readFileSync(given.slice(1), 'utf8');
   } catch (thrown) {
     throw new CommandFailure(`${option}: ${messageOf(thrown)}`);
+  }
+}
+
+/** Returns undefined for text that is not JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

@@ -1,34 +1,31 @@
+import { readFileSync } from 'node:fs';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
+import { env } from '../base/env.ts';
 import { RunspanError } from '../base/errors.ts';
 import { isLoopback } from '../base/options.ts';
-import { messageOf, visibleJson } from '../base/text.ts';
+import { messageOf, visible, visibleJson } from '../base/text.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
 import { createReceiver, type Receiver } from '../receiver/receiver.ts';
+import { MemoryStore } from '../receiver/store/memory-store.ts';
+import { checkedPrices, type Prices } from '../receiver/store/prices.ts';
+import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
-import { type ChildCommand, childCommand, runChild } from './child.ts';
+import { type ChildCommand, childCommand } from './child.ts';
 import {
   type CommandContext,
   CommandFailure,
   collect,
   duration,
   type Ending,
+  type OptionsOf,
   size,
   wholeNumber,
   withCommandNames,
 } from './command-line.ts';
-import { DEFAULT_PORT, type DevStore, type DevStoreOptions, openDevStore, waitForIdle } from './local-store.ts';
+import { DEFAULT_PORT, storeFile } from './run-source.ts';
 import { TraceWatch } from './trace-watch.ts';
+import { environmentFor, runTraced } from './traced-child.ts';
 import { drawTree, treeOptionsFor } from './tree.ts';
-
-interface DevOptions extends DevStoreOptions {
-  readonly port: number;
-  readonly host?: string | undefined;
-  readonly allowHost?: string[] | undefined;
-  readonly strict?: true | undefined;
-  readonly json?: true | undefined;
-  readonly quiet?: true | undefined;
-}
 
 const HELP = `
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
@@ -44,21 +41,25 @@ Exit code:
   started`;
 
 export function define(command: Command, context: CommandContext): void {
-  command
+  withOptions(command)
     .usage('[options] [-- command...]')
     .description(
       'Starts a receiver on this machine, serves a page that shows its runs, and draws each trace in the terminal when it has finished. With a command, runs the command with an environment that sends its runs to the receiver, and exits when the command exits. Without a command, runs until Ctrl-C.',
     )
     .argument('[command...]')
-    .option('--port <n>', 'port to listen on; 0 selects any free port', wholeNumber('--port', 0, 65_535), DEFAULT_PORT)
+    .addHelpText('after', HELP)
+    .action(async (words, options) => context.endAs(await dev(options, childCommand(words, context), context)));
+}
+
+type DevOptions = OptionsOf<typeof withOptions>;
+
+function withOptions(command: Command) {
+  return command
+    .option('--port <n>', 'port to listen on; 0 selects any free port', wholeNumber(0, 65_535), DEFAULT_PORT)
     .option('--store <file>', 'file that stores the runs (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)')
     .addOption(new Option('--memory', 'store the runs in memory until the receiver ends').conflicts('store'))
-    .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration('--max-age'))
-    .option(
-      '--max-size <size>',
-      'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)',
-      size('--max-size'),
-    )
+    .option('--max-age <time>', 'delete traces idle for this long, e.g. 12h (default: 30d)', duration)
+    .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
     .option(
       '--prices <file>',
       'prices of models per million tokens, for runs without a cost: { "a-model": { "input": 2.5, "output": 10 } }',
@@ -70,9 +71,7 @@ export function define(command: Command, context: CommandContext): void {
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
-    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', collect)
-    .addHelpText('after', HELP)
-    .action(async (words, options) => context.endAs(await dev(options, childCommand(words, context), context)));
+    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', collect);
 }
 
 async function dev(
@@ -80,26 +79,59 @@ async function dev(
   command: ChildCommand | undefined,
   { stdout, stderr }: CommandContext,
 ): Promise<Ending> {
-  const kept = await openDevStore(options, (line) => stderr.write(`runspan: ${line}\n`));
-  const { store } = kept;
+  const prices = options.prices === undefined ? undefined : readPrices(options.prices);
+  const file = options.memory ? undefined : storeFile(options.store);
+  const sqlite = await openFile(file, prices, options, (line) => stderr.write(`runspan: ${line}\n`));
+  const store = sqlite ?? new MemoryStore(prices && { prices });
   try {
     const receiver = await startReceiver(store, options);
     const watch = options.quiet ? undefined : watchOf(store, options.json === true, stdout);
     try {
-      await kept.setAddress(receiver.url);
-      if (!options.json) stdout.write(greeting(receiver.url, kept, command === undefined));
+      await sqlite?.setAddress(receiver.url);
+      if (!options.json) {
+        stdout.write(`runspan listens on ${receiver.url}\n`);
+        if (file !== undefined && sqlite === undefined) stdout.write(LOST);
+        if (command === undefined) stdout.write(usageOf(receiver.url, sqlite && file));
+      }
       if (command === undefined) return await untilStopped();
       const environment = environmentFor(receiver.url, env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY'));
       // Programs that read the JSON lines cannot parse other output between them.
-      const ending = await runChild(command, environment, options.json ? 'stderr' : 'stdout');
-      if (ending.kind !== 'not started') await waitForIdle(store);
-      return ending;
+      return await runTraced(command, environment, store, options.json ? 'stderr' : 'stdout');
     } finally {
       await receiver.close();
       await watch?.end();
     }
   } finally {
-    await kept.close();
+    await sqlite?.close();
+  }
+}
+
+function readPrices(file: string): Prices {
+  try {
+    return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (error) {
+    throw new CommandFailure(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
+  }
+}
+
+/** Returns undefined if the runs are kept in memory: without a file, or without SQLite if no option names the file. */
+async function openFile(
+  file: string | undefined,
+  prices: Prices | undefined,
+  { store: named, maxAge, maxSize }: DevOptions,
+  log: (line: string) => void,
+): Promise<SqliteStore | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return await SqliteStore.open(file, {
+      ...(maxAge && { maxAgeMs: maxAge }),
+      ...(maxSize && { maxBytes: maxSize }),
+      ...(prices && { prices }),
+    });
+  } catch (error) {
+    if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
+    log(`runs are kept in memory only: ${error.message}`);
+    return undefined;
   }
 }
 
@@ -108,6 +140,7 @@ const OPTION_NAMES = {
   writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
   allowedHosts: '--allow-host',
   host: '--host',
+  port: '--port',
 };
 
 async function startReceiver(store: Store, { port, host, allowHost, strict }: DevOptions): Promise<Receiver> {
@@ -126,18 +159,6 @@ async function startReceiver(store: Store, { port, host, allowHost, strict }: De
       ...(writeKey && { writeKey }),
     });
   } catch (error) {
-    const code = error instanceof RunspanError ? error.code : undefined;
-    if (code === 'RUNSPAN_ADDRESS_IN_USE') {
-      throw new CommandFailure(`port ${port} is in use; choose another with --port (0 selects any free port)`);
-    }
-    if (code === 'RUNSPAN_LISTEN_FAILED') {
-      const reason = messageOf((error as RunspanError).cause);
-      throw new CommandFailure(
-        host === undefined
-          ? `cannot listen on port ${port}: ${reason}; choose another with --port`
-          : `cannot listen on ${host}, port ${port}: ${reason}; choose another with --host or --port`,
-      );
-    }
     throw withCommandNames(error, OPTION_NAMES);
   }
 }
@@ -154,48 +175,17 @@ function watchOf(store: Store, isJson: boolean, stdout: CommandContext['stdout']
   });
 }
 
-function greeting(url: string, { where, isFallback }: DevStore, isAlone: boolean): string {
-  const lines = [`runspan listens on ${url}`];
-  if (isFallback) lines.push('Runs are kept in memory only, and are lost when the receiver ends');
-  if (isAlone) {
-    let key = '';
-    if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and its write key as RUNSPAN_API_KEY';
-    else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and its key as RUNSPAN_API_KEY';
-    lines.push(`To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}`);
-    lines.push(`Open ${url} in a browser to read its runs; they are kept in ${where}`);
-  }
-  return `${lines.join('\n')}\n`;
-}
+const LOST = 'Runs are kept in memory only, and are lost when the receiver ends\n';
 
-/** Each of these variables turns the tracing of the langsmith package on or off. */
-const LANGSMITH_TRACING: readonly EnvironmentName[] = [
-  'LANGSMITH_TRACING',
-  'LANGSMITH_TRACING_V2',
-  'LANGCHAIN_TRACING',
-  'LANGCHAIN_TRACING_V2',
-];
-
-/**
- * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package. If
- * the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
- */
-export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
-  const apiKey = writeKey ?? readKey;
-  const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
-  return environmentWith({
-    RUNSPAN_ENDPOINT: url,
-    RUNSPAN_TRACING: 'true',
-    // Shows open runs on the page soon. A limit that the application sets takes precedence.
-    RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
-    ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
-    ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
-    LANGSMITH_ENDPOINT: url,
-    ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
-    // The clients of langsmith send nothing without a key, even if the receiver requires none.
-    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
-    // This variable would send the runs to other endpoints.
-    LANGSMITH_RUNS_ENDPOINTS: undefined,
-  });
+function usageOf(url: string, file: string | undefined): string {
+  let key = '';
+  if (env('RUNSPAN_RECEIVER_WRITE_KEY') !== undefined) key = ' and its write key as RUNSPAN_API_KEY';
+  else if (env('RUNSPAN_RECEIVER_KEY') !== undefined) key = ' and its key as RUNSPAN_API_KEY';
+  const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
+  return (
+    `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +
+    `Open ${url} in a browser to read its runs; they are kept in ${where}\n`
+  );
 }
 
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
@@ -205,7 +195,7 @@ function untilStopped(): Promise<Ending> {
     const stop = (): void => {
       // A second signal ends the process immediately.
       for (const signal of STOP_SIGNALS) process.off(signal, stop);
-      resolve({ kind: 'exit', code: 0 });
+      resolve(0);
     };
     for (const signal of STOP_SIGNALS) process.on(signal, stop);
   });

@@ -9,13 +9,13 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 void main(process.argv.slice(2), process).then(endAs);
 
 async function endAs(ending: Ending): Promise<void> {
-  if (ending.kind !== 'signal') {
-    process.exitCode = ending.code;
+  if (typeof ending === 'number') {
+    process.exitCode = ending;
     return;
   }
   // Applies if the signal does not end this process. Shells use the same code.
-  process.exitCode = 128 + (constants.signals[ending.signal] ?? 0);
+  process.exitCode = 128 + (constants.signals[ending] ?? 0);
   // Resolves after all earlier writes, and also if the reader has ended.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
-  process.kill(process.pid, ending.signal);
+  process.kill(process.pid, ending);
 }

@@ -1,4 +1,4 @@
-import { Command, CommanderError } from '@commander-js/extra-typings';
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { version } from '../base/env.ts';
 import { messageOf, visible } from '../base/text.ts';
 import {
@@ -29,24 +29,24 @@ const HELP_COLUMNS_MAX = 100;
 /** Runs the command and returns how the process ends. Never rejects. */
 export async function main(
   argv: readonly string[],
-  io: { readonly stdout: Output; readonly stderr: Output },
+  { stdout, stderr }: { readonly stdout: Output; readonly stderr: Output },
 ): Promise<Ending> {
-  const result: { ending: Ending } = { ending: { kind: 'exit', code: 0 } };
+  let ending: Ending = 0;
   const context: CommandContext = {
-    ...io,
+    stdout,
+    stderr,
     argv,
-    endAs: (ending) => {
-      result.ending = ending;
+    endAs: (given) => {
+      ending = given;
     },
   };
   try {
     const program = await programFor(context);
     await program.parseAsync([...argv], { from: 'user' });
+    return ending;
   } catch (error) {
-    result.ending = { kind: 'exit', code: report(error, context) };
+    return report(error, context);
   }
-  if (result.ending.kind === 'not started') writeError(result.ending.message, io.stderr);
-  return result.ending;
 }
 
 async function programFor(context: CommandContext): Promise<Command> {
@@ -70,9 +70,9 @@ async function programFor(context: CommandContext): Promise<Command> {
     const command = program.command(name).summary(summary).showHelpAfterError(hintFor(name));
     // Completion suggests the options of all commands.
     if (name === called || called === 'complete') (await load()).define(command, context);
-    if (name === called) checkValues(command, argv);
   }
   if (called === 'complete') (await import('./completion.ts')).defineComplete(program, context);
+  program.hook('preAction', (_, command) => checkValues(command));
   return program.showHelpAfterError('Run "runspan --help" for a list of commands.');
 }
 
@@ -81,16 +81,15 @@ function hintFor(name: string): string {
 }
 
 /**
- * Throws if an option that needs a value is followed by an empty argument or by another option. Without this check,
- * `--ref --wait` would deploy a branch named `--wait`. `--ref=--wait` is still possible.
+ * Throws if the value of an option is empty or looks like another option. Without this check, `--ref --wait` would deploy
+ * a branch named `--wait`.
  */
-function checkValues(command: Command, argv: readonly string[]): void {
-  const options = [command, ...command.commands].flatMap((one) => one.options.filter(({ required }) => required));
-  for (const [at, word] of argv.entries()) {
-    if (word === '--') return;
-    const [name = '', value = argv[at + 1]] = word.split(/=(.*)/s, 2);
-    const isMissing = value === '' || (value?.startsWith('--') && !word.includes('='));
-    if (isMissing && options.some(({ long }) => long === name)) throw new UsageError(`expected a value for ${name}`);
+function checkValues(command: CommandUnknownOpts): void {
+  for (const option of command.options) {
+    const values = [command.getOptionValue(option.attributeName())].flat();
+    if (option.required && values.some((value) => value === '' || String(value).startsWith('--'))) {
+      throw new UsageError(`expected a value for ${option.long}`);
+    }
   }
 }
 

@@ -1,11 +1,36 @@
 import { existsSync } from 'node:fs';
-import type { Command } from '@commander-js/extra-typings';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
 import { isLoopback, isObject } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
-import type { ListQuery } from '../receiver/query/query.ts';
-import { CommandFailure, UsageError, webAddress } from './command-line.ts';
-import { DEFAULT_PORT, openFileSource, type RunSource, storeFile } from './local-store.ts';
+import type { ListQuery, Page } from '../receiver/query/query.ts';
+import { exportTrace } from '../receiver/query/trace-export.ts';
+import { ranged } from '../receiver/store/run-filter.ts';
+import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/store/run-view.ts';
+import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
+import { CommandFailure, parsedJson, webAddress } from './command-line.ts';
+
+export const DEFAULT_PORT = 4777;
+
+/** Returns the file of the store, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
+export function storeFile(named: string | undefined): string | undefined {
+  const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
+  return file === 'memory' ? undefined : file;
+}
+
+/** Reads runs from a receiver or from a file. */
+export interface RunSource {
+  traces(query: ListQuery): Promise<Page<TraceSummary>>;
+  list(query: ListQuery): Promise<Page<RunSummary>>;
+  outline(traceId: string): Promise<RunOutline[]>;
+  details(runId: string): Promise<RunDetails | undefined>;
+  payload(runId: string, field: PayloadField): Promise<string | undefined>;
+  /** Returns a trace as JSON text that can be imported. */
+  exported(traceId: string): Promise<string | undefined>;
+}
 
 export interface SourceOptions {
   readonly url?: URL | undefined;
@@ -17,35 +42,43 @@ export function withSourceOptions<Args extends unknown[], Options extends Record
   command: Command<Args, Options>,
 ): Command<Args, Options & SourceOptions> {
   const extended = command
-    .option(
-      '--url <address>',
-      'receiver to ask (default: the receiver of runspan dev if it is running, otherwise its file); the key is read from RUNSPAN_RECEIVER_KEY',
-      webAddress('--url'),
+    .addOption(
+      new Option(
+        '--url <address>',
+        'receiver to ask (default: the receiver of runspan dev if it is running, otherwise its file); the key is read from RUNSPAN_RECEIVER_KEY',
+      )
+        .argParser(webAddress)
+        .conflicts('store'),
     )
     .option('--store <file>', 'file to read (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)');
   return extended as unknown as Command<Args, Options & SourceOptions>;
 }
 
-export async function withSource(options: SourceOptions, use: (source: RunSource) => Promise<void>): Promise<void> {
-  const source = await openSource(options);
-  try {
-    await use(source);
-  } finally {
-    await source.close();
-  }
-}
-
-async function openSource({ url, store: named }: SourceOptions): Promise<RunSource> {
-  if (url !== undefined && named !== undefined) throw new UsageError('--url and --store cannot be used together');
-  const apiKey = env('RUNSPAN_RECEIVER_KEY');
-  if (url !== undefined) return new ReceiverSource(url, apiKey);
-  const receiver = new ReceiverSource(new URL(`http://127.0.0.1:${DEFAULT_PORT}`), apiKey);
-  if (named === undefined && (await receiver.isListening())) return receiver;
+export async function withSource(
+  { url, store: named }: SourceOptions,
+  use: (source: RunSource) => Promise<void>,
+): Promise<void> {
+  const receiver = new ReceiverSource(url ?? new URL(`http://127.0.0.1:${DEFAULT_PORT}`), env('RUNSPAN_RECEIVER_KEY'));
+  if (url !== undefined || (named === undefined && (await receiver.isListening()))) return use(receiver);
   const file = storeFile(named);
-  if (file !== undefined && existsSync(file)) return openFileSource(file);
+  if (file !== undefined && existsSync(file)) {
+    const store = await SqliteStore.open(file, { readOnly: true });
+    return use(fileSource(store)).finally(() => store.close());
+  }
   const noReceiver = named === undefined ? `no receiver listens on port ${DEFAULT_PORT}, and ` : '';
   const noFile = file === undefined ? 'RUNSPAN_STORE names no file' : `the file ${visible(file)} does not exist`;
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
+}
+
+function fileSource(store: SqliteStore): RunSource {
+  return {
+    traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
+    list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
+    outline: (traceId) => store.outline(DEFAULT_SCOPE, traceId),
+    details: (runId) => store.details(DEFAULT_SCOPE, runId),
+    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
+    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+  };
 }
 
 /** A loaded receiver may take longer than any local response. */
@@ -78,11 +111,7 @@ class ReceiverSource implements RunSource {
 
   payload: RunSource['payload'] = (runId, field) => this.#text(`runs/${runId}/${field}`);
 
-  exported(traceId: string): Promise<string | undefined> {
-    return this.#text(`traces/${traceId}/export`);
-  }
-
-  async close(): Promise<void> {}
+  exported: RunSource['exported'] = (traceId) => this.#text(`traces/${traceId}/export`);
 
   async isListening(): Promise<boolean> {
     try {
@@ -97,7 +126,7 @@ class ReceiverSource implements RunSource {
   async #json<Body>(path: string): Promise<Body | undefined> {
     const text = await this.#text(path);
     if (text === undefined) return undefined;
-    const body = parsed(text);
+    const body = parsedJson(text);
     if (body === undefined) throw this.#notReceiver('responded without JSON');
     return body as Body;
   }
@@ -106,24 +135,24 @@ class ReceiverSource implements RunSource {
   async #text(path: string): Promise<string | undefined> {
     const { response, text } = await this.#request(path);
     if (response.ok) return text;
-    const body = parsed(text);
+    const { origin } = this.#url;
+    const body = parsedJson(text);
+    const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
         // A server that is no receiver usually responds to an unknown path with other content.
-        if (isObject(body) && typeof body.detail === 'string') return undefined;
+        if (detail !== undefined) return undefined;
         break;
       case 401:
       // After many wrong keys, the receiver responds to further wrong keys with 429.
       case 429:
         throw new CommandFailure(
           this.#apiKey === undefined
-            ? `the receiver at ${this.#url.origin} requires a key; set RUNSPAN_RECEIVER_KEY`
-            : `the receiver at ${this.#url.origin} rejected the key in RUNSPAN_RECEIVER_KEY`,
+            ? `the receiver at ${origin} requires a key; set RUNSPAN_RECEIVER_KEY`
+            : `the receiver at ${origin} rejected the key in RUNSPAN_RECEIVER_KEY`,
         );
       case 403:
-        throw new CommandFailure(
-          `the receiver at ${this.#url.origin} denied access: ${isObject(body) ? visible(String(body.detail)) : 'status 403'}`,
-        );
+        throw new CommandFailure(`the receiver at ${origin} denied access: ${detail ?? 'status 403'}`);
     }
     throw this.#notReceiver(`responded with status ${response.status}`);
   }
@@ -145,14 +174,6 @@ class ReceiverSource implements RunSource {
       const reason = error instanceof Error && error.cause !== undefined ? error.cause : error;
       throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
     }
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,10 +1,11 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
+import { isObject } from '../base/options.ts';
 import { visible, visibleJson } from '../base/text.ts';
 import type { AgentEvent, AgentMessage } from '../clients/agent-server/agent-event.ts';
 import { AgentServer } from '../clients/agent-server/agent-server.ts';
-import { STREAM_MODES, type StreamMode } from '../clients/agent-server/run-request.ts';
+import { STREAM_MODES } from '../clients/agent-server/run-request.ts';
 import type { Interrupt } from '../clients/agent-server/thread.ts';
 import {
   type CommandContext,
@@ -12,6 +13,7 @@ import {
   collect,
   collectFrom,
   duration,
+  type OptionsOf,
   readJson,
   readJsonObject,
   UsageError,
@@ -27,37 +29,41 @@ Exit code:
   0, also if the run waits for an answer; 1 if the run fails or cannot be started; 2 for invalid
   arguments; 4 after --timeout`;
 
-interface RunOptions {
-  readonly input?: string | undefined;
-  readonly message?: string | undefined;
-  readonly resume?: string | undefined;
-  readonly thread?: string | undefined;
-  readonly mode?: StreamMode[] | undefined;
-  readonly feedback?: string[] | undefined;
-  readonly timeout?: number | undefined;
-  readonly url?: URL | undefined;
-  readonly json?: true | undefined;
-}
-
 export function define(command: Command, context: CommandContext): void {
-  command
+  withOptions(command)
     .description('Runs an agent of a deployment, and prints the events that it streams.')
     .argument('<assistant>', 'id of an assistant, or name of its graph')
-    .option('--input <json>', 'input of the run: JSON, @file, or - for standard input')
-    .option('--message <text>', 'shorthand for --input \'{"messages":[{"role":"user","content":<text>}]}\'')
+    .addHelpText('after', HELP)
+    .action((assistant, options) => runAgent(assistant, options, context));
+}
+
+type RunOptions = OptionsOf<typeof withOptions>;
+
+function withOptions(command: Command) {
+  return command
+    .addOption(
+      new Option('--input <json>', 'input of the run: JSON, @file, or - for standard input').conflicts([
+        'message',
+        'resume',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--message <text>',
+        'shorthand for --input \'{"messages":[{"role":"user","content":<text>}]}\'',
+      ).conflicts('resume'),
+    )
     .option('--resume <json>', 'answer to the interrupt of the last run on the thread, instead of an input')
     .option('--thread <id>', 'thread of the run, created if it does not exist; without a thread, no state is stored')
     .addOption(
       new Option('--mode <mode>', 'stream mode; can be repeated (default: messages-tuple, the text of the model)')
         .choices(STREAM_MODES)
-        .argParser(collectFrom('--mode', STREAM_MODES)),
+        .argParser(collectFrom(STREAM_MODES)),
     )
     .option('--feedback <key>', 'request an address for feedback under this key; can be repeated', collect)
-    .option('--timeout <time>', 'cancel the run after this time, e.g. 90s or 15m', duration('--timeout'))
-    .option('--url <address>', 'agent server (default: RUNSPAN_AGENT_URL)', webAddress('--url'))
-    .option('--json', 'print each event as one line of JSON')
-    .addHelpText('after', HELP)
-    .action((assistant, options) => runAgent(assistant, options, context));
+    .option('--timeout <time>', 'cancel the run after this time, e.g. 90s or 15m', duration)
+    .option('--url <address>', 'agent server (default: RUNSPAN_AGENT_URL)', webAddress)
+    .option('--json', 'print each event as one line of JSON');
 }
 
 const OPTION_NAMES = {
@@ -88,13 +94,11 @@ async function runAgent(assistant: string, options: RunOptions, context: Command
 type Payload = { readonly input: Record<string, unknown> } | { readonly command: { readonly resume: unknown } };
 
 async function payloadOf({ input, message, resume, thread }: RunOptions): Promise<Payload> {
-  const given = [input, message, resume].filter((one) => one !== undefined);
-  if (given.length === 0) throw new UsageError('expected --input, --message or --resume');
-  if (given.length > 1) throw new UsageError('use only one of --input, --message and --resume');
-  if (resume !== undefined && thread === undefined) throw new UsageError('--resume requires --thread');
-  if (resume !== undefined) return { command: { resume: await readJson(resume, '--resume') } };
   if (input !== undefined) return { input: await readJsonObject(input, '--input') };
-  return { input: { messages: [{ role: 'user', content: message }] } };
+  if (message !== undefined) return { input: { messages: [{ role: 'user', content: message }] } };
+  if (resume === undefined) throw new UsageError('expected --input, --message or --resume');
+  if (thread === undefined) throw new UsageError('--resume requires --thread');
+  return { command: { resume: await readJson(resume, '--resume') } };
 }
 
 function openServer(options: RunOptions): AgentServer {
@@ -125,10 +129,7 @@ async function streamRun(
   const stream = await (thread === undefined
     ? server.statelessRuns.stream(request, options)
     : server.runs.stream(thread, { ...request, if_not_exists: 'create' }, options));
-  const printer = new EventPrinter(
-    (text) => stdout.write(text),
-    (line) => stderr.write(`${line}\n`),
-  );
+  const printer = new EventPrinter((text) => stdout.write(text));
   let isWaiting = false;
   try {
     for await (const event of stream) {
@@ -136,7 +137,8 @@ async function streamRun(
       isWaiting ||= interrupts.length > 0;
       if (event.event === 'updates' && !modes.includes('updates') && interrupts.length === 0) continue;
       if (json) stdout.write(`${visibleJson(JSON.stringify(event))}\n`);
-      else if (interrupts.length > 0) printer.interrupts(interrupts);
+      else if (event.event === 'metadata') stderr.write(`run ${visible(String(event.data.run_id))}\n`);
+      else if (interrupts.length > 0) for (const { value } of interrupts) printer.line('interrupt', value);
       else printer.print(event);
     }
   } finally {
@@ -156,33 +158,38 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
 /** A log keeps longer lines than a screen. */
 const LINE_COLUMNS = 200;
 
-/** Prints the text of a model as it arrives, and each other event on its own line. */
+/** Prints the text of a model as it arrives, and other events on separate lines. */
 class EventPrinter {
   readonly #write: (text: string) => void;
-  readonly #note: (line: string) => void;
   /** The message whose text was written last and does not end with a line break. */
   #openMessage: string | undefined;
 
-  constructor(write: (text: string) => void, note: (line: string) => void) {
+  constructor(write: (text: string) => void) {
     this.#write = write;
-    this.#note = note;
   }
 
   /** Prints data of an unexpected form as JSON, because the server may be of any version. */
   print(event: AgentEvent): void {
-    if (event.event === 'messages' && isObject(event.data) && isObject(event.data[0])) this.#message(event.data[0]);
-    else if (event.event === 'updates' && isObject(event.data)) {
-      for (const [node, update] of Object.entries(event.data)) this.#line(nodePath(event, node), jsonOf(update));
-    } else if (event.event === 'metadata') this.#note(`run ${visible(String(event.data.run_id))}`);
-    else if (event.event === 'feedback') {
-      for (const [key, address] of Object.entries(event.data)) this.#line(`feedback ${key}`, jsonOf(address));
+    if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
+      this.#message(event.data[0]);
+    } else if (event.event === 'updates' && isObject(event.data)) {
+      const graph = event.namespace.map((step) => `${step.split(':')[0]} > `).join('');
+      for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
+    } else if (event.event === 'feedback') {
+      this.endText();
+      // A shortened address would not work.
+      for (const [key, address] of Object.entries(event.data)) {
+        this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
+      }
     }
     // An error is thrown when the stream ends.
-    else if (event.event !== 'error' && event.event !== 'end') this.#line(event.name, jsonOf(event.data));
+    else if (event.event !== 'error' && event.event !== 'end') this.line(event.name, event.data);
   }
 
-  interrupts(interrupts: readonly Interrupt[]): void {
-    for (const { value } of interrupts) this.#line('interrupt', jsonOf(value));
+  line(name: string, data: unknown): void {
+    const text = typeof data === 'string' ? data : JSON.stringify(data);
+    this.endText();
+    this.#write(`${visible(name)}: ${cut(visible(text), LINE_COLUMNS)}\n`);
   }
 
   endText(): void {
@@ -194,33 +201,13 @@ class EventPrinter {
     const text = textOf(content);
     if (text === '') return;
     if (type !== 'ai' && type !== 'AIMessageChunk') {
-      this.#line(String(type), text);
+      this.line(String(type), text);
       return;
     }
-    if (this.#openMessage !== undefined && this.#openMessage !== String(id)) this.endText();
+    if (this.#openMessage !== String(id)) this.endText();
     this.#openMessage = String(id);
     this.#write(visibleLines(text));
   }
-
-  #line(name: string, text: string): void {
-    this.endText();
-    // A shortened address would not work.
-    const shown = URL.canParse(text) ? visible(text) : cut(visible(text), LINE_COLUMNS);
-    this.#write(`${visible(name)}: ${shown}\n`);
-  }
-}
-
-/** Returns the node with the subgraphs that contain it. */
-function nodePath({ namespace }: AgentEvent, node: string): string {
-  return [...namespace.map((step) => step.split(':')[0]), node].join(' > ');
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
-function jsonOf(data: unknown): string {
-  return typeof data === 'string' ? data : JSON.stringify(data);
 }
 
 /** Content is text, or a list of blocks, some of which have text. */

@@ -1,12 +1,12 @@
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../base/text.ts';
 import type { Feedback } from '../receiver/feedback/feedback.ts';
 import { PAYLOAD_FIELDS, type RunDetails } from '../receiver/store/run-view.ts';
 import { canonicalId } from '../run/time.ts';
-import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
-import type { RunSource } from './local-store.ts';
-import { withSource, withSourceOptions } from './run-source.ts';
-import { quoted, timeText, visibleLines } from './terminal-text.ts';
+import { type CommandContext, CommandFailure } from './command-line.ts';
+
+import { type RunSource, withSource, withSourceOptions } from './run-source.ts';
+import { timeText, visibleLines } from './terminal-text.ts';
 import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 
 const HELP = `
@@ -34,7 +34,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
 
 function idOf(text: string): string {
   if (/^[0-9a-f-]{4,36}$/i.test(text)) return text.toLowerCase();
-  throw new UsageError(`expected an id, or at least four characters of it, got ${quoted(text)}`);
+  throw new InvalidArgumentError('Expected at least four characters of an id.');
 }
 
 interface View extends TreeOptions {

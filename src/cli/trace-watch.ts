@@ -40,30 +40,26 @@ export class TraceWatch {
   readonly #options: TraceWatchOptions;
   /** The trace that changed first comes first. */
   readonly #traces = new Map<string, Watched>();
-  readonly #checks = new Set<Promise<void>>();
   readonly #unsubscribe: () => void;
+  /** Resolves when no check is in progress. */
+  #checks: Promise<void> = Promise.resolve();
   #isClosed = false;
-  #forgottenTraces = 0;
 
   constructor(options: TraceWatchOptions) {
     this.#options = options;
-    this.#unsubscribe = options.store.subscribe(DEFAULT_SCOPE, ({ traceIds, forgotten }) => {
+    this.#unsubscribe = options.store.subscribe(DEFAULT_SCOPE, ({ traceIds }) => {
       for (const traceId of traceIds) this.#touch(traceId);
-      this.#forgottenTraces += forgotten?.traces ?? 0;
     });
   }
 
   async end(): Promise<void> {
     this.#isClosed = true;
     this.#unsubscribe();
-    for (const { timer } of this.#traces.values()) clearTimeout(timer);
-    await Promise.all(this.#checks);
     for (const [traceId, watched] of this.#traces) {
-      if (watched.isDue) await this.#check(traceId, watched);
+      clearTimeout(watched.timer);
+      this.#checkNow(traceId, watched);
     }
-    if (this.#forgottenTraces === 0 || this.#options.isPlain) return;
-    const traces = counted(this.#forgottenTraces, 'trace');
-    this.#options.show(`(the receiver deleted ${traces} to stay within its limits; those not drawn above are lost)`);
+    await this.#checks;
   }
 
   #touch(traceId: string): void {
@@ -76,31 +72,29 @@ export class TraceWatch {
 
   #checkLater(traceId: string, watched: Watched): void {
     clearTimeout(watched.timer);
-    watched.timer = setTimeout(
-      () => {
-        const check = this.#check(traceId, watched).finally(() => this.#checks.delete(check));
-        this.#checks.add(check);
-      },
-      Math.min(SETTLE_MS * 2 ** watched.checks, SETTLE_MAX_MS),
-    );
+    const delayMs = Math.min(SETTLE_MS * 2 ** watched.checks, SETTLE_MAX_MS);
+    watched.timer = setTimeout(() => this.#checkNow(traceId, watched), delayMs);
+  }
+
+  #checkNow(traceId: string, watched: Watched): void {
+    watched.timer = undefined;
+    this.#checks = this.#checks
+      .then(() => this.#check(traceId, watched))
+      .catch((error) => diagnostics.error(`trace ${traceId} cannot be drawn: ${messageOf(error)}`));
   }
 
   async #check(traceId: string, watched: Watched): Promise<void> {
-    const { timer } = watched;
+    if (!watched.isDue) return;
     watched.checks += 1;
-    try {
-      const runs = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
-      // More runs arrived, so another check follows.
-      if (watched.timer !== timer) return;
-      const progress = progressOf(runs);
-      // The store deleted the trace, or the trace is now a part of another one.
-      if (runs.length === 0) this.#traces.delete(traceId);
-      else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
-      else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
-      else if (progress === 'ragged') await this.#draw(traceId, runs, watched);
-    } catch (error) {
-      diagnostics.error(`trace ${traceId} cannot be drawn: ${messageOf(error)}`);
-    }
+    const runs = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
+    // More runs arrived, so another check follows.
+    if (watched.timer !== undefined) return;
+    const progress = progressOf(runs);
+    // The store deleted the trace, or the trace is now a part of another one.
+    if (runs.length === 0) this.#traces.delete(traceId);
+    else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
+    else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
+    else if (progress === 'ragged') await this.#draw(traceId, runs, watched);
   }
 
   async #draw(traceId: string, runs: readonly RunOutline[], watched: Watched): Promise<void> {

@@ -1,13 +1,13 @@
-import { type Command, Option } from '@commander-js/extra-typings';
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../base/clock.ts';
 import { visibleJson } from '../base/text.ts';
 import type { ListQuery, Page } from '../receiver/query/query.ts';
 import type { RunStatus, TraceSummary } from '../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
-import { type CommandContext, collect, collectFrom, durationMs, UsageError, wholeNumber } from './command-line.ts';
-import type { RunSource } from './local-store.ts';
-import { withSource, withSourceOptions } from './run-source.ts';
-import { counted, quoted, timeText } from './terminal-text.ts';
+import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from './command-line.ts';
+
+import { type RunSource, withSource, withSourceOptions } from './run-source.ts';
+import { counted, timeText } from './terminal-text.ts';
 import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 
 const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
@@ -29,14 +29,14 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .addOption(
         new Option('--status <status>', 'status of a run; can be repeated: any of the statuses')
           .choices(STATUSES)
-          .argParser(collectFrom('--status', STATUSES)),
+          .argParser(collectFrom(STATUSES)),
       )
       .option('--type <type>', 'type of a run')
       .option('--model <model>', 'model of a run')
       .option('--tag <tag>', 'tag of the root run; can be repeated: all of the tags', collect)
       .option('--text <words>', 'words in any run; words in double quotes must be adjacent')
       .option('--since <time>', 'for example 90s, 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00 (local time)', startTime)
-      .option('--limit <n>', 'number of traces, from 1 to 1000', wholeNumber('--limit', 1, 1_000), 20)
+      .option('--limit <n>', 'number of traces, from 1 to 1000', wholeNumber(1, 1_000), 20)
       .option('--json', 'print each trace as one line of JSON'),
   )
     .addHelpText('after', HELP)
@@ -58,9 +58,7 @@ function startTime(text: string): string {
   if (ms !== undefined) return isoTimestamp(Math.max(0, clock.nowUs() - ms * 1_000));
   const time = parseIsoTimestamp(text) === undefined ? localTime(text) : text;
   if (time !== undefined) return time;
-  throw new UsageError(
-    `expected --since to be for example 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, got ${quoted(text)}`,
-  );
+  throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
 /** Parses a day or a time without a zone in the time zone of this machine. */

@@ -9,8 +9,19 @@ import { root, temporaryFolder } from '../support/folders.ts';
 
 const HASH = '6f1f4ab0a32f6a9f43a0b7b3f5c55b0e';
 const MODES = 'values, messages, messages-tuple, updates, events, tasks, checkpoints, debug, custom, tools';
-const since = (text: string): string =>
-  `expected --since to be for example 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, got "${text}"`;
+
+/** The message about an option with an invalid value. */
+const invalid = (option: string, value: string, expected: string): string =>
+  `option '${option}' argument '${value}' is invalid. Expected ${expected}.`;
+const TIME = 'a time, for example 90s, 15m, 12h or 30d';
+const STATUSES = 'pending, success, error, cancelled, interrupted, incomplete';
+const id = (value: string): string =>
+  `command-argument value '${value}' is invalid for argument 'id'. Expected at least four characters of an id.`;
+const port = (value: string): string => invalid('--port <n>', value, 'a number from 0 to 65535');
+const limit = (value: string): string => invalid('--limit <n>', value, 'a number from 1 to 1000');
+const address = (option: string, value: string): string => invalid(option, value, 'an http or https address');
+const since = (value: string): string =>
+  invalid('--since <time>', value, '15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example');
 
 /** Arguments that contain spaces are written as `[a b]`. */
 const split = (line: string): string[] =>
@@ -25,13 +36,13 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['dev --prot 1', "unknown option '--prot'\n(Did you mean --port?)"],
     ['dev -p 1', "unknown option '-p'"],
     ['dev --port', "option '--port <n>' argument missing"],
-    ['dev --port -- node', 'expected a value for --port'],
-    ['dev --port 65536', 'expected --port to be a number from 0 to 65535'],
-    ['dev --port -1', 'expected --port to be a number from 0 to 65535'],
-    ['dev --port 1e3', 'expected --port to be a number from 0 to 65535'],
-    ['dev --port []', 'expected a value for --port'],
-    ['dev --max-age 30', 'expected --max-age to be a time, for example 90s, 15m, 12h or 30d'],
-    ['dev --max-size 4', 'expected --max-size to be a size, for example 500mb or 4gb'],
+    ['dev --port -- node', port('--')],
+    ['dev --port 65536', port('65536')],
+    ['dev --port -1', port('-1')],
+    ['dev --port 1e3', port('1e3')],
+    ['dev --port []', port('')],
+    ['dev --max-age 30', invalid('--max-age <time>', '30', TIME)],
+    ['dev --max-size 4', invalid('--max-size <size>', '4', 'a size, for example 500mb or 4gb')],
     ['dev --memory --store a', "option '--memory' cannot be used with option '--store <file>'"],
     ['dev --json --quiet', "option '--quiet' cannot be used with option '--json'"],
     ['dev --constructor', "unknown option '--constructor'"],
@@ -48,39 +59,42 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['audit --json=yes -- node', "unknown option '--json=yes'"],
     ['doctor --fix', "unknown option '--fix'"],
     ['doctor now', "too many arguments for 'doctor'. Expected 0 arguments but got 1."],
-    ['traces --limit 0', 'expected --limit to be a number from 1 to 1000'],
-    ['traces --limit 1001', 'expected --limit to be a number from 1 to 1000'],
-    [
-      'traces --status done',
-      'expected --status to be one of pending, success, error, cancelled, interrupted, incomplete',
-    ],
+    ['traces --limit 0', limit('0')],
+    ['traces --limit 1001', limit('1001')],
+    ['traces --status done', `option '--status <status>' argument 'done' is invalid. Allowed choices are ${STATUSES}.`],
     ['traces --since soon', since('soon')],
     ['traces --since 2026-02-30', since('2026-02-30')],
     ['traces --since 2026-01-31T24', since('2026-01-31T24')],
     ['traces refund', "too many arguments for 'traces'. Expected 0 arguments but got 1."],
-    ['traces --url ftp://x', 'expected --url to be an http or https address'],
-    ['traces --url http://x --store y', '--url and --store cannot be used together'],
-    ['show abc', 'expected an id, or at least four characters of it, got "abc"'],
-    ['show hello', 'expected an id, or at least four characters of it, got "hello"'],
+    ['traces --url ftp://x', address('--url <address>', 'ftp://x')],
+    ['traces --url http://x --store y', "option '--url <address>' cannot be used with option '--store <file>'"],
+    ['show abc', id('abc')],
+    ['show hello', id('hello')],
     ['show abcd ef01', "too many arguments for 'show'. Expected 1 argument but got 2."],
     ['backup', "missing required argument 'file'"],
     ['spool drain', "unknown command 'drain'"],
     ['spool list --yes', "unknown option '--yes'"],
     ['spool purge --bad', "unknown option '--bad'"],
-    ['spool send --from ../x', 'expected --from to be a destination that runspan spool list shows'],
+    ['spool send --from ../x', invalid('--from <hash>', '../x', 'a destination that runspan spool list shows')],
     ['spool list --dir=', 'expected a value for --dir'],
-    ['spool list --endpoint file:///x', 'expected --endpoint to be an http or https address'],
+    ['spool list --endpoint file:///x', address('--endpoint <url>', 'file:///x')],
     ['deployments destroy', "unknown command 'destroy'"],
     ['deployments get', "missing required argument 'id'"],
     ['deployments upload d1', "missing required argument 'path'"],
     ['deployments get d1 --wait', "unknown option '--wait'"],
     ['deployments update d1 --name other', "unknown option '--name'"],
     ['deployments update d1 --ref --wait', 'expected a value for --ref'],
-    ['deployments wait d1 --timeout 0s', 'expected --timeout to be a time, for example 90s, 15m, 12h or 30d'],
-    ['deployments list --limit 0', 'expected --limit to be a number from 1 to 1000'],
-    ['deployments get d1 --url host', 'expected --url to be an http or https address'],
-    ['deployments get d1 --spelling git_host', 'expected --spelling to be for example git_host=…'],
-    ['deployments get d1 --spelling =a', 'expected --spelling to be for example git_host=…'],
+    ['deployments wait d1 --timeout 0s', invalid('--timeout <time>', '0s', TIME)],
+    ['deployments list --limit 0', limit('0')],
+    ['deployments get d1 --url host', address('--url <address>', 'host')],
+    [
+      'deployments get d1 --spelling git_host',
+      'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be for example git_host=…',
+    ],
+    [
+      'deployments get d1 --spelling =a',
+      'expected --spelling or RUNSPAN_CONTROL_PLANE_SPELLING to be for example git_host=…',
+    ],
     ['deployments create --secret =value', 'expected --secret to be <name> or <name>=<value>'],
     ['deployments create --timeout 5m', '--timeout requires --wait'],
     ['deployments upload d1 a --wait', '--wait and --config require --deploy'],
@@ -88,9 +102,12 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['deployments update d1', 'expected something to change: --file or a field'],
     ['run', "missing required argument 'assistant'"],
     ['run agent', 'expected --input, --message or --resume'],
-    ['run agent --input {} --message a', 'use only one of --input, --message and --resume'],
+    ['run agent --input {} --message a', "option '--input <json>' cannot be used with option '--message <text>'"],
     ['run agent --resume true', '--resume requires --thread'],
-    ['run agent --input {} --mode all', `expected --mode to be one of ${MODES}`],
+    [
+      'run agent --input {} --mode all',
+      `option '--mode <mode>' argument 'all' is invalid. Allowed choices are ${MODES}.`,
+    ],
     ['run agent --input []', 'expected a value for --input'],
     ['run agent --input null', 'expected --input to be a JSON object'],
     ['run agent --input {"key":"secret-in-it",}', '--input is not valid JSON (at character 22)'],
@@ -114,7 +131,7 @@ describe('invalid arguments are reported with exit code 2', () => {
 
   it('with an option that is repeated wrongly', async () => {
     const { stderr } = await runMain(['spool', 'send', '--from', HASH, '--from', 'x']);
-    expect(stderr).toContain('expected --from to be a destination');
+    expect(stderr).toContain("option '--from <hash>' argument 'x' is invalid");
   });
 });
 
@@ -130,8 +147,8 @@ describe('amounts', () => {
     ['1gb', undefined],
     ['1 h', undefined],
   ])('%s is a duration of %s ms', (text, ms) => {
-    if (ms === undefined) expect(() => duration('--x')(text)).toThrow('expected --x to be a time');
-    else expect(duration('--x')(text)).toBe(ms);
+    if (ms === undefined) expect(() => duration(text)).toThrow('Expected a time');
+    else expect(duration(text)).toBe(ms);
   });
 
   it.each<[string, number | undefined]>([
@@ -141,8 +158,8 @@ describe('amounts', () => {
     ['1d', undefined],
     ['toString', undefined],
   ])('%s is a size of %s bytes', (text, bytes) => {
-    if (bytes === undefined) expect(() => size('--x')(text)).toThrow('expected --x to be a size');
-    else expect(size('--x')(text)).toBe(bytes);
+    if (bytes === undefined) expect(() => size(text)).toThrow('Expected a size');
+    else expect(size(text)).toBe(bytes);
   });
 });
 

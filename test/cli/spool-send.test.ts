@@ -12,7 +12,7 @@ import { told } from '../support/told.ts';
 async function sent(dir: string, url: string, options: SendOptions = {}): Promise<{ code: number; text: string }> {
   let text = '';
   const print = (more: string): void => {
-    text += more;
+    text += `${more}\n`;
   };
   const code = await sendSpool({ dir, endpoint: new URL(url), ...options }, print, 1_000);
   return { code, text };
@@ -147,7 +147,7 @@ test('--bad keeps files that the service does not accept', async () => {
 test('--from with an unknown destination reports an error that names it', async () => {
   const { dir, receiver } = await left(1);
   const from = ['6f1f4ab0a32f6a9f43a0b7b3f5c55b0e'];
-  await expect(sent(dir, receiver.url, { from })).rejects.toThrow(`there is no destination ${from} in ${dir}`);
+  await expect(sent(dir, receiver.url, { from })).rejects.toThrow(`no destination ${from} in ${dir}`);
 });
 
 test('the runs of running processes are reported, with exit code 0', async () => {

@@ -164,7 +164,7 @@ describe('runspan spool purge', () => {
     expect(stdout).not.toContain(destinationHash(TWO));
     expect(await purge(dir, ['--yes'], { RUNSPAN_ENDPOINT: 'traces.example' })).toMatchObject({
       code: 1,
-      stderr: 'runspan: expected RUNSPAN_ENDPOINT to be an http or https address\n',
+      stderr: 'runspan: the settings are invalid; run runspan doctor for details\n',
     });
   });
 

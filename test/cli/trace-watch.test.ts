@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TraceWatch } from '../../src/cli/trace-watch.ts';
-import { MemoryStore, type MemoryStoreOptions } from '../../src/receiver/store/memory-store.ts';
+import { MemoryStore } from '../../src/receiver/store/memory-store.ts';
 import type { RunFields } from '../../src/receiver/store/store.ts';
 import { DEFAULT_SCOPE } from '../../src/receiver.ts';
 import { gate } from '../support/gate.ts';
@@ -11,11 +11,11 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] 
 afterEach(() => void vi.useRealTimers());
 
 /** Returns a watch of a new store. A drawing consists of the names of the runs. */
-function makeWatch(options?: MemoryStoreOptions, rememberedMax = 2) {
-  const store = new MemoryStore(options);
+function makeWatch() {
+  const store = new MemoryStore();
   const shown: string[] = [];
   const draw = (runs: readonly { name: string }[]): string => runs.map(({ name }) => name).join(' ');
-  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax });
+  const watch = new TraceWatch({ store, draw, show: (text) => shown.push(text), rememberedMax: 2 });
   const take = (...runs: ({ id: string } & RunFields)[]): Promise<void> =>
     store.apply(
       DEFAULT_SCOPE,
@@ -155,20 +155,6 @@ describe('a trace', () => {
     await watch.end();
     expect(shown).toEqual(['kept', 'lost']);
     expect(lines.join()).toContain('cannot be drawn: disk gone');
-  });
-
-  it.each([
-    [['1', '2'], '1 trace'],
-    [['1', '2', '3'], '2 traces'],
-  ])('that the store deleted is reported at the end: of %j, %s', async (places, count) => {
-    told();
-    const { watch, shown, take } = makeWatch({ runsMax: 1 });
-    for (const place of places) await take(makeRun(place, `trace ${place}`));
-    await watch.end();
-    expect(shown).toEqual([
-      `trace ${places.at(-1)}`,
-      `(the receiver deleted ${count} to stay within its limits; those not drawn above are lost)`,
-    ]);
   });
 });
 

@@ -117,7 +117,7 @@ describe('runs that wait on disk for another key', () => {
         const endpoint = new URL(server.url);
         let text = '';
         const print = (more: string): void => {
-          text += more;
+          text += `${more}\n`;
         };
         const code = await sendSpool({ dir, endpoint, from: [from] }, print, 500);
         expect(code).toBe(1);

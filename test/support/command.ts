@@ -24,7 +24,7 @@ export async function runMain(
       stdout: { write: (text: unknown) => stdout.push(String(text)) > 0 },
       stderr: { write: (text: unknown) => stderr.push(String(text)) > 0 },
     });
-    const code = ending.kind === 'signal' ? undefined : ending.code;
+    const code = typeof ending === 'number' ? ending : undefined;
     return { code, stdout: stdout.join(''), stderr: stderr.join('') };
   } finally {
     vi.unstubAllEnvs();

@@ -3,31 +3,15 @@ import { env } from '../../base/env.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { ControlPlane } from '../../clients/control-plane/control-plane.ts';
 import type { Deployment } from '../../clients/control-plane/deployment.ts';
-import type { Revision } from '../../clients/control-plane/revision.ts';
-import { RevisionError } from '../../clients/control-plane/revision.ts';
+import type { Updated } from '../../clients/control-plane/deployment-wait.ts';
+import { type Revision, RevisionError } from '../../clients/control-plane/revision.ts';
 import type { Spelling } from '../../clients/control-plane/spelling.ts';
-import {
-  type CommandContext,
-  CommandFailure,
-  type Output,
-  pairOf,
-  UsageError,
-  withCommandNames,
-} from '../command-line.ts';
+import { type CommandContext, CommandFailure, pairOf, UsageError, withCommandNames } from '../command-line.ts';
 
 export interface ServiceOptions {
   readonly url?: URL | undefined;
   readonly spelling?: string[] | undefined;
   readonly json?: true | undefined;
-}
-
-/** The service with functions that print its responses. */
-export interface Service extends Pick<ControlPlane, 'deployments' | 'revisions' | 'integrations' | 'listeners'> {
-  readonly progress: WaitProgress;
-  /** Prints one line per item. */
-  print<Item>(items: readonly Item[], none: string, line: (item: Item) => string): void;
-  printItem(item: unknown, text: string): void;
-  printDeployment(deployment: Deployment, revision?: Revision): void;
 }
 
 const OPTION_NAMES = {
@@ -41,61 +25,75 @@ const OPTION_NAMES = {
 /** Calls `use` with the service, and closes the service afterwards. */
 export async function call(
   options: ServiceOptions,
-  { stdout, stderr }: CommandContext,
-  use: (service: Service) => Promise<void>,
+  context: CommandContext,
+  use: (service: ControlPlane, printer: Printer) => Promise<void>,
 ): Promise<void> {
-  const progress = new WaitProgress(stderr);
-  const printItem: Service['printItem'] = (item, text) => stdout.write(options.json ? jsonLine(item) : `${text}\n`);
-  let controlPlane: ControlPlane | undefined;
+  let service: ControlPlane | undefined;
   try {
-    controlPlane = openControlPlane(options);
-    const { deployments, revisions, integrations, listeners } = controlPlane;
-    await use({
-      deployments,
-      revisions,
-      integrations,
-      listeners,
-      progress,
-      printItem,
-      print: (items, none, line) => {
-        if (options.json) stdout.write(items.map(jsonLine).join(''));
-        else stdout.write(`${items.length === 0 ? none : items.map(line).join('\n')}\n`);
-      },
-      printDeployment: (deployment, revision) =>
-        printItem(revision === undefined ? deployment : { deployment, revision }, textOf(deployment, revision)),
-    });
+    service = openService(options);
+    await use(service, new Printer(options, context));
   } catch (error) {
     const failure = withCommandNames(error, OPTION_NAMES);
     if (!(error instanceof RevisionError)) throw failure;
     throw new CommandFailure((failure as Error).message, error.code === 'RUNSPAN_TIMEOUT' ? 4 : 3);
   } finally {
-    await controlPlane?.close();
+    await service?.close();
   }
 }
 
-function openControlPlane({ url, spelling = [] }: ServiceOptions): ControlPlane {
+function openService({ url, spelling = [] }: ServiceOptions): ControlPlane {
   const baseUrl = url ?? env('RUNSPAN_CONTROL_PLANE_URL');
   if (baseUrl === undefined) throw new CommandFailure('no control plane: set RUNSPAN_CONTROL_PLANE_URL or --url');
   const [apiKey, tenantId] = [env('RUNSPAN_CONTROL_PLANE_KEY'), env('RUNSPAN_WORKSPACE_ID')];
-  const pairs = (env('RUNSPAN_CONTROL_PLANE_SPELLING') ?? '').split(',').filter((pair) => pair.trim() !== '');
-  if (!pairs.every(isPair)) {
-    throw new CommandFailure(
-      'expected RUNSPAN_CONTROL_PLANE_SPELLING to be for example git_host=…,graph_config_path=…',
-    );
-  }
-  if (!spelling.every(isPair)) throw new UsageError('expected --spelling to be for example git_host=…');
+  const spellings = [...(env('RUNSPAN_CONTROL_PLANE_SPELLING')?.split(',') ?? []), ...spelling];
   return new ControlPlane({
     baseUrl,
-    spelling: Object.fromEntries([...pairs, ...spelling].map((pair) => pairOf(pair.trim()))) as Spelling,
+    spelling: Object.fromEntries(spellings.filter((text) => text.trim() !== '').map(spellingOf)) as Spelling,
     allowInsecure: env('RUNSPAN_ALLOW_INSECURE') === 'true',
     ...(apiKey && { apiKey }),
     ...(tenantId && { tenantId }),
   });
 }
 
-function isPair(text: string): boolean {
-  const [ours, theirs] = pairOf(text.trim());
-  return ours !== '' && Boolean(theirs);
+function spellingOf(text: string): readonly [name: string, wireName: string] {
+  const [name, wireName] = pairOf(text.trim());
+  if (name !== '' && wireName) return [name, wireName];
+  throw new UsageError(`expected ${OPTION_NAMES.spelling} to be for example git_host=…`);
+}
+
+/** Prints responses as text or, with `--json`, as one line of JSON each. */
+export class Printer {
+  readonly #isJson: boolean;
+  readonly #context: CommandContext;
+  readonly #startedMs: number = monotonicNowMs();
+
+  constructor({ json }: ServiceOptions, context: CommandContext) {
+    this.#isJson = json === true;
+    this.#context = context;
+  }
+
+  list<Item>(items: readonly Item[], none: string, lineOf: (item: Item) => string): void {
+    for (const item of items) this.item(item, lineOf(item));
+    if (items.length === 0 && !this.#isJson) this.#context.stdout.write(`${none}\n`);
+  }
+
+  item(item: unknown, text: string): void {
+    this.#context.stdout.write(this.#isJson ? jsonLine(item) : `${text}\n`);
+  }
+
+  deployment({ deployment, revision }: Pick<Updated, 'deployment'> & Partial<Updated>): void {
+    this.item(revision === undefined ? deployment : { deployment, revision }, textOf(deployment, revision));
+  }
+
+  /** Prints a line on standard error. */
+  note(line: string): void {
+    this.#context.stderr.write(`${line}\n`);
+  }
+
+  /** Prints the status of a revision with the time since the start. */
+  status({ status }: Revision): void {
+    this.note(`${visible(status)}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
+  }
 }
 
 function textOf(deployment: Deployment, revision: Revision | undefined): string {
@@ -111,10 +109,7 @@ export function lineOf({ id, status, source, name }: Deployment): string {
 }
 
 export function columns(...values: readonly unknown[]): string {
-  return values
-    .map((value) => visible(String(value)))
-    .join('  ')
-    .trimEnd();
+  return visible(values.map(String).join('  ').trimEnd());
 }
 
 /** Prints the names of secrets and environment variables without their values, because CI logs are not confidential. */
@@ -128,22 +123,4 @@ function jsonLine(value: unknown): string {
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;
   return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));
-}
-
-/** Prints a line for each status with the time since the start. */
-class WaitProgress {
-  readonly #stream: Output;
-  readonly #startedMs: number = monotonicNowMs();
-
-  constructor(stream: Output) {
-    this.#stream = stream;
-  }
-
-  note(line: string): void {
-    this.#stream.write(`${line}\n`);
-  }
-
-  show(status: string): void {
-    this.note(`${status}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
-  }
 }

@@ -28,8 +28,7 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
     .option('--json', 'print the findings as one object of JSON')
     .addHelpText('after', HELP)
     .action(async ({ json }) => {
-      const isHealthy = await doctor(json === true, stdout);
-      endAs({ kind: 'exit', code: isHealthy ? 0 : 1 });
+      if (!(await doctor(json === true, stdout))) endAs(1);
     });
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { env } from '../../base/env.ts';
@@ -8,6 +9,7 @@ import type { Settings } from '../../export/settings.ts';
 import type { HttpAnswer, HttpClient } from '../../http/client.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/errors.ts';
+import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
@@ -27,14 +29,7 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
     );
   }
   // A proxy resolves the name and connects to the service.
-  if (typeof proxy === 'string') {
-    const name = await nameFinding(endpoint);
-    yield name;
-    if (name.level === 'fail') return;
-    const connection = await connectionFinding(settings);
-    yield connection;
-    if (connection.level === 'fail') return;
-  }
+  if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }
 
@@ -42,40 +37,38 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
 export async function keyFinding(settings: Settings, client: HttpClient): Promise<Finding> {
   const check = 'key';
   const hasKey = sendsKey(settings);
-  const answer = await queryTrace(client, randomUUID());
-  if (answer instanceof Error) return warn(check, `not checked: ${answer.message}`, LATER);
-  const { status } = answer;
-  if (status === 401) {
-    const message = hasKey ? 'rejected' : 'none is set, and the service requires one';
-    return fail(check, `${message} (status 401)`, adviceFor(status, hasKey));
+  try {
+    const { status, json } = await queryTrace(client, randomUUID());
+    if (status === 401) {
+      const message = hasKey ? 'rejected' : 'none is set, and the service requires one';
+      return fail(check, `${message} (status 401)`, adviceFor(status, hasKey));
+    }
+    if (status === 403) return warn(check, 'the key may not read runs (status 403)', LATER);
+    if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status}); ${LATER}`);
+    if (json === undefined) return fail(check, 'the response to POST /runs/query is not JSON', NO_SERVICE);
+    return ok(check, hasKey ? 'accepted' : 'none, and the service requires none');
+  } catch (thrown) {
+    return warn(check, `not checked: ${messageOf(thrown)}`, LATER);
   }
-  if (status === 403) return warn(check, 'the key may not read runs (status 403)', LATER);
-  if (status === 200 && !isJson(answer.text))
-    return fail(check, 'the response to POST /runs/query is not JSON', NO_SERVICE);
-  if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status}); ${LATER}`);
-  return ok(check, hasKey ? 'accepted' : 'none, and the service requires none');
 }
 
 export function sendsKey({ headers }: Settings): boolean {
   return headers['x-api-key'] !== undefined;
 }
 
-export const NO_SERVICE = 'check that the endpoint is the address of the service, not of a web page';
+const NO_SERVICE = 'check that the endpoint is the address of the service, not of a web page';
 
 const LATER = 'the test run shows whether runs are accepted';
 
-/** Returns the response to a query for a trace, or the error if there is no response. */
-export async function queryTrace(client: HttpClient, traceId: string): Promise<HttpAnswer | Error> {
-  try {
-    return await client.send({
-      method: 'POST',
-      path: '/runs/query',
-      headers: { 'content-type': 'application/json' },
-      body: [JSON.stringify({ trace: traceId, limit: 1 })],
-    });
-  } catch (thrown) {
-    return new Error(messageOf(thrown));
-  }
+/** Queries the runs of a trace. `json` is undefined if the response is not JSON. */
+export async function queryTrace(client: HttpClient, traceId: string): Promise<{ status: number; json: unknown }> {
+  const { status, text } = await client.send({
+    method: 'POST',
+    path: '/runs/query',
+    headers: { 'content-type': 'application/json' },
+    body: [JSON.stringify({ trace: traceId, limit: 1 })],
+  });
+  return { status, json: parsedJson(text) };
 }
 
 /** Reasons for a direct connection. */
@@ -90,47 +83,40 @@ function proxyFinding(proxy: NamedProxy | NoProxy): Finding {
   return ok('proxy', `${addressOf(proxy.address)}, from ${proxy.variable}`);
 }
 
-async function nameFinding({ hostname }: URL): Promise<Finding> {
-  const host = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host) !== 0) return ok('dns', `${host} is an address`);
-  try {
-    const found = await lookup(host, { all: true });
-    return ok('dns', `${host} is ${found.map(({ address }) => address).join(', ')}`);
-  } catch (thrown) {
-    const advice = 'check the host in the endpoint, and the DNS settings of this machine';
-    return fail('dns', `${host}: ${messageOf(thrown)}`, advice);
-  }
-}
-
-async function connectionFinding({ endpoint, limits }: Settings): Promise<Finding> {
+/** Resolves the host name and connects. The last finding is a failure if the service cannot be reached. */
+async function* connectionFindings({ endpoint, limits }: Settings): AsyncGenerator<Finding> {
   const isTls = endpoint.protocol === 'https:';
   const host = endpoint.hostname.replace(/^\[|\]$/g, '');
   const port = Number(endpoint.port) || (isTls ? 443 : 80);
-  const startedAtMs = performance.now();
-  const check = isTls ? 'tls' : 'tcp';
+  let check = 'dns';
+  let advice = 'check the host in the endpoint, and the DNS settings of this machine';
+  let name = host;
   try {
-    await connected(host, port, isTls, limits.connectTimeoutMs);
-    return ok(check, `connected to ${host}:${port} in ${elapsedText(startedAtMs)}`);
-  } catch (thrown) {
-    const advice = isTls
+    const found = isIP(host) === 0 ? await lookup(host, { all: true }) : undefined;
+    yield ok(check, `${host} is ${found?.map(({ address }) => address).join(', ') ?? 'an address'}`);
+    check = isTls ? 'tls' : 'tcp';
+    advice = isTls
       ? 'check address and port; add a certificate of your own authority with NODE_EXTRA_CA_CERTS'
       : 'check address and port, that the service is running, and firewalls and proxies';
-    return fail(check, `${host}:${port}: ${messageOf(thrown)}`, advice);
+    name = `${host}:${port}`;
+    const startedAtMs = performance.now();
+    await connected(host, port, isTls, limits.connectTimeoutMs);
+    yield ok(check, `connected to ${name} in ${elapsedText(startedAtMs)}`);
+  } catch (thrown) {
+    yield fail(check, `${name}: ${messageOf(thrown)}`, advice);
   }
 }
 
-function connected(host: string, port: number, isTls: boolean, timeoutMs: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const servername = isIP(host) === 0 ? { servername: host } : {};
-    const socket = isTls ? connectTls({ host, port, ...servername }) : connectTcp({ host, port });
-    const end = (settle: () => void): void => {
-      socket.destroy();
-      settle();
-    };
-    socket.setTimeout(timeoutMs, () => end(() => reject(new Error(`no connection within ${timeoutMs} ms`))));
-    socket.once('error', (error) => end(() => reject(error)));
-    socket.once(isTls ? 'secureConnect' : 'connect', () => end(resolve));
-  });
+async function connected(host: string, port: number, isTls: boolean, timeoutMs: number): Promise<void> {
+  const servername = isIP(host) === 0 ? { servername: host } : {};
+  const socket = isTls ? connectTls({ host, port, ...servername }) : connectTcp({ host, port });
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no connection within ${timeoutMs} ms`)));
+  try {
+    // Rejects if the socket emits an error.
+    await once(socket, isTls ? 'secureConnect' : 'connect');
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function* infoFindings(
@@ -164,7 +150,7 @@ function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean
   if (status >= 500) return fail(check, message, advice);
   if (status === 404) return warn(check, message, 'check the path in the endpoint, unless the service has no /info');
   if (status >= 300) return warn(check, message, advice);
-  return isJson(text) ? ok(check, message) : fail(check, `${message}, not JSON`, NO_SERVICE);
+  return parsedJson(text) === undefined ? fail(check, `${message}, not JSON`, NO_SERVICE) : ok(check, message);
 }
 
 function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
@@ -183,42 +169,34 @@ function elapsedText(startedAtMs: number): string {
   return `${Math.max(1, Math.round(performance.now() - startedAtMs))} ms`;
 }
 
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const KEY_ADVICE =
   'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces';
+const CONTENT_ADVICE =
+  'check that the endpoint is a service that accepts runs; if it is, report this as a defect of runspan';
+const PATH_ADVICE = 'check the path in the endpoint; the service has /info, /runs/multipart and /runs below it';
+const LATER_ADVICE = 'the service has a problem; try again later';
+
+const ADVICE: Readonly<Record<number, string>> = {
+  400: CONTENT_ADVICE,
+  401: KEY_ADVICE,
+  402: 'check the payment and the plan of the account with the service',
+  403: KEY_ADVICE,
+  404: PATH_ADVICE,
+  405: PATH_ADVICE,
+  408: LATER_ADVICE,
+  413: 'raise the limit for the size of a request in the service, or in a proxy in front of it',
+  415: PATH_ADVICE,
+  422: CONTENT_ADVICE,
+  425: LATER_ADVICE,
+  429: 'try again later, or raise the rate limit of the service',
+  501: PATH_ADVICE,
+};
 
 /** Returns what to do if the service responds with this status, or does not respond. */
 export function adviceFor(status: number | undefined, hasKey: boolean): string {
-  switch (status) {
-    case 400:
-    case 422:
-      return 'check that the endpoint is a service that accepts runs; if it is, report this as a defect of runspan';
-    case 401:
-    case 403:
-      return hasKey ? KEY_ADVICE : 'set RUNSPAN_API_KEY';
-    case 402:
-      return 'check the payment and the plan of the account with the service';
-    case 404:
-    case 405:
-    case 415:
-    case 501:
-      return 'check the path in the endpoint; the service has /info, /runs/multipart and /runs below it';
-    case 413:
-      return 'raise the limit for the size of a request in the service, or in a proxy in front of it';
-    case 429:
-      return 'try again later, or raise the rate limit of the service';
-  }
-  if (status !== undefined && status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
-  if (status === undefined || status === 408 || status === 425 || status >= 500) {
-    return 'the service has a problem; try again later';
-  }
-  return 'check the meaning of this status in the documentation of the service';
+  if (status === undefined) return LATER_ADVICE;
+  if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';
+  if (status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
+  const other = 'check the meaning of this status in the documentation of the service';
+  return ADVICE[status] ?? (status >= 500 ? LATER_ADVICE : other);
 }

@@ -2,18 +2,13 @@ import {
   type EnvironmentName,
   env,
   LANGSMITH_DEFAULT_ENDPOINT,
+  langsmithEnv,
   usesLangsmithService,
   variablesWith,
 } from '../../base/env.ts';
-import {
-  collectProblems,
-  flag,
-  type SettingName,
-  type SettingProblem,
-  VARIABLES,
-  variableOf,
-} from '../../export/setting-variables.ts';
+import { collectProblems, flag, type SettingName, VARIABLES, variableOf } from '../../export/setting-variables.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../export/settings.ts';
+import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** How the value of a variable is printed. A word is one of a few values, or a number. */
@@ -72,19 +67,23 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     durabilityOf({});
     flag('allowInsecure', undefined, false);
   });
-  const findings = Object.entries(SETTINGS).flatMap(([setting, [kind, otherwise]]) =>
-    findingsOf(setting as SettingName, kind, otherwise, problems),
-  );
+  const findings = Object.entries(SETTINGS).flatMap(([name, [kind, otherwise]]) => {
+    const setting = name as SettingName;
+    const used = variableOf(setting);
+    const problem = problems.find((one) => one.setting === setting)?.problem;
+    return [
+      used === undefined ? ok(setting, defaultOf(setting, otherwise)) : findingOf(setting, kind, used, problem, isOn),
+      ...unusedFindings(setting, kind, used),
+    ];
+  });
   for (const { setting = 'settings', problem } of problems) {
     if (!Object.hasOwn(SETTINGS, setting)) findings.push(warn(setting, problem, 'correct the environment variable'));
   }
   findings.push(...unknownVariables());
-  if (!isOn)
-    findings.push(warn('tracing', 'off by RUNSPAN_TRACING; the checks below ignore this', 'unset it to trace'));
   if (settings === undefined) {
-    const isRefused = problems.some(({ setting }) => setting !== undefined && SERVICE.includes(setting));
+    const isInvalid = problems.some(({ setting }) => setting !== undefined && SERVICE.includes(setting));
     findings.push(
-      isRefused
+      isInvalid
         ? fail('tracing', 'off: a setting of the service is invalid', 'correct the setting')
         : fail('tracing', 'off: there is no endpoint', 'set RUNSPAN_ENDPOINT to the address of the service'),
     );
@@ -92,54 +91,45 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   return { findings, settings };
 }
 
-function findingsOf(
+function findingOf(
   setting: SettingName,
   kind: Kind,
-  otherwise: string,
-  problems: readonly SettingProblem[],
-): Finding[] {
-  const present = VARIABLES[setting].filter((name) => env(name) !== undefined);
-  const used = variableOf(setting);
-  const problem = problems.find((one) => one.setting === setting)?.problem;
-  const findings = [
-    used === undefined ? ok(setting, defaultOf(setting, otherwise)) : findingOf(setting, kind, used, problem),
-  ];
-  for (const name of present) {
-    if (name === used) continue;
-    const isUnread = SERVICE.includes(setting) && !usesLangsmithService();
-    const reason = isUnread ? reasonAgainstLangsmith() : `${used} takes precedence`;
-    // An unused word has not been validated.
-    const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
-    findings.push(ok(name, `${value}, not used: ${reason}`));
-  }
-  return findings;
-}
-
-function findingOf(setting: SettingName, kind: Kind, used: EnvironmentName, problem: string | undefined): Finding {
+  used: EnvironmentName,
+  problem: string | undefined,
+  isOn: boolean,
+): Finding {
   // An invalid value is not shown, because it may be a secret in the wrong variable.
   if (problem !== undefined) {
     return warn(setting, `${hiddenValue(used)}, from ${used}: ${problem}`, `correct ${used}`);
   }
   const text = `${shownValue(used, kind)}, from ${used}`;
+  if (setting === 'tracing' && !isOn) {
+    return warn(setting, `${text}: tracing is off; the checks below ignore this`, 'unset it to trace');
+  }
   if (used === samplingOff()) return warn(setting, `${text}: no run is recorded`, 'set it to 1, or unset it');
   return ok(setting, text);
 }
 
 function defaultOf(setting: SettingName, otherwise: string): string {
-  const isLangsmith = setting === 'endpoint' && usesLangsmithService() && hasLangsmithKey();
+  const isLangsmith = setting === 'endpoint' && usesLangsmithService() && langsmithEnv('API_KEY') !== undefined;
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }
 
-function hasLangsmithKey(): boolean {
-  return env('LANGSMITH_API_KEY') !== undefined || env('LANGCHAIN_API_KEY') !== undefined;
-}
-
-function reasonAgainstLangsmith(): string {
-  return SERVICE.some((setting) =>
-    VARIABLES[setting].some((name) => name.startsWith('RUNSPAN_') && env(name) !== undefined),
-  )
-    ? 'a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace'
-    : 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
+/** Returns a finding for each other variable of the setting that is set. */
+function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName | undefined): Finding[] {
+  let reason = `${used} takes precedence`;
+  if (SERVICE.includes(setting) && !usesLangsmithService()) {
+    const isSet = SERVICE.some((name) => variableOf(name) !== undefined);
+    reason = isSet
+      ? 'a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace'
+      : 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
+  }
+  const unused = VARIABLES[setting].filter((name) => name !== used && env(name) !== undefined);
+  return unused.map((name) => {
+    // An unused word has not been validated.
+    const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
+    return ok(name, `${value}, not used: ${reason}`);
+  });
 }
 
 function unknownVariables(): Finding[] {
@@ -162,8 +152,7 @@ function shownValue(name: EnvironmentName, kind: Kind): string {
 }
 
 function hiddenValue(name: EnvironmentName): string {
-  const { length } = env(name) ?? '';
-  return `set (${length} ${length === 1 ? 'character' : 'characters'})`;
+  return `set (${counted(env(name)?.length ?? 0, 'character')})`;
 }
 
 /** Returns an address without user, password, query and fragment, or undefined for other text. */

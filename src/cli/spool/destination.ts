@@ -1,11 +1,48 @@
 import { env } from '../../base/env.ts';
 import { destinationOf } from '../../export/create-exporter.ts';
 import { isSameOrigin } from '../../export/service-settings.ts';
-import type { Settings } from '../../export/settings.ts';
+import { resolveSettings, type Settings } from '../../export/settings.ts';
 import { addressOf, destinationHash } from '../../export/spool/directory.ts';
 import type { DestinationSurvey, Files, Holding } from '../../export/spool/survey.ts';
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
+
+/** The options of each action. */
+export interface FolderOptions {
+  readonly dir?: string | undefined;
+  readonly endpoint?: URL | undefined;
+}
+
+/** Returns the settings of an exporter with this endpoint, or otherwise with the endpoint of the environment. */
+export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
+  if (endpoint !== undefined) checkEndpoint(endpoint);
+  const settings = resolveSettings({
+    tracing: true,
+    durability: 'spill',
+    ...(dir !== undefined && { spoolDir: dir }),
+    ...(endpoint !== undefined && { endpoint: endpoint.href }),
+  });
+  if (settings !== undefined) return settings;
+  throw new CommandFailure(
+    endpoint === undefined && env('RUNSPAN_ENDPOINT') === undefined
+      ? 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint'
+      : 'the settings are invalid; run runspan doctor for details',
+  );
+}
+
+/**
+ * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the command
+ * would look for runs that were recorded without a key, and find none.
+ */
+function checkEndpoint(endpoint: URL): void {
+  const configured = env('RUNSPAN_ENDPOINT');
+  const withheld = (['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'] as const).find((name) => env(name) !== undefined);
+  if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
+  throw new CommandFailure(
+    `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
+      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} too`,
+  );
+}
 
 /** Returns the folder name of the destination, and its name in messages, which contains neither the key nor the workspace. */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
@@ -17,20 +54,6 @@ export function namedDestination(settings: Settings): { readonly hash: string; r
   return { hash: destinationHash(destination), name: `${addressOf(endpoint)} ${credentials}` };
 }
 
-/**
- * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the command
- * would look for runs that were recorded without a key, and find none.
- */
-export function checkEndpoint(endpoint: URL): void {
-  const configured = env('RUNSPAN_ENDPOINT');
-  const withheld = (['RUNSPAN_API_KEY', 'RUNSPAN_WORKSPACE_ID'] as const).find((name) => env(name) !== undefined);
-  if (configured === undefined || withheld === undefined || isSameOrigin(endpoint.href, configured)) return;
-  throw new CommandFailure(
-    `${withheld} is not sent to ${endpoint.origin}, because RUNSPAN_ENDPOINT has another origin; ` +
-      `set RUNSPAN_ENDPOINT to ${addressOf(endpoint)} too`,
-  );
-}
-
 export function holdingFiles<Owner extends Files>(owners: readonly Owner[]): Owner[] {
   return owners.filter(({ files }) => files.length > 0);
 }
@@ -40,8 +63,10 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /** Returns a line about the runs of other destinations, if any. The folder does not show the names of destinations. */
-export function othersText(others: readonly DestinationSurvey[]): string | undefined {
+export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;
-  if (count === 0) return undefined;
-  return `there are runs for ${counted(count, 'other endpoint, workspace or key', 'other endpoints, workspaces or keys')}`;
+  if (count === 0) return [];
+  return [
+    `there are runs for ${counted(count, 'other endpoint, workspace or key', 'other endpoints, workspaces or keys')}`,
+  ];
 }

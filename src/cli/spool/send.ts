@@ -1,23 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { env } from '../../base/env.ts';
 import { visible } from '../../base/text.ts';
 import { delay } from '../../base/timers.ts';
 import { exporterFor } from '../../export/create-exporter.ts';
 import type { Exporter } from '../../export/exporter.ts';
 import { Ledger, totalStats } from '../../export/ledger.ts';
-import { resolveSettings, type Settings } from '../../export/settings.ts';
+import type { Settings } from '../../export/settings.ts';
 import { FORMAT_FOLDER } from '../../export/spool/directory.ts';
 import { systemFs } from '../../export/spool/fs.ts';
-import { type Holding, restoreBad, surveySpool } from '../../export/spool/survey.ts';
+import { restoreBad, surveySpool } from '../../export/spool/survey.ts';
 import type { Stats } from '../../run/stats.ts';
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
-import { checkEndpoint, holdingFiles, namedDestination, othersText, runsIn } from './destination.ts';
+import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn, settingsFor } from './destination.ts';
 
-export interface SendOptions {
-  readonly dir?: string | undefined;
-  readonly endpoint?: URL | undefined;
+export interface SendOptions extends FolderOptions {
   /** Hashes of other destinations whose runs are also sent. */
   readonly from?: readonly string[] | undefined;
   /** Also sends readable files that were set aside. */
@@ -26,16 +23,6 @@ export interface SendOptions {
 
 /** If no run is delivered or dropped for this time, the service is considered unavailable. */
 const PATIENCE_MS = 30_000;
-
-/** The files on disk of the destinations that are sent. */
-interface Stock {
-  readonly dead: readonly Holding[];
-  readonly running: readonly Holding[];
-  /** Damaged files that were set aside. */
-  readonly bad: readonly string[];
-  /** A line about the runs of other destinations. */
-  readonly others: string | undefined;
-}
 
 /**
  * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if none of these runs
@@ -50,23 +37,25 @@ export async function sendSpool(
   const destination = namedDestination(settings);
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
-  while (hasEndedOwners(settings, hashes)) await delay(500, undefined, true);
-  const before = stockOf(settings, hashes);
+  let before = stockOf(settings, hashes);
+  // The files of a process that has just ended can be claimed within 10 seconds.
+  for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
+    await delay(500, undefined, true);
+  }
   const { recovered, sent, dropped, lastError } = await deliver(settings, hashes, patienceMs);
   const after = stockOf(settings, hashes);
 
-  const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const isLeft = after.dead.length > 0;
   // Runs of files that were not claimed are not recovered.
   const total = isLeft ? Math.max(runsIn(before.dead), recovered) : recovered;
+  const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const lines: string[] = [];
   if (total > 0) lines.push(`delivered ${sent} of ${counted(total, 'run')} to ${settings.endpoint.origin}`);
   else if (damaged === 0 && !isLeft) lines.push(`no runs to send for ${destination.name}`);
   if (dropped > 0) lines.push(`${counted(dropped, 'run')} dropped`);
   if (damaged > 0) lines.push(`${counted(damaged, 'file')} damaged, set aside`);
-  if (options.bad && before.bad.length > 0) {
-    lines.push(`${counted(before.bad.length, 'damaged file', 'damaged files')} cannot be sent, kept`);
-  }
+  if (options.bad && before.bad.length > 0)
+    lines.push(`${counted(before.bad.length, 'damaged file')} cannot be sent, kept`);
   if (isLeft) {
     const unclaimed = `some files in ${visible(settings.spoolDir)} could not be claimed or read`;
     lines.push(`the other runs remain on disk: ${lastError?.message ?? unclaimed}`);
@@ -75,8 +64,7 @@ export async function sendSpool(
     const processes = counted(after.running.length, 'running process', 'running processes');
     lines.push(`${counted(runsIn(after.running), 'run')} left to ${processes}`);
   }
-  if (after.others !== undefined) lines.push(after.others);
-  print(`${lines.join('\n')}\n`);
+  print([...lines, ...after.others].join('\n'));
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
@@ -84,39 +72,12 @@ export async function sendSpool(
 function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined) {
-    throw new CommandFailure(
-      `there is no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`,
-    );
+    throw new CommandFailure(`no destination ${missing} in ${spoolDir}; runspan spool list shows the destinations`);
   }
   if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
-/** Whether a process has just ended, so that its files can be claimed within 10 seconds. */
-function hasEndedOwners({ spoolDir }: Settings, hashes: readonly string[]): boolean {
-  const survey = surveySpool(spoolDir, Date.now()).filter(({ hash }) => hashes.includes(hash));
-  return survey.some(({ owners }) => holdingFiles(owners).some(({ state }) => state === 'ended'));
-}
-
-function settingsFor({ dir, endpoint }: SendOptions): Settings {
-  if (endpoint !== undefined) checkEndpoint(endpoint);
-  const settings = resolveSettings({
-    tracing: true,
-    durability: 'spill',
-    ...(dir !== undefined && { spoolDir: dir }),
-    ...(endpoint !== undefined && { endpoint: endpoint.href }),
-  });
-  if (settings !== undefined) return settings;
-  const isNamed = endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;
-  throw new CommandFailure(
-    isNamed
-      ? 'nothing was sent: the settings are invalid; run runspan doctor for details'
-      : 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint',
-  );
-}
-
-/**
- * Delivers the runs of each destination from its own folder, so that undelivered runs stay with their destination.
- */
+/** Delivers the runs of each destination from its own folder, so that undelivered runs stay with their destination. */
 async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
   const ledger = new Ledger();
   let isDelivered = true;
@@ -141,13 +102,15 @@ async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> 
   return false;
 }
 
-function stockOf(settings: Settings, hashes: readonly string[]): Stock {
-  const survey = surveySpool(settings.spoolDir, Date.now());
+/** Returns the files on disk of the destinations that are sent. */
+function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
+  const survey = surveySpool(spoolDir, Date.now());
   const own = survey.filter(({ hash }) => hashes.includes(hash));
   const holdings = holdingFiles(own.flatMap(({ owners }) => owners));
   return {
     dead: holdings.filter(({ state }) => state === 'dead'),
     running: holdings.filter(({ state }) => state !== 'dead'),
+    /** Damaged files that were set aside. */
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };

@@ -1,0 +1,67 @@
+import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
+import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
+import { type ChildCommand, runChild } from './child.ts';
+import type { Ending } from './command-line.ts';
+
+/** Runs a command with this environment, and waits until the store has received its last runs. */
+export async function runTraced(
+  command: ChildCommand,
+  environment: NodeJS.ProcessEnv,
+  store: Store,
+  output?: 'stdout' | 'stderr',
+): Promise<Ending> {
+  const ending = await runChild(command, environment, output);
+  await waitForIdle(store);
+  return ending;
+}
+
+/** Each of these variables turns the tracing of the langsmith package on or off. */
+const LANGSMITH_TRACING: readonly EnvironmentName[] = [
+  'LANGSMITH_TRACING',
+  'LANGSMITH_TRACING_V2',
+  'LANGCHAIN_TRACING',
+  'LANGCHAIN_TRACING_V2',
+];
+
+/**
+ * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package. If
+ * the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
+ */
+export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
+  const apiKey = writeKey ?? readKey;
+  const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
+  return environmentWith({
+    RUNSPAN_ENDPOINT: url,
+    RUNSPAN_TRACING: 'true',
+    // Shows open runs on the page soon. A limit that the application sets takes precedence.
+    RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
+    ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
+    ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
+    LANGSMITH_ENDPOINT: url,
+    ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
+    // The clients of langsmith send nothing without a key, even if the receiver requires none.
+    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
+    // This variable would send the runs to other endpoints.
+    LANGSMITH_RUNS_ENDPOINTS: undefined,
+  });
+}
+
+/** The last request of a command may arrive after the command has ended. */
+const IDLE_MS = 300;
+/** Limits the wait if another program keeps sending. */
+const IDLE_WAIT_MAX_MS = 2_000;
+
+/** Resolves when no runs have arrived for a moment. */
+export function waitForIdle(store: Store): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      unsubscribe();
+      clearTimeout(idle);
+      clearTimeout(limit);
+      resolve();
+    };
+    const idle = setTimeout(finish, IDLE_MS);
+    const limit = setTimeout(finish, IDLE_WAIT_MAX_MS);
+    const unsubscribe = store.subscribe(DEFAULT_SCOPE, () => void idle.refresh());
+  });
+}

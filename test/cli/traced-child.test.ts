@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { AuditStore } from '../../src/cli/audit.ts';
+import { forwardedSignal } from '../../src/cli/child.ts';
+import { environmentFor, waitForIdle } from '../../src/cli/traced-child.ts';
+import { DEFAULT_SCOPE } from '../../src/receiver.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+const OFTEN = [200, 400, 600, 800, 1_000, 1_200, 1_400, 1_600];
+
+it.each<[number[], number]>([
+  [[], 300],
+  [[299], 599],
+  [[...OFTEN, 1_699], 1_999],
+  [[...OFTEN, 1_700], 2_000],
+  [[...OFTEN, 1_800, 1_999], 2_000],
+])('with records after %j ms, the wait for an idle store takes %i ms', async (arrivals, endMs) => {
+  const store = new AuditStore(() => {});
+  const done = vi.fn();
+  void waitForIdle(store).then(done);
+  let nowMs = 0;
+  for (const atMs of arrivals) {
+    await vi.advanceTimersByTimeAsync(atMs - nowMs);
+    await store.apply(DEFAULT_SCOPE, []);
+    nowMs = atMs;
+  }
+  await vi.advanceTimersByTimeAsync(endMs - 1 - nowMs);
+  expect(done).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(done).toHaveBeenCalledOnce();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+const ENDPOINT = 'http://127.0.0.1:4777';
+
+it.each<[Record<string, string>, string | undefined]>([
+  [{}, 'true'],
+  [{ LANGSMITH_TRACING: 'yes', LANGCHAIN_TRACING_V2: 'true' }, 'true'],
+  [{ LANGSMITH_TRACING: 'false' }, 'false'],
+  [{ LANGSMITH_TRACING: ' False ' }, ' False '],
+  [{ LANGCHAIN_TRACING_V2: 'false' }, undefined],
+  [{ LANGSMITH_TRACING_V2: 'false' }, undefined],
+  [{ LANGCHAIN_TRACING: 'false' }, undefined],
+])('the environment of a command turns the tracing of langsmith on unless it is turned off: %j', (given, expected) => {
+  for (const name of ['LANGSMITH_TRACING', 'LANGSMITH_TRACING_V2', 'LANGCHAIN_TRACING', 'LANGCHAIN_TRACING_V2']) {
+    vi.stubEnv(name, given[name]);
+  }
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT);
+  expect(LANGSMITH_TRACING).toBe(expected);
+  expect(others).toMatchObject({ RUNSPAN_ENDPOINT: ENDPOINT, RUNSPAN_TRACING: 'true', LANGSMITH_ENDPOINT: ENDPOINT });
+});
+
+type Signals = readonly (NodeJS.Signals | undefined)[];
+
+it.each<[NodeJS.Signals, string, boolean, Signals]>([
+  ['SIGINT', 'in a terminal', true, [undefined, 'SIGINT', 'SIGKILL', 'SIGKILL']],
+  ['SIGHUP', 'in a terminal', true, [undefined, 'SIGHUP', 'SIGKILL', 'SIGKILL']],
+  ['SIGTERM', 'in a terminal', true, ['SIGTERM', 'SIGTERM', 'SIGKILL', 'SIGKILL']],
+  ['SIGINT', 'without a terminal', false, ['SIGINT', 'SIGINT', 'SIGKILL', 'SIGKILL']],
+  ['SIGHUP', 'without a terminal', false, ['SIGHUP', 'SIGHUP', 'SIGKILL', 'SIGKILL']],
+])('%s %s is forwarded unless the command has received it, and the third signal kills', (signal, _, isTty, sent) => {
+  expect(sent.map((_, index) => forwardedSignal(signal, index + 1, isTty))).toEqual(sent);
+});
