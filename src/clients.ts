@@ -1,29 +1,5 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type {
-  AgentEvent,
-  AgentEventOf,
-  AgentMessage,
-  CheckpointsEvent,
-  CustomEvent,
-  DebugEvent,
-  EndEvent,
-  ErrorEvent,
-  EventsEvent,
-  FeedbackEvent,
-  MalformedEvent,
-  MessagesCompleteEvent,
-  MessagesEvent,
-  MessagesMetadataEvent,
-  MessagesPartialEvent,
-  MetadataEvent,
-  OtherEvent,
-  RunError,
-  TasksEvent,
-  ToolsEvent,
-  UpdatesEvent,
-  ValuesEvent,
-} from './clients/agent-server/agent-event.ts';
-export { AgentServer } from './clients/agent-server/agent-server.ts';
+export { AgentServer, type AgentServerInfo, type AgentSystem } from './clients/agent-server/agent-server.ts';
 export type { AgentServerOptions, PageRequest } from './clients/agent-server/agent-service.ts';
 export type {
   AgentConfig,
@@ -56,7 +32,6 @@ export {
   type StreamBreak,
   StreamError,
 } from './clients/agent-server/errors.ts';
-export type { StreamStatus } from './clients/agent-server/event-source.ts';
 export {
   AgentThreads,
   type AgentThreadsOptions,
@@ -106,21 +81,46 @@ export {
 } from './clients/agent-server/protocol/thread-event.ts';
 export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/protocol/thread-events.ts';
 export { agentServerPaths, type ThreadPaths } from './clients/agent-server/protocol/thread-paths.ts';
-export type { StreamOptions } from './clients/agent-server/run-policy.ts';
 export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
-export type { RunStream } from './clients/agent-server/run-stream.ts';
 export type {
   AgentRun,
   AgentRuns,
   CancelOptions,
   JoinOptions,
   JoinStreamOptions,
+  RunCancellation,
   RunFilter,
   RunStatus,
+  StatelessRuns,
 } from './clients/agent-server/runs.ts';
-export type { RunCancellation, StatelessRuns } from './clients/agent-server/stateless-runs.ts';
 export type { NamespaceSearch, Store, StoreItem, StorePut, StoreSearch } from './clients/agent-server/store.ts';
-export type { AgentServerInfo, AgentSystem } from './clients/agent-server/system.ts';
+export type {
+  AgentEvent,
+  AgentEventOf,
+  AgentMessage,
+  CheckpointsEvent,
+  CustomEvent,
+  DebugEvent,
+  EndEvent,
+  ErrorEvent,
+  EventsEvent,
+  FeedbackEvent,
+  MalformedEvent,
+  MessagesCompleteEvent,
+  MessagesEvent,
+  MessagesMetadataEvent,
+  MessagesPartialEvent,
+  MetadataEvent,
+  OtherEvent,
+  RunError,
+  TasksEvent,
+  ToolsEvent,
+  UpdatesEvent,
+  ValuesEvent,
+} from './clients/agent-server/streams/agent-event.ts';
+export type { StreamStatus } from './clients/agent-server/streams/event-source.ts';
+export type { StreamOptions } from './clients/agent-server/streams/run-policy.ts';
+export type { RunStream } from './clients/agent-server/streams/run-stream.ts';
 export type {
   Checkpoint,
   Interrupt,
@@ -191,20 +191,21 @@ export {
   type VolumeMount,
 } from './clients/control-plane/resource-spec.ts';
 export {
+  type ListRevisionsOptions,
   type Revision,
   RevisionError,
   type RevisionErrorCode,
   type RevisionFacts,
   type RevisionStatus,
+  type Revisions,
 } from './clients/control-plane/revision.ts';
-export type { ListRevisionsOptions, Revisions } from './clients/control-plane/revisions.ts';
+export type { Spelling } from './clients/control-plane/spelling.ts';
 export type {
   UploadedSource,
   UploadProgress,
   UploadSourceOptions,
   UploadUrl,
-} from './clients/control-plane/source-upload.ts';
-export type { Spelling } from './clients/control-plane/spelling.ts';
+} from './clients/control-plane/upload/source-upload.ts';
 export {
   ApiError,
   type CallFacts,

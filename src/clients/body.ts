@@ -5,7 +5,10 @@ import { DeadlineError } from '../http/errors.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
 /** Kind of a response body. Only the kind is checked. `none` ignores the body. */
-export type ResponseKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
+export type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
+
+/** `pages` is a part of a list, `events` a stream of events, and `result` the final state of a run. */
+export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
 
 /** A schema of valibot. The build bundles valibot, so declarations that users read must not refer to its types. */
 export interface BodySchema {
@@ -74,6 +77,7 @@ export function parseBody(
   }
   const data = isEmpty ? undefined : parseJson(text.replace(/^\uFEFF/, ''));
   if (!isEmpty && data === undefined) return { problem: 'is not JSON' };
-  const isValid = { any: true, object: isObject(data), list: Array.isArray(data), number: typeof data === 'number' };
-  return isValid[kind] ? { data } : { problem: `is not ${kind === 'object' ? 'an' : 'a'} ${kind}` };
+  const kinds = { object: isObject(data), list: Array.isArray(data), number: typeof data === 'number' };
+  const isValid = (kinds as Partial<Record<ResponseKind, boolean>>)[kind] ?? true;
+  return isValid ? { data } : { problem: `is not ${kind === 'object' ? 'an' : 'a'} ${kind}` };
 }

@@ -3,15 +3,12 @@ import type { StreamBody } from '../http/client.ts';
 import type { BodySchema, ResponseKind } from './body.ts';
 import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts';
 import { InvalidRequestError, type ValidationError } from './errors.ts';
-import { isUuid, parseRequest } from './schema.ts';
-
-/** An own option of a call: its check, its query parameter if it has one, and its conversion for the query. */
-export type OwnOption = readonly [check: Check, parameter?: string, convert?: (value: never) => QueryValue];
+import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 
 /** Converts an option for a query in which a missing parameter is false. */
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
-/** A call of a service, a row of its table of endpoints. */
+/** A call of a service: a row of the table of endpoints. */
 export interface Endpoint {
   /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
@@ -20,9 +17,14 @@ export interface Endpoint {
   readonly path: string;
   /** Schema of the request body. If the method is GET, the parsed fields are sent as query parameters. */
   readonly body?: BodySchema;
-  readonly options?: Readonly<Record<string, OwnOption>>;
+  /** Own options that are not sent. */
+  readonly options?: Readonly<Record<string, Check>>;
+  /** Own options that are sent as query parameters, under their names in snake case. */
+  readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
+  /** Field of the response that contains the list of a page, if the response is not the list. */
+  readonly listField?: string;
   /** Whether the request may be repeated. By default, all methods but POST and PATCH may be (RFC 9110, 9.2.2). */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
   /** Whether the call creates a run. Within a run of the application, such a call is recorded and propagates the trace. */
@@ -31,17 +33,35 @@ export interface Endpoint {
 
 type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<Endpoint, 'name' | 'method' | 'path'>];
 
-/** Creates the table of a group of calls: `{ get: ['GET /threads/{thread_id}'] }` is `threads.get`. */
-export function endpoints<Call extends string>(
-  group: string,
-  rows: Readonly<Record<Call, Row>>,
-): Readonly<Record<Call, Endpoint>> {
+/** The endpoints of a group of calls by the names of its methods. */
+export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
+
+/** Creates the table of a group: `{ get: ['GET /threads/{thread_id}'] }` is `threads.get`. */
+export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Group, Row>>): Table<Group> {
   const table = Object.entries<Row>(rows).map(([call, [request, more]]) => {
     const [method, path = ''] = request.split(' ');
     return [call, { name: `${group}.${call}`, method: method as Endpoint['method'], path, ...more }];
   });
   return Object.fromEntries(table);
 }
+
+/** Sends a call. The result depends on the kind of the response. */
+export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
+
+/** Creates the methods of a group. Their parameters are the ids of the path, the body if there is a schema, the options. */
+export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
+  const methods = Object.entries<Endpoint>(table).map(([name, endpoint]) => {
+    const { length } = [...endpoint.path.matchAll(PLACEHOLDER)];
+    const method = (...given: unknown[]): unknown => {
+      const [body = {}, options] = endpoint.body === undefined ? [undefined, given[length]] : given.slice(length);
+      return send(endpoint, { ids: given.slice(0, length), body, options } as Arguments);
+    };
+    return [name, method];
+  });
+  return Object.fromEntries(methods);
+}
+
+const PLACEHOLDER = /\{(\w+)(:uuid)?\}/g;
 
 type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 
@@ -83,17 +103,16 @@ export interface PreparedCall extends Call {
 
 /** Creates the request of a call. Throws an InvalidRequestError or a RunspanError if an argument is invalid. */
 export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
-  const { name, method, path, body: schema, options: ownOptions = {} } = endpoint;
-  const placeholders = [...path.matchAll(/\{(\w+)(:uuid)?\}/g)];
+  const { name, method, path, body: schema, options = {}, query = {} } = endpoint;
+  const placeholders = [...path.matchAll(PLACEHOLDER)];
   const given = (args.ids ?? {}) as Readonly<Record<string | number, string>>;
   const ids = placeholders.map(([, id = '', uuid], index) => [id, given[index] ?? given[id] ?? '', uuid] as const);
   const body = schema === undefined ? undefined : parseRequest(schema, args.body, ['body']);
   const errors = [...ids.flatMap(([id, value, uuid]) => idErrors(id, value, uuid)), ...(body?.errors ?? [])];
   if (errors.length > 0) throw new InvalidRequestError(name, errors);
-  const checks: Record<string, Check> = { ...callChecks };
-  for (const [option, [check]] of Object.entries(ownOptions)) checks[option] = check;
-  const what = `the options of ${name}`;
-  const own = checkedOptions<OwnOptions>(what, args.options ?? {}, checks as Checks<OwnOptions>);
+  const sent = Object.fromEntries(Object.entries(query).map(([option, [check]]) => [option, check]));
+  const checks = { ...callChecks, ...options, ...sent } as Checks<OwnOptions>;
+  const own = checkedOptions<OwnOptions>(`the options of ${name}`, args.options ?? {}, checks);
   const values = ids.values();
   const { response, isIdempotent: rule } = endpoint;
   const isIdempotent = typeof rule === 'function' ? rule(body?.value as never) : rule;
@@ -101,8 +120,8 @@ export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   return {
     name,
     method,
-    path: path.replace(/\{\w+(:uuid)?\}/g, () => pathOf(values.next().value?.[1] ?? '')),
-    query: { ...(isQuery && (body.value as Query)), ...queryOf(ownOptions, own) },
+    path: path.replace(PLACEHOLDER, () => pathOf(values.next().value?.[1] ?? '')),
+    query: { ...(isQuery && (body.value as Query)), ...queryOf(query, own) },
     ...(body !== undefined && !isQuery && { body: body.value }),
     ...(response !== undefined && { response }),
     ...(isIdempotent !== undefined && { isIdempotent }),
@@ -139,13 +158,13 @@ function idErrors(name: string, value: unknown, uuid: string | undefined): Valid
   return isSegment ? [] : [{ loc, msg, type: 'value_error' }];
 }
 
-function queryOf(options: NonNullable<Endpoint['options']>, own: Readonly<Record<string, unknown>>): Query {
-  return Object.fromEntries(
-    Object.entries(options).flatMap(([name, [, parameter, convert]]) => {
-      if (parameter === undefined || own[name] === undefined) return [];
-      return [[parameter, convert === undefined ? own[name] : convert(own[name] as never)]];
-    }),
-  ) as Query;
+function queryOf(query: NonNullable<Endpoint['query']>, own: OwnOptions): Query {
+  const given = Object.entries(query).filter(([option]) => own[option] !== undefined);
+  const parameters = given.map(([option, [, convert]]) => {
+    const value = own[option] as never;
+    return [wireNameOf(option), convert === undefined ? value : convert(value)];
+  });
+  return Object.fromEntries(parameters);
 }
 
 /** A lone surrogate has no encoding. */

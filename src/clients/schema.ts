@@ -20,12 +20,17 @@ export function required<T extends object>(fields: RequiredFields<T>): Schema<T>
     v.looseObject(Object.assign(Object.create(null), fields)),
     v.rawCheck(({ dataset, addIssue }) => {
       for (const [key, given] of Object.entries(dataset.value ?? {})) {
-        const wireName = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+        const wireName = wireNameOf(key);
         if (given === undefined || wireName === key) continue;
         addIssue({ message: `Expected the name ${wireName}`, path: issuePath(key) });
       }
     }),
   ) as unknown as Schema<T>;
+}
+
+/** Converts a name from camel case to snake case. */
+export function wireNameOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /**

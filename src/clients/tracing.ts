@@ -5,11 +5,11 @@ import { newRunId } from '../run/ids.ts';
 import { toHeaders } from '../run/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
-import { StreamTrace } from './agent-server/stream-trace.ts';
+import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 
 // The clients use tracing through this file. `tracing.browser.ts` replaces it in a build for browsers.
 
-export { recordPlace } from './agent-server/stream-trace.ts';
+export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
 /** The run of a call. Inputs and outputs must not contain keys and secrets. */
 export interface CallRun<Result> {

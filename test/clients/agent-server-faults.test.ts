@@ -3,7 +3,7 @@ import '../support/virtual-timers.ts';
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import type { RunStream } from '../../src/clients/agent-server/run-stream.ts';
+import type { RunStream } from '../../src/clients/agent-server/streams/run-stream.ts';
 import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';

@@ -261,7 +261,7 @@ describe('a deployment to create', () => {
       'source_revision_config.graph_config_path: Field required for git_host',
       'source_config.build_on_push: Cannot be true if repo_ref is a tag (refs/tags/…)',
     ]);
-    for (const none of [undefined, null, 'x', []]) expect(await created(none)).toEqual([': Expected an object']);
+    for (const none of [null, 'x', []]) expect(await created(none)).toEqual([': Expected an object']);
   });
 
   it.each([

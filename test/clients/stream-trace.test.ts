@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { agentEventOf } from '../../src/clients/agent-server/agent-event.ts';
-import { StreamTrace } from '../../src/clients/agent-server/stream-trace.ts';
+import { agentEventOf } from '../../src/clients/agent-server/streams/agent-event.ts';
+import { StreamTrace } from '../../src/clients/agent-server/streams/stream-trace.ts';
 import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { fromHeaders } from '../../src/run/propagation.ts';

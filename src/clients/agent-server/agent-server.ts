@@ -1,15 +1,54 @@
-import { checkedOptions } from '../../base/options.ts';
+import { type Check, checkedOptions } from '../../base/options.ts';
 import { INSPECT } from '../../base/text.ts';
-import type { CallOptions } from '../client-options.ts';
-import { callOf, type Endpoint } from '../endpoint.ts';
+import { type CallOptions, TRUTH } from '../client-options.ts';
+import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send } from '../endpoint.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
-import { Assistants } from './assistants.ts';
-import { Crons } from './crons.ts';
-import { AgentRuns } from './runs.ts';
-import { StatelessRuns } from './stateless-runs.ts';
-import { Store } from './store.ts';
-import { AgentSystem } from './system.ts';
-import { Threads } from './threads.ts';
+import { type Assistants, assistantsOf } from './assistants.ts';
+import { CRONS, type Crons } from './crons.ts';
+import { type AgentRuns, RUNS, STATELESS_RUNS, type StatelessRuns, waitForRun } from './runs.ts';
+import { type Store, storeOf } from './store.ts';
+import { openRunStream } from './streams/run-stream.ts';
+import { type Threads, threadsOf } from './threads.ts';
+
+/** Version and features of an agent server. */
+export interface AgentServerInfo {
+  readonly version: string;
+  /** Enabled features, for example `assistants` and `crons`. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly [field: string]: unknown;
+}
+
+/** Health and metrics of an agent server. */
+export interface AgentSystem {
+  info(options?: CallOptions): Promise<AgentServerInfo>;
+  /** Returns whether the server is ready. `checkDb` also checks its database. Rejects if the server does not respond. */
+  ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
+  /** Returns metrics as text of Prometheus, or as the JSON of the server. */
+  metrics<Format extends 'prometheus' | 'json' = 'prometheus'>(
+    options?: CallOptions & { format?: Format },
+  ): Promise<Format extends 'json' ? Record<string, unknown> : string>;
+}
+
+const FORMAT: Check = ["'prometheus' or 'json'", (format) => format === 'prometheus' || format === 'json'];
+
+const SYSTEM = endpoints<AgentSystem>('system', {
+  info: ['GET /info'],
+  ok: ['GET /ok', { query: { checkDb: [TRUTH, ONE_IF_TRUE] } }],
+  metrics: ['GET /metrics', { query: { format: [FORMAT] } }],
+});
+
+function systemOf(send: Send): AgentSystem {
+  return {
+    ...methodsOf(SYSTEM, send),
+    ok: async (options) => (await send<Promise<{ ok?: unknown }>>(SYSTEM.ok, { options })).ok === true,
+    metrics: async (options) => {
+      const format = options?.format ?? 'prometheus';
+      const endpoint: Endpoint = { ...SYSTEM.metrics, response: format === 'json' ? 'object' : 'text' };
+      return send(endpoint, { options: { ...options, format } as CallOptions });
+    },
+  };
+}
 
 const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: 'text' };
 const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
@@ -34,13 +73,19 @@ export class AgentServer {
     const what = 'the options of AgentServer';
     const service = new AgentService(checkedOptions<AgentServerOptions>(what, options, agentServerChecks));
     this.#service = service;
-    this.assistants = new Assistants(service);
-    this.threads = new Threads(service);
-    this.runs = new AgentRuns(service);
-    this.statelessRuns = new StatelessRuns(service);
-    this.crons = new Crons(service);
-    this.store = new Store(service);
-    this.system = new AgentSystem(service);
+    const send: Send = (endpoint, args) => {
+      const { response } = endpoint;
+      if (response === 'pages') return service.list(endpoint, args) as never;
+      if (response === 'events') return openRunStream(service, endpoint, args) as never;
+      return (response === 'result' ? waitForRun(service, endpoint, args) : service.call(endpoint, args)) as never;
+    };
+    this.assistants = assistantsOf(send);
+    this.threads = threadsOf(send);
+    this.runs = methodsOf(RUNS, send);
+    this.statelessRuns = methodsOf(STATELESS_RUNS, send);
+    this.crons = methodsOf(CRONS, send);
+    this.store = storeOf(send);
+    this.system = systemOf(send);
   }
 
   /** Address of the deployment. */

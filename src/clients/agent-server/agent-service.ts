@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Checks } from '../../base/options.ts';
+import { type Checks, isObject } from '../../base/options.ts';
 import type { Run } from '../../run/run.ts';
 import { type Answer, type Api, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
@@ -67,27 +67,26 @@ export class AgentService {
     this.#options = options;
   }
 
-  async call<Result>(endpoint: Endpoint, args: Arguments = {}): Promise<Result> {
+  async call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
     const call = callOf(endpoint, args);
-    const send = async (headers?: Record<string, string>): Promise<Result> =>
-      (await this.api.send<Result>({ ...call, ...(headers && { headers }) })).data;
-    return endpoint.makesRun ? this.traced(call, send) : send();
+    const send = async (headers: Record<string, string>): Promise<Result> =>
+      (await this.api.send<Result>({ ...call, headers })).data;
+    return endpoint.makesRun ? this.traced(call, send) : send({});
   }
 
   /** Lists by offset, which is sent in the body of a POST or in the query of a GET. */
-  list<Item>(endpoint: Endpoint, args: Arguments, itemsOf = (data: unknown): unknown => data): PageList<Item> {
+  list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
+    const part = endpoint.method === 'GET' ? 'query' : 'body';
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
-      const call = callOf(
-        { ...endpoint, body: both(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true, response: 'any' },
-        args,
-      );
-      const { limit = PAGE_ITEMS, offset = 0 } = (endpoint.method === 'GET' ? call.query : call.body) as PageRequest;
+      const call = callOf({ ...endpoint, body: both(endpoint.body ?? BODY, PAGE_BODY), isIdempotent: true }, args);
+      const { limit = PAGE_ITEMS, offset = 0 } = call[part] as PageRequest;
       return { call, limit, offset };
     };
     return pagesFrom(first, async ({ call, limit, offset }) => {
-      const part = endpoint.method === 'GET' ? 'query' : 'body';
       const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
-      const items = itemsOf(answer.data);
+      const { data } = answer;
+      // Some servers respond with the list itself.
+      const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
       const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
       // An offset that does not advance would repeat the same page forever.
@@ -128,4 +127,8 @@ function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: bo
 
 function numberOf(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
+}
+
+function fieldOf(data: unknown, field: string): unknown {
+  return isObject(data) ? data[field] : undefined;
 }

@@ -1,9 +1,9 @@
 import type { Check } from '../../base/options.ts';
 import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
-import { endpoints } from '../endpoint.ts';
+import { endpoints, methodsOf, type Send } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, required, TEXT, whole } from '../schema.ts';
-import type { AgentService, PageRequest } from './agent-service.ts';
+import type { PageRequest } from './agent-service.ts';
 
 /** Configuration of runs. */
 export interface AgentConfig {
@@ -82,12 +82,34 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
+/** Assistants of an agent server. The id of the default assistant of a graph is the name of the graph. */
+export interface Assistants {
+  create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant>;
+  get(assistantId: string, options?: CallOptions): Promise<Assistant>;
+  update(assistantId: string, changes: AssistantUpdate, options?: CallOptions): Promise<Assistant>;
+  delete(assistantId: string, options?: CallOptions & { deleteThreads?: boolean }): Promise<void>;
+  search(filter?: AssistantSearch, options?: CallOptions): PageList<Assistant>;
+  count(filter?: AssistantFilter, options?: CallOptions): Promise<number>;
+  /** Returns the graph. `xray` includes subgraphs, as a number down to that depth. */
+  graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph>;
+  schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas>;
+  /** Returns the schemas of subgraphs by name. `recurse` includes the subgraphs of subgraphs. */
+  subgraphs(
+    assistantId: string,
+    options?: CallOptions & { namespace?: string; recurse?: boolean },
+  ): Promise<Readonly<Record<string, GraphSchemas>>>;
+  /** Lists the latest version first. */
+  versions(assistantId: string, filter?: AssistantVersionSearch, options?: CallOptions): PageList<Assistant>;
+  /** Makes a version the one that runs use. */
+  setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant>;
+}
+
 const DEPTH: Check = [
   'true, false or a whole number',
   (value) => typeof value === 'boolean' || Number.isSafeInteger(value),
 ];
 
-const CALLS = endpoints('assistants', {
+const ASSISTANTS = endpoints<Assistants>('assistants', {
   create: [
     'POST /assistants',
     {
@@ -98,85 +120,32 @@ const CALLS = endpoints('assistants', {
   ],
   get: ['GET /assistants/{assistant_id}'],
   update: ['PATCH /assistants/{assistant_id}', { body: BODY }],
-  delete: [
-    'DELETE /assistants/{assistant_id}',
-    { response: 'none', options: { deleteThreads: [TRUTH, 'delete_threads'] } },
-  ],
-  search: ['POST /assistants/search', { body: BODY }],
+  delete: ['DELETE /assistants/{assistant_id}', { response: 'none', query: { deleteThreads: [TRUTH] } }],
+  search: ['POST /assistants/search', { body: BODY, response: 'pages' }],
   count: ['POST /assistants/count', { body: BODY, response: 'number', isIdempotent: true }],
-  graph: ['GET /assistants/{assistant_id}/graph', { options: { xray: [DEPTH, 'xray'] } }],
+  graph: ['GET /assistants/{assistant_id}/graph', { query: { xray: [DEPTH] } }],
   schemas: ['GET /assistants/{assistant_id}/schemas'],
   subgraphs: [
     'GET /assistants/{assistant_id}/subgraphs',
-    { options: { namespace: [TEXT_OPTION], recurse: [TRUTH, 'recurse'] } },
+    { options: { namespace: TEXT_OPTION }, query: { recurse: [TRUTH] } },
   ],
-  versions: ['POST /assistants/{assistant_id}/versions', { body: BODY }],
+  versions: ['POST /assistants/{assistant_id}/versions', { body: BODY, response: 'pages' }],
   setLatest: [
     'POST /assistants/{assistant_id}/latest',
     { body: required<{ version: number }>({ version: whole(1) }), isIdempotent: true },
   ],
 });
 
-/** Assistants of an agent server. The id of the default assistant of a graph is the name of the graph. */
-export class Assistants {
-  readonly #service: AgentService;
-
-  /** @internal */
-  constructor(service: AgentService) {
-    this.#service = service;
-  }
-
-  async create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(CALLS.create, { body: assistant, options });
-  }
-
-  async get(assistantId: string, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(CALLS.get, { ids: [assistantId], options });
-  }
-
-  async update(assistantId: string, changes: AssistantUpdate, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(CALLS.update, { ids: [assistantId], body: changes, options });
-  }
-
-  async delete(assistantId: string, options?: CallOptions & { deleteThreads?: boolean }): Promise<void> {
-    return this.#service.call(CALLS.delete, { ids: [assistantId], options });
-  }
-
-  search(filter: AssistantSearch = {}, options?: CallOptions): PageList<Assistant> {
-    return this.#service.list(CALLS.search, { body: filter, options });
-  }
-
-  async count(filter: AssistantFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(CALLS.count, { body: filter, options });
-  }
-
-  /** Returns the graph. `xray` includes subgraphs, as a number down to that depth. */
-  async graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph> {
-    return this.#service.call(CALLS.graph, { ids: [assistantId], options });
-  }
-
-  async schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas> {
-    return this.#service.call(CALLS.schemas, { ids: [assistantId], options });
-  }
-
-  /** Returns the schemas of subgraphs by name. `recurse` includes the subgraphs of subgraphs. */
-  async subgraphs(
-    assistantId: string,
-    options?: CallOptions & { namespace?: string; recurse?: boolean },
-  ): Promise<Readonly<Record<string, GraphSchemas>>> {
-    const { namespace } = options ?? {};
-    const { path } = CALLS.subgraphs;
-    const endpoint = { ...CALLS.subgraphs, path: namespace === undefined ? path : `${path}/{namespace}` };
-    return this.#service.call(endpoint, { ids: [assistantId, namespace ?? ''], options });
-  }
-
-  /** Lists the latest version first. */
-  versions(assistantId: string, filter: AssistantVersionSearch = {}, options?: CallOptions): PageList<Assistant> {
-    return this.#service.list(CALLS.versions, { ids: [assistantId], body: filter, options });
-  }
-
-  /** Makes a version the one that runs use. */
-  async setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant> {
-    return this.#service.call(CALLS.setLatest, { ids: [assistantId], body: { version }, options });
-  }
+export function assistantsOf(send: Send): Assistants {
+  const { subgraphs, setLatest } = ASSISTANTS;
+  return {
+    ...methodsOf(ASSISTANTS, send),
+    subgraphs: async (assistantId, options) => {
+      const namespace = options?.namespace;
+      const path = namespace === undefined ? subgraphs.path : `${subgraphs.path}/{namespace}`;
+      return send({ ...subgraphs, path }, { ids: [assistantId, namespace ?? ''], options });
+    },
+    setLatest: async (assistantId, version, options) =>
+      send(setLatest, { ids: [assistantId], body: { version }, options }),
+  };
 }

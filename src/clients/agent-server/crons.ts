@@ -1,8 +1,8 @@
 import type { CallOptions } from '../client-options.ts';
-import { endpoints } from '../endpoint.ts';
+import { endpoints, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, required, TEXT } from '../schema.ts';
-import type { AgentService, PageRequest } from './agent-service.ts';
+import type { PageRequest } from './agent-service.ts';
 import type { RunRequest, RunSettings } from './run-request.ts';
 
 /** A schedule that creates runs. */
@@ -68,47 +68,23 @@ export interface CronSearch extends CronFilter, PageRequest {
   select?: readonly string[];
 }
 
+/** Crons of an agent server. */
+export interface Crons {
+  create(cron: CronCreate, options?: CallOptions): Promise<Cron>;
+  createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron>;
+  search(filter?: CronSearch, options?: CallOptions): PageList<Cron>;
+  count(filter?: CronFilter, options?: CallOptions): Promise<number>;
+  update(cronId: string, changes: CronUpdate, options?: CallOptions): Promise<Cron>;
+  delete(cronId: string, options?: CallOptions): Promise<void>;
+}
+
 const CRON = required<CronCreate>({ assistant_id: TEXT, schedule: TEXT });
 
-const CALLS = endpoints('crons', {
+export const CRONS: Table<Crons> = endpoints('crons', {
   create: ['POST /runs/crons', { body: CRON }],
   createForThread: ['POST /threads/{thread_id}/runs/crons', { body: CRON }],
-  search: ['POST /runs/crons/search', { body: BODY }],
+  search: ['POST /runs/crons/search', { body: BODY, response: 'pages' }],
   count: ['POST /runs/crons/count', { body: BODY, response: 'number', isIdempotent: true }],
   update: ['PATCH /runs/crons/{cron_id}', { body: BODY }],
   delete: ['DELETE /runs/crons/{cron_id}', { response: 'none' }],
 });
-
-/** Crons of an agent server. */
-export class Crons {
-  readonly #service: AgentService;
-
-  /** @internal */
-  constructor(service: AgentService) {
-    this.#service = service;
-  }
-
-  async create(cron: CronCreate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(CALLS.create, { body: cron, options });
-  }
-
-  async createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(CALLS.createForThread, { ids: [threadId], body: cron, options });
-  }
-
-  search(filter: CronSearch = {}, options?: CallOptions): PageList<Cron> {
-    return this.#service.list(CALLS.search, { body: filter, options });
-  }
-
-  async count(filter: CronFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(CALLS.count, { body: filter, options });
-  }
-
-  async update(cronId: string, changes: CronUpdate, options?: CallOptions): Promise<Cron> {
-    return this.#service.call(CALLS.update, { ids: [cronId], body: changes, options });
-  }
-
-  async delete(cronId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(CALLS.delete, { ids: [cronId], options });
-  }
-}

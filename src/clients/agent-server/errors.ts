@@ -10,7 +10,7 @@ import {
   requestText,
   TimeoutError,
 } from '../errors.ts';
-import type { RunError } from './agent-event.ts';
+import type { RunError } from './streams/agent-event.ts';
 
 /** A run of an agent server and its thread, if known. */
 export interface RunPlace {

@@ -1,5 +1,4 @@
 import type { BodySchema } from '../body.ts';
-import type { Endpoint } from '../endpoint.ts';
 import { required, TEXT } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
@@ -79,6 +78,3 @@ export const STREAM_MODES: readonly StreamMode[] = [
 
 /** The service checks all other fields of a run. */
 export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });
-
-/** The common part of the calls that create a run. */
-export const NEW_RUN: Pick<Endpoint, 'body' | 'makesRun'> = { body: RUN, makesRun: true };

@@ -1,17 +1,16 @@
 import { failureOf } from '../../http/errors.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from '../body.ts';
-import { type CallOptions, oneOrMoreOf, TRUTH } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type OwnOption } from '../endpoint.ts';
+import { type CallOptions, oneOrMoreOf, TIMEOUT, TRUTH } from '../client-options.ts';
+import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { BODY } from '../schema.ts';
+import { BODY, listOf, type Schema } from '../schema.ts';
 import { recordPlace } from '../tracing.ts';
-import { runErrorOf } from './agent-event.ts';
 import type { AgentService, PageRequest } from './agent-service.ts';
 import { RunFailedError, StreamError } from './errors.ts';
-import type { StreamOptions } from './run-policy.ts';
-import { placeOf } from './run-policy.ts';
-import { NEW_RUN, type RunRequest, STREAM_MODES, type StreamMode } from './run-request.ts';
-import { NEW_RUN_STREAM, openNewRunStream, openRunStream, type RunStream, STREAM_OPTIONS } from './run-stream.ts';
+import { RUN, type RunRequest, STREAM_MODES, type StatelessRunRequest, type StreamMode } from './run-request.ts';
+import { runErrorOf } from './streams/agent-event.ts';
+import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
+import type { RunStream } from './streams/run-stream.ts';
 
 /** Statuses of runs. A later server may have others. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
@@ -56,109 +55,106 @@ export interface CancelOptions extends CallOptions {
   action?: 'interrupt' | 'rollback';
 }
 
-const JOIN = { cancelOnDisconnect: [TRUTH, 'cancel_on_disconnect'] } as const;
-
-export const JOIN_STREAM: NonNullable<Endpoint['options']> = {
-  ...STREAM_OPTIONS,
-  ...JOIN,
-  streamMode: [oneOrMoreOf(STREAM_MODES), 'stream_mode'],
-};
-
-export const CANCEL_ACTION: OwnOption = [
-  ["'interrupt' or 'rollback'", (action) => action === 'interrupt' || action === 'rollback'],
-  'action',
-];
-
-const CALLS = endpoints('runs', {
-  create: ['POST /threads/{thread_id}/runs', NEW_RUN],
-  wait: ['POST /threads/{thread_id}/runs/wait', NEW_RUN],
-  stream: ['POST /threads/{thread_id}/runs/stream', NEW_RUN_STREAM],
-  list: ['GET /threads/{thread_id}/runs', { body: BODY }],
-  get: ['GET /threads/{thread_id}/runs/{run_id}'],
-  delete: ['DELETE /threads/{thread_id}/runs/{run_id}', { response: 'none' }],
-  join: ['GET /threads/{thread_id}/runs/{run_id}/join', { options: JOIN }],
-  joinStream: ['GET /threads/{thread_id}/runs/{run_id}/stream', { options: JOIN_STREAM }],
-  cancel: [
-    'POST /threads/{thread_id}/runs/{run_id}/cancel',
-    { response: 'none', options: { wait: [TRUTH, 'wait', ONE_IF_TRUE], action: CANCEL_ACTION }, isIdempotent: true },
-  ],
-});
+/** Runs to cancel: by status, or by ids and thread. */
+export interface RunCancellation {
+  status?: 'pending' | 'running' | 'all';
+  thread_id?: string;
+  run_ids?: readonly string[];
+}
 
 /**
  * Runs of threads. A request that creates a run is repeated only if no connection was made, or after the server
  * responded with 429.
  */
-export class AgentRuns {
-  readonly #service: AgentService;
-
-  /** @internal */
-  constructor(service: AgentService) {
-    this.#service = service;
-  }
-
+export interface AgentRuns {
   /** Starts a run in the background. */
-  async create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun> {
-    return this.#service.call(CALLS.create, { ids: [threadId], body: run, options });
-  }
-
+  create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun>;
   /**
    * Starts a run and waits for its final state, without a time limit. A `timeoutMs` of the call or the client applies to
    * the response headers only. Without it, `idleTimeoutMs` applies. Rejects with a RunFailedError if the run fails.
    */
-  async wait<Values = Record<string, unknown>>(
-    threadId: string,
-    run: RunRequest,
-    options?: CallOptions,
-  ): Promise<Values> {
-    return waitForRun(this.#service, CALLS.wait, { ids: [threadId], body: run, options });
-  }
-
+  wait<Values = Record<string, unknown>>(threadId: string, run: RunRequest, options?: CallOptions): Promise<Values>;
   /** Starts a run and streams its events. */
-  async stream<Values = Record<string, unknown>>(
+  stream<Values = Record<string, unknown>>(
     threadId: string,
     run: RunRequest,
     options?: Omit<StreamOptions, 'lastEventId'>,
-  ): Promise<RunStream<Values>> {
-    return openNewRunStream(this.#service, CALLS.stream, { ids: [threadId], body: run, options });
-  }
-
+  ): Promise<RunStream<Values>>;
   /** Lists the latest run first. */
-  list(threadId: string, filter: RunFilter = {}, options?: CallOptions): PageList<AgentRun> {
-    return this.#service.list(CALLS.list, { ids: [threadId], body: filter, options });
-  }
-
-  async get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun> {
-    return this.#service.call(CALLS.get, { ids: [threadId, runId], options });
-  }
-
-  async delete(threadId: string, runId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(CALLS.delete, { ids: [threadId, runId], options });
-  }
-
+  list(threadId: string, filter?: RunFilter, options?: CallOptions): PageList<AgentRun>;
+  get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun>;
+  delete(threadId: string, runId: string, options?: CallOptions): Promise<void>;
   /** Waits for the final state of a run. See `wait`. */
-  async join<Values = Record<string, unknown>>(
-    threadId: string,
-    runId: string,
-    options?: JoinOptions,
-  ): Promise<Values> {
-    return waitForRun(this.#service, CALLS.join, { ids: [threadId, runId], options });
-  }
-
+  join<Values = Record<string, unknown>>(threadId: string, runId: string, options?: JoinOptions): Promise<Values>;
   /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
-  async joinStream<Values = Record<string, unknown>>(
+  joinStream<Values = Record<string, unknown>>(
     threadId: string,
     runId: string,
     options?: JoinStreamOptions,
-  ): Promise<RunStream<Values>> {
-    const args = { ids: [threadId, runId], options };
-    return openRunStream(this.#service, CALLS.joinStream, args, { isOfRun: true });
-  }
-
+  ): Promise<RunStream<Values>>;
   /** Ends a run. */
-  async cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void> {
-    return this.#service.call(CALLS.cancel, { ids: [threadId, runId], options });
-  }
+  cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void>;
 }
+
+/** Runs without a thread. A request that creates a run is repeated as rarely as for `AgentRuns`. */
+export interface StatelessRuns {
+  /** Starts a run in the background. */
+  create(run: StatelessRunRequest, options?: CallOptions): Promise<AgentRun>;
+  /** Starts a run and waits for its final state, as `runs.wait` does. */
+  wait<Values = Record<string, unknown>>(run: StatelessRunRequest, options?: CallOptions): Promise<Values>;
+  /** Starts a run and streams its events. */
+  stream<Values = Record<string, unknown>>(
+    run: StatelessRunRequest,
+    options?: Omit<StreamOptions, 'lastEventId'>,
+  ): Promise<RunStream<Values>>;
+  /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
+  joinStream<Values = Record<string, unknown>>(runId: string, options?: JoinStreamOptions): Promise<RunStream<Values>>;
+  /** Starts several runs with one request. The result has the order of the requests. */
+  batch(runs: readonly StatelessRunRequest[], options?: CallOptions): Promise<AgentRun[]>;
+  /** Ends runs, including runs of threads. `rollback` also deletes the runs and their data. */
+  cancel(which: RunCancellation, options?: CallOptions & { action?: 'interrupt' | 'rollback' }): Promise<void>;
+}
+
+type Settings = Omit<Endpoint, 'name' | 'method' | 'path'>;
+
+const CREATE: Settings = { body: RUN, makesRun: true };
+const WAIT: Settings = { ...CREATE, response: 'result' };
+const STREAM: Settings = { ...CREATE, response: 'events', options: { idleTimeoutMs: TIMEOUT } };
+const JOIN: Settings = { response: 'result', query: { cancelOnDisconnect: [TRUTH] } };
+const JOIN_STREAM: Settings = {
+  response: 'events',
+  options: STREAM_OPTIONS,
+  query: { ...JOIN.query, streamMode: [oneOrMoreOf(STREAM_MODES)] },
+};
+const CANCEL: Settings = {
+  response: 'none',
+  query: { action: [["'interrupt' or 'rollback'", (action) => action === 'interrupt' || action === 'rollback']] },
+  isIdempotent: true,
+};
+
+export const RUNS: Table<AgentRuns> = endpoints('runs', {
+  create: ['POST /threads/{thread_id}/runs', CREATE],
+  wait: ['POST /threads/{thread_id}/runs/wait', WAIT],
+  stream: ['POST /threads/{thread_id}/runs/stream', STREAM],
+  list: ['GET /threads/{thread_id}/runs', { body: BODY, response: 'pages' }],
+  get: ['GET /threads/{thread_id}/runs/{run_id}'],
+  delete: ['DELETE /threads/{thread_id}/runs/{run_id}', { response: 'none' }],
+  join: ['GET /threads/{thread_id}/runs/{run_id}/join', JOIN],
+  joinStream: ['GET /threads/{thread_id}/runs/{run_id}/stream', JOIN_STREAM],
+  cancel: [
+    'POST /threads/{thread_id}/runs/{run_id}/cancel',
+    { ...CANCEL, query: { ...CANCEL.query, wait: [TRUTH, ONE_IF_TRUE] } },
+  ],
+});
+
+export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
+  create: ['POST /runs', CREATE],
+  wait: ['POST /runs/wait', WAIT],
+  stream: ['POST /runs/stream', STREAM],
+  joinStream: ['GET /runs/{run_id}/stream', JOIN_STREAM],
+  batch: ['POST /runs/batch', { body: listOf(RUN as Schema<object>, 1), response: 'list', makesRun: true }],
+  cancel: ['POST /runs/cancel', { ...CANCEL, body: BODY }],
+});
 
 /**
  * Waits for the result of a run, without a time limit. The server keeps the connection alive with empty lines, and the

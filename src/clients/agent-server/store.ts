@@ -1,10 +1,9 @@
 import * as v from 'valibot';
-import { isObject } from '../../base/options.ts';
 import type { CallOptions } from '../client-options.ts';
-import { endpoints } from '../endpoint.ts';
+import { endpoints, methodsOf, type Send } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
-import type { AgentService, PageRequest } from './agent-service.ts';
+import type { PageRequest } from './agent-service.ts';
 
 /** A stored value. Values outlive threads. */
 export interface StoreItem<Value = Record<string, unknown>> {
@@ -43,6 +42,21 @@ export interface NamespaceSearch extends PageRequest {
   max_depth?: number;
 }
 
+/** The long-term memory of an agent server. */
+export interface Store {
+  /** Stores a value. Replaces the value with the same namespace and key. */
+  put(item: StorePut, options?: CallOptions): Promise<void>;
+  /** Returns undefined if the server responds that there is no value. Other servers respond with 404. */
+  get<Value = Record<string, unknown>>(
+    namespace: readonly string[],
+    key: string,
+    options?: CallOptions,
+  ): Promise<StoreItem<Value> | undefined>;
+  delete(namespace: readonly string[], key: string, options?: CallOptions): Promise<void>;
+  search<Value = Record<string, unknown>>(filter: StoreSearch, options?: CallOptions): PageList<StoreItem<Value>>;
+  namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
+}
+
 /** A dot separates names in a query. */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
@@ -54,58 +68,24 @@ const PLACE_QUERY = v.pipe(
   PLACE,
   v.transform(({ namespace, key }) => ({ namespace: namespace.join('.'), key })),
 );
+const ITEM = required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD });
 
-const CALLS = endpoints('store', {
-  put: [
-    'PUT /store/items',
-    { body: required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD }), response: 'none' },
-  ],
+const STORE = endpoints<Store>('store', {
+  put: ['PUT /store/items', { body: ITEM, response: 'none' }],
   get: ['GET /store/items', { body: PLACE_QUERY, response: 'any' }],
   delete: ['DELETE /store/items', { body: PLACE, response: 'none' }],
-  search: ['POST /store/items/search', { body: required<StoreSearch>({ namespace_prefix: TEXTS }) }],
-  namespaces: ['POST /store/namespaces', { body: BODY }],
+  search: [
+    'POST /store/items/search',
+    { body: required<StoreSearch>({ namespace_prefix: TEXTS }), response: 'pages', listField: 'items' },
+  ],
+  namespaces: ['POST /store/namespaces', { body: BODY, response: 'pages', listField: 'namespaces' }],
 });
 
-/** The long-term memory of an agent server. */
-export class Store {
-  readonly #service: AgentService;
-
-  /** @internal */
-  constructor(service: AgentService) {
-    this.#service = service;
-  }
-
-  /** Stores a value. Replaces the value with the same namespace and key. */
-  async put(item: StorePut, options?: CallOptions): Promise<void> {
-    return this.#service.call(CALLS.put, { body: item, options });
-  }
-
-  /** Returns undefined if the server responds that there is no value. Other servers respond with 404. */
-  async get<Value = Record<string, unknown>>(
-    namespace: readonly string[],
-    key: string,
-    options?: CallOptions,
-  ): Promise<StoreItem<Value> | undefined> {
-    const body = { namespace, key };
-    const item = await this.#service.call<StoreItem<Value> | null>(CALLS.get, { body, options });
-    return item ?? undefined;
-  }
-
-  async delete(namespace: readonly string[], key: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(CALLS.delete, { body: { namespace, key }, options });
-  }
-
-  search<Value = Record<string, unknown>>(filter: StoreSearch, options?: CallOptions): PageList<StoreItem<Value>> {
-    return this.#service.list(CALLS.search, { body: filter, options }, (data) => fieldOf(data, 'items'));
-  }
-
-  namespaces(filter: NamespaceSearch = {}, options?: CallOptions): PageList<readonly string[]> {
-    // Some servers respond with the list itself.
-    const listOf = (data: unknown): unknown => (Array.isArray(data) ? data : fieldOf(data, 'namespaces'));
-    return this.#service.list(CALLS.namespaces, { body: filter, options }, listOf);
-  }
-}
-
-function fieldOf(data: unknown, field: string): unknown {
-  return isObject(data) ? data[field] : undefined;
+export function storeOf(send: Send): Store {
+  return {
+    ...methodsOf(STORE, send),
+    get: async (namespace, key, options) =>
+      (await send<Promise<never>>(STORE.get, { body: { namespace, key }, options })) ?? undefined,
+    delete: async (namespace, key, options) => send(STORE.delete, { body: { namespace, key }, options }),
+  };
 }

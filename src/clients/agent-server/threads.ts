@@ -1,10 +1,10 @@
 import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION, TRUTH } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, endpoints } from '../endpoint.ts';
+import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
-import { BODY, oneOf, required, TEXTS } from '../schema.ts';
-import { type AgentService, PAGE_BODY } from './agent-service.ts';
-import type { StreamOptions } from './run-policy.ts';
-import { openRunStream, type RunStream, STREAM_OPTIONS } from './run-stream.ts';
+import { BODY, oneOf, RECORD, required, TEXTS } from '../schema.ts';
+import { PAGE_BODY } from './agent-service.ts';
+import { STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
+import type { RunStream } from './streams/run-stream.ts';
 import type {
   Checkpoint,
   Thread,
@@ -32,6 +32,37 @@ export interface ThreadStreamOptions extends StreamOptions {
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
+/** Threads of an agent server. */
+export interface Threads {
+  create(thread?: ThreadCreate, options?: CallOptions): Promise<Thread>;
+  get<Values = Record<string, unknown>>(threadId: string, options?: CallOptions): Promise<Thread<Values>>;
+  update(threadId: string, changes: ThreadUpdate, options?: CallOptions): Promise<Thread>;
+  delete(threadId: string, options?: CallOptions): Promise<void>;
+  search<Values = Record<string, unknown>>(filter?: ThreadSearch, options?: CallOptions): PageList<Thread<Values>>;
+  count(filter?: ThreadFilter, options?: CallOptions): Promise<number>;
+  /** Creates a thread with the same states. */
+  copy(threadId: string, options?: CallOptions): Promise<Thread>;
+  prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }>;
+  state<Values = Record<string, unknown>>(threadId: string, options?: ThreadStateOptions): Promise<ThreadState<Values>>;
+  /** Changes the state as if a node had changed it. The response identifies the new state. */
+  updateState(
+    threadId: string,
+    update: ThreadStateUpdate,
+    options?: CallOptions,
+  ): Promise<{ readonly checkpoint: Checkpoint; readonly [field: string]: unknown }>;
+  /** Lists the latest state first. */
+  history<Values = Record<string, unknown>>(
+    threadId: string,
+    filter?: ThreadHistory,
+    options?: CallOptions,
+  ): PageList<ThreadState<Values>>;
+  /** Streams the events of all runs of the thread from now on, or after `lastEventId`. */
+  joinStream<Values = Record<string, unknown>>(
+    threadId: string,
+    options?: ThreadStreamOptions,
+  ): Promise<RunStream<Values>>;
+}
+
 /** Lists states. The limit is needed to tell whether a page is the last. */
 export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   body: PAGE_BODY,
@@ -39,15 +70,9 @@ export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   isIdempotent: true,
 };
 
-const STATE_OPTIONS: NonNullable<Endpoint['options']> = {
-  checkpointId: [TEXT_OPTION],
-  checkpoint: [OBJECT_OPTION],
-  subgraphs: [TRUTH],
-};
+const STREAM_MODES = oneOrMoreOf(['run_modes', 'lifecycle', 'state_update']);
 
-const PRUNE = required<ThreadPrune>({ thread_ids: TEXTS, strategy: oneOf('delete', 'keep_latest') });
-
-const CALLS = endpoints('threads', {
+const THREADS = endpoints<Threads>('threads', {
   create: [
     'POST /threads',
     {
@@ -58,115 +83,57 @@ const CALLS = endpoints('threads', {
   get: ['GET /threads/{thread_id}'],
   update: ['PATCH /threads/{thread_id}', { body: BODY }],
   delete: ['DELETE /threads/{thread_id}', { response: 'none' }],
-  search: ['POST /threads/search', { body: BODY }],
+  search: ['POST /threads/search', { body: BODY, response: 'pages' }],
   count: ['POST /threads/count', { body: BODY, response: 'number', isIdempotent: true }],
   copy: ['POST /threads/{thread_id}/copy'],
-  prune: ['POST /threads/prune', { body: PRUNE, isIdempotent: true }],
-  state: ['GET /threads/{thread_id}/state', { options: STATE_OPTIONS }],
+  prune: [
+    'POST /threads/prune',
+    {
+      body: required<ThreadPrune>({ thread_ids: TEXTS, strategy: oneOf('delete', 'keep_latest') }),
+      isIdempotent: true,
+    },
+  ],
+  state: [
+    'GET /threads/{thread_id}/state',
+    { options: { checkpointId: TEXT_OPTION, checkpoint: OBJECT_OPTION }, query: { subgraphs: [TRUTH] } },
+  ],
   updateState: ['POST /threads/{thread_id}/state', { body: BODY }],
   history: ['POST /threads/{thread_id}/history', HISTORY],
   joinStream: [
     'GET /threads/{thread_id}/stream',
-    {
-      options: {
-        ...STREAM_OPTIONS,
-        streamModes: [oneOrMoreOf(['run_modes', 'lifecycle', 'state_update']), 'stream_modes'],
-      },
-    },
+    { response: 'events', options: STREAM_OPTIONS, query: { streamModes: [STREAM_MODES] } },
   ],
 });
 
-/** Threads of an agent server. */
-export class Threads {
-  readonly #service: AgentService;
+/** Requests an earlier state, which may belong to a subgraph. */
+const STATE_OF_CHECKPOINT: Endpoint = {
+  ...THREADS.state,
+  method: 'POST',
+  path: `${THREADS.state.path}/checkpoint`,
+  body: required<{ checkpoint: Record<string, unknown> }>({ checkpoint: RECORD }),
+  query: {},
+  isIdempotent: true,
+};
 
-  /** @internal */
-  constructor(service: AgentService) {
-    this.#service = service;
-  }
-
-  async create(thread: ThreadCreate = {}, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(CALLS.create, { body: thread, options });
-  }
-
-  async get<Values = Record<string, unknown>>(threadId: string, options?: CallOptions): Promise<Thread<Values>> {
-    return this.#service.call(CALLS.get, { ids: [threadId], options });
-  }
-
-  async update(threadId: string, changes: ThreadUpdate, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(CALLS.update, { ids: [threadId], body: changes, options });
-  }
-
-  async delete(threadId: string, options?: CallOptions): Promise<void> {
-    return this.#service.call(CALLS.delete, { ids: [threadId], options });
-  }
-
-  search<Values = Record<string, unknown>>(filter: ThreadSearch = {}, options?: CallOptions): PageList<Thread<Values>> {
-    return this.#service.list(CALLS.search, { body: filter, options });
-  }
-
-  async count(filter: ThreadFilter = {}, options?: CallOptions): Promise<number> {
-    return this.#service.call(CALLS.count, { body: filter, options });
-  }
-
-  /** Creates a thread with the same states. */
-  async copy(threadId: string, options?: CallOptions): Promise<Thread> {
-    return this.#service.call(CALLS.copy, { ids: [threadId], options });
-  }
-
-  async prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }> {
-    return this.#service.call(CALLS.prune, { body: prune, options });
-  }
-
-  async state<Values = Record<string, unknown>>(
-    threadId: string,
-    options?: ThreadStateOptions,
-  ): Promise<ThreadState<Values>> {
-    const { checkpoint, checkpointId, subgraphs } = options ?? {};
-    const { path } = CALLS.state;
-    const isPost = checkpoint !== undefined;
-    const below = isPost ? '/checkpoint' : checkpointId === undefined ? '' : '/{checkpoint_id}';
-    const endpoint: Endpoint = { ...CALLS.state, path: path + below, method: isPost ? 'POST' : 'GET' };
-    const call = callOf(endpoint, { ids: [threadId, checkpointId ?? ''], options });
-    const sent = isPost
-      ? { ...call, body: { checkpoint, subgraphs }, isIdempotent: true }
-      : { ...call, query: { subgraphs } };
-    return (await this.#service.api.send<ThreadState<Values>>(sent)).data;
-  }
-
-  /** Changes the state as if a node had changed it. The response identifies the new state. */
-  async updateState(
-    threadId: string,
-    update: ThreadStateUpdate,
-    options?: CallOptions,
-  ): Promise<{ readonly checkpoint: Checkpoint; readonly [field: string]: unknown }> {
-    return this.#service.call(CALLS.updateState, { ids: [threadId], body: update, options });
-  }
-
-  /** Lists the latest state first. */
-  history<Values = Record<string, unknown>>(
-    threadId: string,
-    filter: ThreadHistory = {},
-    options?: CallOptions,
-  ): PageList<ThreadState<Values>> {
-    const args = { ids: [threadId], body: filter, options };
+export function threadsOf(send: Send): Threads {
+  const { state, history } = THREADS;
+  return {
+    ...methodsOf(THREADS, send),
+    state: async (threadId, options) => {
+      const { checkpoint, checkpointId, subgraphs, ...common } = options ?? {};
+      if (checkpoint !== undefined)
+        return send(STATE_OF_CHECKPOINT, { ids: [threadId], body: { checkpoint, subgraphs }, options: common });
+      const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
+      return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
+    },
     // Servers differ in the type of `before` in a body. All servers accept an id in a query.
-    return statePages(this.#service, CALLS.history, args, true);
-  }
-
-  /** Streams the events of all runs of the thread from now on, or after `lastEventId`. */
-  async joinStream<Values = Record<string, unknown>>(
-    threadId: string,
-    options?: ThreadStreamOptions,
-  ): Promise<RunStream<Values>> {
-    const request = { isOfRun: false, isStored: true };
-    return openRunStream(this.#service, CALLS.joinStream, { ids: [threadId], options }, request);
-  }
+    history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
+  };
 }
 
 /** Lists states by their checkpoints. `mayQuery` sends a GET if a query can carry the filter. */
 export function statePages<Values>(
-  service: AgentService,
+  send: Send,
   endpoint: Endpoint,
   args: Arguments,
   mayQuery: boolean,
@@ -176,7 +143,7 @@ export function statePages<Values>(
     const { before, metadata, checkpoint } = filter;
     const isQuery = mayQuery && metadata === undefined && checkpoint === undefined && typeof before !== 'object';
     const page: Endpoint = isQuery ? { ...endpoint, method: 'GET' } : endpoint;
-    const items = await service.call<ThreadState<Values>[]>(page, { ...args, body: { ...filter, limit } });
+    const items = await send<Promise<ThreadState<Values>[]>>(page, { ...args, body: { ...filter, limit } });
     const last = items.at(-1)?.checkpoint;
     const next = (isQuery || !mayQuery ? last?.checkpoint_id : last) ?? undefined;
     // A cursor that does not advance would repeat the same page forever.

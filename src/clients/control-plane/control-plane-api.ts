@@ -1,7 +1,7 @@
 import { wholeFrom } from '../../base/options.ts';
 import type { Answer, Api } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { tracedCall } from '../tracing.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
@@ -20,8 +20,8 @@ export interface ListOptions extends CallOptions {
 }
 
 export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
-  limit: [wholeFrom(1, 100)],
-  offset: [wholeFrom(0, Number.MAX_SAFE_INTEGER)],
+  limit: wholeFrom(1, 100),
+  offset: wholeFrom(0, Number.MAX_SAFE_INTEGER),
 };
 
 const PAGE_ITEMS = 20;
@@ -36,7 +36,10 @@ export class ControlPlaneApi {
     this.spelling = spelling;
   }
 
-  async call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
+  readonly call: Send = (endpoint, args) =>
+    (endpoint.response === 'pages' ? this.#list(endpoint, args) : this.#call(endpoint, args)) as never;
+
+  async #call<Result>(endpoint: Endpoint, args: Arguments): Promise<Result> {
     return (await this.traced<Result>(callOf(endpoint, args))).data;
   }
 
@@ -56,7 +59,7 @@ export class ControlPlaneApi {
   }
 
   /** A response contains the offset of the next page. */
-  list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
+  #list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): { call: PreparedCall; offset: number } => {
       const call = callOf(endpoint, args);
       return { call, offset: (call.own.offset as number | undefined) ?? 0 };

@@ -1,11 +1,12 @@
 import { type Checks, checkedOptions } from '../../base/options.ts';
 import { type Api, serviceApi } from '../api.ts';
 import { ADDRESS, type ClientOptions, clientChecks } from '../client-options.ts';
+import { methodsOf } from '../endpoint.ts';
 import { ControlPlaneApi } from './control-plane-api.ts';
-import { Deployments } from './deployments.ts';
-import { Integrations } from './integrations.ts';
-import { Listeners } from './listeners.ts';
-import { Revisions } from './revisions.ts';
+import { type Deployments, deploymentsOf } from './deployments.ts';
+import { type Integrations, integrationsOf } from './integrations.ts';
+import { LISTENERS, type Listeners } from './listeners.ts';
+import { REVISIONS, type Revisions } from './revision.ts';
 import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
 
 /** The address of a control plane and the credentials for it. */
@@ -41,10 +42,10 @@ export class ControlPlane {
     };
     this.#api = serviceApi({ option: 'baseUrl', url: baseUrl, credentials }, client);
     const api = new ControlPlaneApi(this.#api, new SpellingTable(spelling));
-    this.deployments = new Deployments(api, client);
-    this.revisions = new Revisions(api);
-    this.listeners = new Listeners(api);
-    this.integrations = new Integrations(api);
+    this.deployments = deploymentsOf(api, client);
+    this.revisions = methodsOf(REVISIONS, api.call);
+    this.listeners = methodsOf(LISTENERS, api.call);
+    this.integrations = integrationsOf(api);
   }
 
   /** Ends all calls with a ConnectionError and closes the connections. */

@@ -5,14 +5,13 @@ import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../../bas
 import { cut, messageOf, shown } from '../../base/text.ts';
 import { isTransient } from '../../http/retry.ts';
 import { retryAfterMs } from '../api.ts';
-import { type CallOptions, callChecks } from '../client-options.ts';
+import { type CallOptions, callChecks, FUNCTION } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 import { createsRevision, type Deployment, type DeploymentPatch } from './deployment.ts';
-import { type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
-import { REDEPLOY } from './revisions.ts';
+import { REVISIONS, type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
 import { withoutSecretValues } from './secret-values.ts';
 
 /** How to wait for a deployment. */
@@ -123,7 +122,7 @@ export class DeploymentWait {
   async redeployed(deploymentId: string, revisionId: string, options: Waited = {}): Promise<Deployed> {
     const name = 'deployments.redeployAndWait';
     const wait = new RevisionWait(this.#api, checkedWait(name, options));
-    const call = callOf(REDEPLOY, { ids: [deploymentId, revisionId] });
+    const call = callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] });
     return traced(name, call.ids, async () => {
       const { data } = await this.#api.traced<Deployment>({ ...call, options: wait.callOptions });
       return wait.responded().deployed(deploymentId, data.latest_revision_id);
@@ -323,7 +322,6 @@ function traced<Result extends Updated>(
   return tracedCall({ name, runType: 'tool', inputs: () => inputs, outputs }, call);
 }
 
-const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 const REVISION_ID: Check = ['the id of a revision', (value) => typeof value === 'string'];
 
 const waitChecks: Checks<Waited> = {

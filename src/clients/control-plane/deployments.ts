@@ -1,6 +1,6 @@
 import type { Check } from '../../base/options.ts';
 import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
-import { callOf, endpoints } from '../endpoint.ts';
+import { callOf, type Endpoint, endpoints, methodsOf } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
 import { isUuid } from '../schema.ts';
@@ -14,7 +14,7 @@ import {
   type UploadedSource,
   type UploadSourceOptions,
   type UploadUrl,
-} from './source-upload.ts';
+} from './upload/source-upload.ts';
 
 /** Which deployments to list. */
 export interface ListDeploymentsOptions extends ListOptions {
@@ -45,6 +45,46 @@ export interface DeletedDeployments {
   readonly answer: unknown;
 }
 
+/** `/v2/deployments`. */
+export interface Deployments {
+  /** Creates a deployment and its first revision. The request is repeated only if it cannot have arrived. */
+  create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment>;
+  get(deploymentId: string, options?: CallOptions): Promise<Deployment>;
+  list(options?: ListDeploymentsOptions): PageList<Deployment>;
+  /** Changes a deployment. If the patch creates a revision (`createsRevision`), `latest_revision_id` changes. */
+  update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment>;
+  delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void>;
+  /** Deletes up to 100 deployments with one request. */
+  deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
+  /** Requests a URL for the source of an `internal_source` deployment. Anyone who has `upload_url` can use it. */
+  uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
+  /**
+   * Uploads the source of an `internal_source` deployment: a directory without its ignored files, or a `.tar.gz`. To
+   * deploy the source, update the deployment with the result as `source_revision_config`.
+   */
+  uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
+  /**
+   * Waits until a revision is deployed, by default the latest. Rejects with a RevisionError if the revision fails
+   * (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not deployed in
+   * time (`RUNSPAN_TIMEOUT`). The wait continues after responses of 429 and 5xx and after broken connections.
+   */
+  waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
+  /** Creates a deployment and waits for its first revision. */
+  createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed>;
+  /** Updates a deployment and waits for the revision, if the patch creates one. */
+  updateAndWait(
+    deploymentId: string,
+    patch: DeploymentPatch,
+    options?: Omit<WaitOptions, 'revisionId'>,
+  ): Promise<Updated>;
+  /** Deploys a revision again and waits for the revision that the service returns as the latest. */
+  redeployAndWait(
+    deploymentId: string,
+    revisionId: string,
+    options?: Omit<WaitOptions, 'revisionId'>,
+  ): Promise<Deployed>;
+}
+
 const DELETED_MAX = 100;
 
 const IDS: Check = [
@@ -53,124 +93,70 @@ const IDS: Check = [
 ];
 const join = (ids: readonly string[]): string => ids.join();
 
-const CALLS = endpoints('deployments', {
+type Calls = Pick<Deployments, 'create' | 'get' | 'list' | 'update' | 'delete'>;
+
+const DEPLOYMENTS = endpoints<Calls>('deployments', {
   create: ['POST /v2/deployments', { body: DEPLOYMENT_CREATE }],
   get: ['GET /v2/deployments/{deployment_id:uuid}'],
   list: [
     'GET /v2/deployments',
     {
-      options: {
-        ...LIST_OPTIONS,
-        nameContains: [TEXT_OPTION, 'name_contains'],
-        status: [TEXT_OPTION, 'status'],
-        remoteReconciled: [TRUTH, 'remote_reconciled'],
-        tagValueIds: [IDS, 'tag_value_ids', join],
-        imageVersion: [TEXT_OPTION, 'image_version'],
-        deploymentType: [TEXT_OPTION, 'deployment_type'],
-        deploymentIds: [IDS, 'deployment_ids', join],
+      response: 'pages',
+      options: LIST_OPTIONS,
+      query: {
+        nameContains: [TEXT_OPTION],
+        status: [TEXT_OPTION],
+        remoteReconciled: [TRUTH],
+        tagValueIds: [IDS, join],
+        imageVersion: [TEXT_OPTION],
+        deploymentType: [TEXT_OPTION],
+        deploymentIds: [IDS, join],
       },
     },
   ],
   update: ['PATCH /v2/deployments/{deployment_id:uuid}', { body: DEPLOYMENT_PATCH }],
   delete: [
     'DELETE /v2/deployments/{deployment_id:uuid}',
-    { response: 'none', options: { deleteTracingProject: [TRUTH, 'delete_tracing_project'] } },
+    { response: 'none', query: { deleteTracingProject: [TRUTH] } },
   ],
-  deleteMany: ['DELETE /v2/deployments', { response: 'any' }],
 });
 
-/** `/v2/deployments`. */
-export class Deployments {
-  readonly #api: ControlPlaneApi;
-  readonly #wait: DeploymentWait;
-  readonly #upload: SourceUpload;
+const DELETE_MANY: Endpoint = {
+  name: 'deployments.deleteMany',
+  method: 'DELETE',
+  path: '/v2/deployments',
+  response: 'any',
+};
 
-  /** @internal */
-  constructor(api: ControlPlaneApi, connection: UploadConnection) {
-    this.#api = api;
-    this.#wait = new DeploymentWait(api);
-    this.#upload = new SourceUpload(api, connection);
-  }
+export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection): Deployments {
+  const wait = new DeploymentWait(api);
+  const upload = new SourceUpload(api, connection);
+  return {
+    ...methodsOf<Calls>(DEPLOYMENTS, api.call),
+    deleteMany: async (deploymentIds, options) => deleteMany(api, deploymentIds, options),
+    uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
+    uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
+    waitUntilDeployed: async (deploymentId, options) => wait.untilDeployed(deploymentId, options),
+    createAndWait: async (body, options) => wait.created(callOf(DEPLOYMENTS.create, { body }), options),
+    updateAndWait: async (deploymentId, patch, options) => {
+      const call = callOf(DEPLOYMENTS.update, { ids: [deploymentId], body: patch });
+      return wait.updated(deploymentId, patch, call, options);
+    },
+    redeployAndWait: async (...args) => wait.redeployed(...args),
+  };
+}
 
-  /** Creates a deployment and its first revision. The request is repeated only if it cannot have arrived. */
-  async create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(CALLS.create, { body: deployment, options });
+async function deleteMany(
+  api: ControlPlaneApi,
+  deploymentIds: readonly string[],
+  options: CallOptions | undefined,
+): Promise<DeletedDeployments> {
+  const isValid = Array.isArray(deploymentIds) && deploymentIds.length > 0 && deploymentIds.every(isUuid);
+  if (!isValid || deploymentIds.length > DELETED_MAX) {
+    const msg = `Expected 1 to ${DELETED_MAX} UUIDs`;
+    throw new InvalidRequestError(DELETE_MANY.name, [{ loc: ['query', 'deployment_ids'], msg, type: 'list_type' }]);
   }
-
-  async get(deploymentId: string, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(CALLS.get, { ids: [deploymentId], options });
-  }
-
-  list(options?: ListDeploymentsOptions): PageList<Deployment> {
-    return this.#api.list(CALLS.list, { options });
-  }
-
-  /** Changes a deployment. If the patch creates a revision (`createsRevision`), `latest_revision_id` changes. */
-  async update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment> {
-    return this.#api.call(CALLS.update, { ids: [deploymentId], body: patch, options });
-  }
-
-  async delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void> {
-    return this.#api.call(CALLS.delete, { ids: [deploymentId], options });
-  }
-
-  /** Deletes up to 100 deployments with one request. */
-  async deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments> {
-    const isValid = Array.isArray(deploymentIds) && deploymentIds.length > 0 && deploymentIds.every(isUuid);
-    if (!isValid || deploymentIds.length > DELETED_MAX) {
-      const errors = [
-        { loc: ['query', 'deployment_ids'], msg: `Expected 1 to ${DELETED_MAX} UUIDs`, type: 'list_type' },
-      ];
-      throw new InvalidRequestError(CALLS.deleteMany.name, errors);
-    }
-    const call = { ...callOf(CALLS.deleteMany, { options }), query: { deployment_ids: deploymentIds } };
-    const { status, data } = await this.#api.traced(call);
-    return { isPartial: status === 207, answer: data };
-  }
-
-  /** Requests a URL for the source of an `internal_source` deployment. Anyone who has `upload_url` can use it. */
-  async uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl> {
-    return this.#upload.url(deploymentId, options);
-  }
-
-  /**
-   * Uploads the source of an `internal_source` deployment: a directory without its ignored files, or a `.tar.gz`. To
-   * deploy the source, update the deployment with the result as `source_revision_config`.
-   */
-  async uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource> {
-    return this.#upload.send(deploymentId, path, options);
-  }
-
-  /**
-   * Waits until a revision is deployed, by default the latest. Rejects with a RevisionError if the revision fails
-   * (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not deployed in
-   * time (`RUNSPAN_TIMEOUT`). The wait continues after responses of 429 and 5xx and after broken connections.
-   */
-  async waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed> {
-    return this.#wait.untilDeployed(deploymentId, options);
-  }
-
-  /** Creates a deployment and waits for its first revision. */
-  async createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed> {
-    return this.#wait.created(callOf(CALLS.create, { body: deployment }), options);
-  }
-
-  /** Updates a deployment and waits for the revision, if the patch creates one. */
-  async updateAndWait(
-    deploymentId: string,
-    patch: DeploymentPatch,
-    options?: Omit<WaitOptions, 'revisionId'>,
-  ): Promise<Updated> {
-    const call = callOf(CALLS.update, { ids: [deploymentId], body: patch });
-    return this.#wait.updated(deploymentId, patch, call, options);
-  }
-
-  /** Deploys a revision again and waits for the revision that the service returns as the latest. */
-  async redeployAndWait(
-    deploymentId: string,
-    revisionId: string,
-    options?: Omit<WaitOptions, 'revisionId'>,
-  ): Promise<Deployed> {
-    return this.#wait.redeployed(deploymentId, revisionId, options);
-  }
+  const call = { ...callOf(DELETE_MANY, { options }), query: { deployment_ids: deploymentIds } };
+  const { status, data } = await api.traced(call);
+  return { isPartial: status === 207, answer: data };
 }

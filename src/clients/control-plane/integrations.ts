@@ -1,5 +1,5 @@
 import type { CallOptions } from '../client-options.ts';
-import { endpoints } from '../endpoint.ts';
+import { endpoints, methodsOf } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 
 /** An installation of the platform at the host of git repositories. */
@@ -23,28 +23,19 @@ export interface Repository {
   readonly [field: string]: unknown;
 }
 
-const CALLS = endpoints('integrations', {
-  list: ['GET /v1/integrations/{git_host}/install', { response: 'list' }],
-  repositories: ['GET /v1/integrations/{git_host}/{integration_id:uuid}/repos', { response: 'list' }],
-});
-
 /** `/v1/integrations/<git_host>`: the repositories of `git_host` deployments. */
-export class Integrations {
-  readonly #api: ControlPlaneApi;
-
-  /** @internal */
-  constructor(api: ControlPlaneApi) {
-    this.#api = api;
-  }
-
+export interface Integrations {
   /** Returns the installed integrations. */
-  async list(options?: CallOptions): Promise<Integration[]> {
-    return this.#api.call(CALLS.list, { ids: [this.#api.spelling.wireName('git_host')], options });
-  }
-
+  list(options?: CallOptions): Promise<Integration[]>;
   /** Returns the repositories that an integration can read. */
-  async repositories(integrationId: string, options?: CallOptions): Promise<Repository[]> {
-    const ids = [this.#api.spelling.wireName('git_host'), integrationId];
-    return this.#api.call(CALLS.repositories, { ids, options });
-  }
+  repositories(integrationId: string, options?: CallOptions): Promise<Repository[]>;
+}
+
+export function integrationsOf({ call, spelling }: ControlPlaneApi): Integrations {
+  const path = `/v1/integrations/${spelling.wireName('git_host')}` as const;
+  const table = endpoints<Integrations>('integrations', {
+    list: [`GET ${path}/install`, { response: 'list' }],
+    repositories: [`GET ${path}/{integration_id:uuid}/repos`, { response: 'list' }],
+  });
+  return methodsOf(table, call);
 }

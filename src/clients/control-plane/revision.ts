@@ -1,6 +1,11 @@
 import { RunspanError } from '../../base/errors.ts';
+import type { Check } from '../../base/options.ts';
+import { type CallOptions, TRUTH } from '../client-options.ts';
+import { endpoints, type Table } from '../endpoint.ts';
 import { hide } from '../errors.ts';
-import type { DeploymentSource, SourceRevisionConfig } from './deployment.ts';
+import type { PageList } from '../page.ts';
+import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
+import type { Deployment, DeploymentSource, SourceRevisionConfig } from './deployment.ts';
 
 export type RevisionStatus =
   | 'CREATING'
@@ -30,6 +35,40 @@ export interface Revision {
   source_revision_config: SourceRevisionConfig;
   readonly [field: string]: unknown;
 }
+
+/** Which revisions to list. */
+export interface ListRevisionsOptions extends ListOptions {
+  /** Only revisions with one of these statuses. */
+  status?: readonly RevisionStatus[];
+  remoteReconciled?: boolean;
+}
+
+/** `/v2/deployments/{deployment_id}/revisions`. */
+export interface Revisions {
+  /** Lists the latest revision first. */
+  list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
+  get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
+  /** Deploys a revision again. `latest_revision_id` of the result is the revision to wait for. */
+  redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
+}
+
+const STATUSES: Check = [
+  'a list of statuses',
+  (value) => Array.isArray(value) && value.every((status) => typeof status === 'string' && /^\w+$/.test(status)),
+];
+
+export const REVISIONS: Table<Revisions> = endpoints('revisions', {
+  list: [
+    'GET /v2/deployments/{deployment_id:uuid}/revisions',
+    {
+      response: 'pages',
+      options: LIST_OPTIONS,
+      query: { status: [STATUSES, (statuses: string[]) => statuses.join()], remoteReconciled: [TRUTH] },
+    },
+  ],
+  get: ['GET /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}'],
+  redeploy: ['POST /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}/redeploy'],
+});
 
 /** The state of a revision when the wait for it ends. */
 export interface RevisionFacts {

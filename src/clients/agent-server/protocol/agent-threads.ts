@@ -146,7 +146,12 @@ export class AgentThreads {
     options?: CallOptions,
   ): PageList<ThreadState<Values>> {
     const args = { ids: { thread_id: threadId }, body: filter, options };
-    return statePages<Values>(this.#service, this.#calls.history, args, false);
+    return statePages<Values>(
+      (endpoint, one) => this.#service.call(endpoint, one) as never,
+      this.#calls.history,
+      args,
+      false,
+    );
   }
 
   /** Deletes a thread and its states. */
@@ -260,9 +265,9 @@ type Calls = 'list' | 'state' | 'updateState' | 'history' | 'delete' | 'cancel' 
 /** The path of `create` is empty if the server needs no such call. */
 function endpointsAt(paths: ThreadPaths): Readonly<Record<Calls, Endpoint>> {
   const { list, state, history, delete: remove, cancel, commands, stream, create = '' } = allPaths(paths);
-  return endpoints<Calls>('threads', {
+  return endpoints<Record<Calls, unknown>>('threads', {
     list: [`GET ${list}`, { body: PAGE_BODY, response: 'list' }],
-    state: [`GET ${state}`, { options: { bootstrap: [BOOTSTRAP] } }],
+    state: [`GET ${state}`, { options: { bootstrap: BOOTSTRAP } }],
     updateState: [`POST ${state}`, { body: BODY }],
     history: [`POST ${history}`, HISTORY],
     delete: [`DELETE ${remove}`, { response: 'none' }],

@@ -1,14 +1,13 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { wholeFrom } from '../../../base/options.ts';
-import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
+import { type CallOptions, FUNCTION, OBJECT_OPTION } from '../../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
-import { runErrorOf } from '../agent-event.ts';
 import type { AgentService } from '../agent-service.ts';
 import { RunFailedError, type RunPlace } from '../errors.ts';
-import { EventSource, type StreamStatus } from '../event-source.ts';
-import type { StreamOptions } from '../run-policy.ts';
-import { STREAM_OPTIONS } from '../run-stream.ts';
-import type { StreamTrace } from '../stream-trace.ts';
+import { runErrorOf } from '../streams/agent-event.ts';
+import { EventSource, type StreamStatus } from '../streams/event-source.ts';
+import { STREAM_OPTIONS, type StreamOptions } from '../streams/run-policy.ts';
+import type { StreamTrace } from '../streams/stream-trace.ts';
 import type { CommandedRun } from './thread-command.ts';
 import type { LifecycleEvent, ThreadChannel, ThreadEvent } from './thread-event.ts';
 import { ThreadPolicy } from './thread-policy.ts';
@@ -53,12 +52,12 @@ const WHOLE = wholeFrom(0, Number.MAX_SAFE_INTEGER);
 
 export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
   ...STREAM_OPTIONS,
-  channels: [['a list of channels that is not empty', (value) => areTexts(value) && (value as unknown[]).length > 0]],
-  namespaces: [['a list of lists of texts', (value) => Array.isArray(value) && value.every(areTexts)]],
-  depth: [WHOLE],
-  since: [WHOLE],
-  run: [OBJECT_OPTION],
-  onStatus: [['a function', (value) => typeof value === 'function']],
+  channels: ['a list of channels that is not empty', (value) => areTexts(value) && (value as unknown[]).length > 0],
+  namespaces: ['a list of lists of texts', (value) => Array.isArray(value) && value.every(areTexts)],
+  depth: WHOLE,
+  since: WHOLE,
+  run: OBJECT_OPTION,
+  onStatus: FUNCTION,
 };
 
 /** The request of a stream of events, and what the events are for. */

@@ -1,7 +1,7 @@
 import { NoAnswerError } from '../../../http/errors.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import type { Call } from '../../endpoint.ts';
-import { type ResumePolicy, type StreamRequest, UnrecoverableError } from '../event-source.ts';
+import { type ResumePolicy, type StreamRequest, UnrecoverableError } from '../streams/event-source.ts';
 import { missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 

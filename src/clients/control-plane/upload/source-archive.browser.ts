@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import type * as archive from './source-archive.ts';
 
 export const ARCHIVE_BYTES_MAX: typeof archive.ARCHIVE_BYTES_MAX = 0;

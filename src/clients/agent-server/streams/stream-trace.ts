@@ -1,8 +1,8 @@
-import { guard } from '../../base/guard.ts';
-import { defaultLimits } from '../../base/limits.ts';
-import { Chunks } from '../../instrument/follow.ts';
-import { abandonment, type Watched } from '../../instrument/observer.ts';
-import type { Run } from '../../run/run.ts';
+import { guard } from '../../../base/guard.ts';
+import { defaultLimits } from '../../../base/limits.ts';
+import { Chunks } from '../../../instrument/follow.ts';
+import { abandonment, type Watched } from '../../../instrument/observer.ts';
+import type { Run } from '../../../run/run.ts';
 
 /** Records the ids of the server's run and thread. */
 export function recordPlace(run: Run, { runId, threadId }: Place): void {

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
-import { nodeModule } from '../../base/node.ts';
-import { Api } from '../api.ts';
-import { type CallOptions, type ClientOptions, callOptionsOf, serviceAddress } from '../client-options.ts';
-import { callOf, type Endpoint } from '../endpoint.ts';
-import { ApiError } from '../errors.ts';
-import { tracedCall } from '../tracing.ts';
-import type { ControlPlaneApi } from './control-plane-api.ts';
+import { nodeModule } from '../../../base/node.ts';
+import { Api } from '../../api.ts';
+import { type CallOptions, type ClientOptions, callOptionsOf, FUNCTION, serviceAddress } from '../../client-options.ts';
+import { callOf, type Endpoint } from '../../endpoint.ts';
+import { ApiError } from '../../errors.ts';
+import { tracedCall } from '../../tracing.ts';
+import type { ControlPlaneApi } from '../control-plane-api.ts';
 import { ARCHIVE_BYTES_MAX, type SourceArchive, sourceArchive } from './source-archive.ts';
 
 const UPLOAD_TIMEOUT_MS = 10 * 60_000;
@@ -56,7 +56,7 @@ const UPLOAD_SOURCE = {
   name: 'deployments.uploadSource',
   method: 'PUT',
   path: '/{deployment_id:uuid}',
-  options: { onProgress: [['a function', (value) => typeof value === 'function']] },
+  options: { onProgress: FUNCTION },
 } satisfies Endpoint;
 
 const UPLOAD_URL: Endpoint = {

@@ -1,7 +1,7 @@
-import { isObject } from '../../base/options.ts';
-import type { ServerSentEvent } from '../../http/event-stream.ts';
-import { parseJson } from '../errors.ts';
-import type { Interrupt, ThreadTask } from './thread.ts';
+import { isObject } from '../../../base/options.ts';
+import type { ServerSentEvent } from '../../../http/event-stream.ts';
+import { parseJson } from '../../errors.ts';
+import type { Interrupt, ThreadTask } from '../thread.ts';
 
 /** Fields that every event of a stream has. */
 export interface AgentEventOf<Event extends string, Data> {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { createGzip } from 'node:zlib';
-import { cut } from '../../base/text.ts';
-import { InvalidRequestError } from '../errors.ts';
+import { cut } from '../../../base/text.ts';
+import { InvalidRequestError } from '../../errors.ts';
 import { sourceFiles } from './source-files.ts';
 
 /** Maximum bytes of an archive that the service accepts. */

@@ -1,33 +1,13 @@
-import { RunspanError } from '../../base/errors.ts';
-import { ignoreRejection } from '../../base/guard.ts';
-import { TEXT_OPTION, TIMEOUT } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
-import { tracedStream } from '../tracing.ts';
+import { RunspanError } from '../../../base/errors.ts';
+import { ignoreRejection } from '../../../base/guard.ts';
+import { type Arguments, callOf, type Endpoint } from '../../endpoint.ts';
+import { tracedStream } from '../../tracing.ts';
+import { type AgentService, recordedInputs } from '../agent-service.ts';
+import { RunFailedError } from '../errors.ts';
 import type { AgentEvent, FeedbackEvent } from './agent-event.ts';
-import { type AgentService, recordedInputs } from './agent-service.ts';
-import { RunFailedError } from './errors.ts';
 import { EventSource } from './event-source.ts';
-import {
-  placeOf,
-  RunPolicy,
-  type RunStreamRequest,
-  resumePath,
-  type SentEvent,
-  type StreamOptions,
-} from './run-policy.ts';
-import { NEW_RUN, type RunSettings } from './run-request.ts';
+import { RunPolicy, type SentEvent, type StreamOptions } from './run-policy.ts';
 import type { StreamTrace } from './stream-trace.ts';
-
-export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = {
-  lastEventId: [TEXT_OPTION],
-  idleTimeoutMs: [TIMEOUT],
-};
-
-/** The common part of the calls that create a run and stream its events. */
-export const NEW_RUN_STREAM: Pick<Endpoint, 'body' | 'makesRun' | 'options'> = {
-  ...NEW_RUN,
-  options: { idleTimeoutMs: [TIMEOUT] },
-};
 
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
@@ -229,36 +209,20 @@ export async function openRunStream<Values>(
   service: AgentService,
   endpoint: Endpoint,
   args: Arguments,
-  request: RunStreamRequest,
 ): Promise<RunStream<Values>> {
-  return open(callOf(endpoint, args), request, service);
-}
-
-/** Like `openRunStream`, for a request that creates a run. */
-export async function openNewRunStream<Values>(
-  service: AgentService,
-  endpoint: Endpoint,
-  args: Arguments,
-): Promise<RunStream<Values>> {
+  const { api } = service;
   const call = callOf(endpoint, args);
-  const isStored = (call.body as RunSettings).stream_resumable === true;
-  return tracedStream(call.name, recordedInputs(call.ids, call.body), (trace) =>
-    open({ ...call, headers: service.traceHeaders() }, { isOfRun: true, isStored, trace }, service),
-  );
-}
-
-async function open<Values>(
-  call: PreparedCall,
-  request: RunStreamRequest,
-  { api, idleTimeoutMs: defaultMs }: AgentService,
-): Promise<RunStream<Values>> {
-  const { lastEventId, idleTimeoutMs = defaultMs } = call.own as StreamOptions;
-  const policy = new RunPolicy<Values>(call, { ...request, isStored: request.isStored || lastEventId !== undefined });
-  const { place } = policy;
-  const source = await EventSource.open(api, { request: { call, lastEventId }, policy, idleTimeoutMs, place });
-  if (request.isOfRun) Object.assign(place, placeOf(source.headers['content-location'], place));
-  policy.location = resumePath(source.headers.location, api);
-  return new RunStream<Values>(source, policy, request.trace, (text) => api.masked(text, call));
+  const { lastEventId, idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
+  const open = async (headers: Record<string, string>, trace?: StreamTrace): Promise<RunStream<Values>> => {
+    const policy = new RunPolicy<Values>(call);
+    const request = { call: { ...call, headers }, lastEventId };
+    const source = await EventSource.open(api, { request, policy, idleTimeoutMs, place: policy.place });
+    policy.opened(source.headers, api);
+    return new RunStream<Values>(source, policy, trace, (text) => api.masked(text, call));
+  };
+  if (!endpoint.makesRun) return open({});
+  const inputs = recordedInputs(call.ids, call.body);
+  return tracedStream(call.name, inputs, (trace) => open(service.traceHeaders(), trace));
 }
 
 function readError(message: string): RunspanError {

@@ -1,11 +1,12 @@
-import type { ServerSentEvent } from '../../http/event-stream.ts';
-import type { Api } from '../api.ts';
-import type { CallOptions } from '../client-options.ts';
-import { type Call, type PreparedCall, pathOf } from '../endpoint.ts';
+import type { OpenAnswer } from '../../../http/client.ts';
+import type { ServerSentEvent } from '../../../http/event-stream.ts';
+import type { Api } from '../../api.ts';
+import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
+import { type Call, type PreparedCall, pathOf } from '../../endpoint.ts';
+import type { RunPlace } from '../errors.ts';
+import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
-import type { RunPlace } from './errors.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
-import type { StreamTrace } from './stream-trace.ts';
 
 /** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
 export interface StreamOptions extends CallOptions {
@@ -15,15 +16,7 @@ export interface StreamOptions extends CallOptions {
   idleTimeoutMs?: number;
 }
 
-/** What a stream is about. */
-export interface RunStreamRequest {
-  /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
-  readonly isOfRun: boolean;
-  /** Whether the server stores the events. */
-  readonly isStored?: boolean | undefined;
-  /** Records the stream within a run of the application. */
-  readonly trace?: StreamTrace | undefined;
-}
+export const STREAM_OPTIONS = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT } as const;
 
 type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
 
@@ -40,8 +33,10 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: Place;
   readonly silenceMaxMs: number = Number.POSITIVE_INFINITY;
   readonly #call: PreparedCall;
-  readonly #request: RunStreamRequest;
-  location: Pick<Call, 'path' | 'query'> | undefined;
+  /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
+  readonly #isOfRun: boolean;
+  readonly #isStored: boolean;
+  #location: Pick<Call, 'path' | 'query'> | undefined;
   runError: RunError | undefined;
   isOver = false;
   #lastId: string;
@@ -49,11 +44,20 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   /** The id after which the connection continues, until its first event. */
   #continuedId: string | undefined;
 
-  constructor(call: PreparedCall, request: RunStreamRequest) {
+  constructor(call: PreparedCall) {
+    const { method, ids, body } = call;
     this.#call = call;
-    this.#request = request;
+    this.#isOfRun = method === 'POST' || ids.run_id !== undefined;
     this.#lastId = (call.own as StreamOptions).lastEventId ?? '';
-    this.place = { runId: call.ids.run_id, threadId: call.ids.thread_id };
+    this.#isStored =
+      !this.#isOfRun || this.#lastId !== '' || (body as RunSettings | undefined)?.stream_resumable === true;
+    this.place = { runId: ids.run_id, threadId: ids.thread_id };
+  }
+
+  /** Reads where the stream continues, and its run, from the headers of the first response. */
+  opened(headers: OpenAnswer['headers'], api: Api): void {
+    if (this.#isOfRun) Object.assign(this.place, placeOf(headers['content-location'], this.place));
+    this.#location = resumePath(headers.location, api);
   }
 
   /** A stream that was joined may end without an event, because its run may be over. */
@@ -73,7 +77,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#lastId = sent.id;
     this.#sawEvent = true;
     const event = agentEventOf<Values>(sent);
-    if (this.#request.isOfRun) {
+    if (this.#isOfRun) {
       if (event.event === 'metadata') this.place.runId ??= textOf(event.data.run_id);
       if (event.event === 'error') this.runError = event.data;
       this.isOver ||= event.event === 'error' || event.event === 'end';
@@ -82,7 +86,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   }
 
   resume(): StreamRequest | string {
-    const target = this.location ?? this.#storedPath();
+    const target = this.#location ?? this.#storedPath();
     if (target === undefined) return 'the server keeps no events of it, so it cannot go on';
     if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot go on';
     const { name, method, options } = this.#call;
@@ -105,7 +109,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
 
   #storedPath(): Pick<Call, 'path' | 'query'> | undefined {
     const { runId, threadId } = this.place;
-    if (!this.#request.isStored) return undefined;
+    if (!this.#isStored) return undefined;
     if (this.#call.method === 'GET') return this.#call;
     const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
     return runId === undefined ? undefined : { path: `${thread}/runs/${pathOf(runId)}/stream` };
@@ -122,7 +126,7 @@ export function placeOf(header: unknown, known: RunPlace): RunPlace {
  * Returns the path of a `Location` header, with or without the path of the client's address. Undefined for another
  * origin, because only the client's address receives the key.
  */
-export function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> | undefined {
+function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> | undefined {
   const base = new URL(api.urlOf(''));
   if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
   const { origin, pathname, searchParams } = new URL(location, base);

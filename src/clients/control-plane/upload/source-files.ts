@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import type ignore from 'ignore';
-import type { ValidationError } from '../errors.ts';
+import type { ValidationError } from '../../errors.ts';
 
 /** The files of a source directory. */
 export interface SourceFiles {

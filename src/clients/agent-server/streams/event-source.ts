@@ -1,15 +1,15 @@
-import { guard } from '../../base/guard.ts';
-import { allowListeners } from '../../base/node.ts';
-import { cut } from '../../base/text.ts';
-import { clearTimer, setTimer } from '../../base/timers.ts';
-import type { OpenAnswer, ResponseBody } from '../../http/client.ts';
-import { DeadlineError, failureOf, NoAnswerError } from '../../http/errors.ts';
-import { EventStream, EventTooLongError, type ServerSentEvent } from '../../http/event-stream.ts';
-import { isTransient } from '../../http/retry.ts';
-import type { Api } from '../api.ts';
-import type { Call } from '../endpoint.ts';
-import { ApiError, InvalidAnswerError } from '../errors.ts';
-import { type LastEvent, type RunPlace, StreamError } from './errors.ts';
+import { guard } from '../../../base/guard.ts';
+import { allowListeners } from '../../../base/node.ts';
+import { cut } from '../../../base/text.ts';
+import { clearTimer, setTimer } from '../../../base/timers.ts';
+import type { OpenAnswer, ResponseBody } from '../../../http/client.ts';
+import { DeadlineError, failureOf, NoAnswerError } from '../../../http/errors.ts';
+import { EventStream, EventTooLongError, type ServerSentEvent } from '../../../http/event-stream.ts';
+import { isTransient } from '../../../http/retry.ts';
+import type { Api } from '../../api.ts';
+import type { Call } from '../../endpoint.ts';
+import { ApiError, InvalidAnswerError } from '../../errors.ts';
+import { type LastEvent, type RunPlace, StreamError } from '../errors.ts';
 
 /** Maximum reconnects in a row without an event. */
 const RECONNECTS_MAX = 5;
