@@ -1,6 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { agentEventOf } from '../../src/clients/agent-server/streams/agent-event.ts';
 import { StreamTrace } from '../../src/clients/agent-server/streams/stream-trace.ts';
 import { AgentServer, type AgentServerOptions } from '../../src/clients.ts';
 import { traceable } from '../../src/instrument/traceable.ts';
@@ -246,7 +245,7 @@ describe('the run of a stream', () => {
     await setTimeout(100);
     expect(run.isOpen).toBe(true);
 
-    trace.received(agentEventOf({ name: 'custom', data: '1', id: '', hasOwnId: false }), '1');
+    trace.received({ name: 'custom', data: 1 });
     await vi.waitFor(() => expect(run.isOpen).toBe(false));
     expect(stream).toBeDefined();
   });

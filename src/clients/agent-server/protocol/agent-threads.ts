@@ -246,14 +246,14 @@ export class AgentThreads {
     const { name, method, params } = command;
     const endpoint = { ...this.#calls.events, name };
     // Checks the options before the run starts.
-    const { call: checked } = eventsRequest(endpoint, threadId, { ...options, run: {} });
+    const checked = eventsRequest(endpoint, threadId, { ...options, run: {} });
     return tracedStream(name, recordedInputs(checked.ids, params), async (trace) => {
       const call = { ...this.#commandCall(threadId, command, checked.options), headers: this.#service.traceHeaders() };
       const run = await sendCommand(this.#service, call, method);
       // Earlier events do not belong to the run, even if it continues under the id with which it was interrupted.
       const since = options?.since ?? run.applied_through_seq;
       const events = eventsRequest(endpoint, threadId, { ...options, since, run });
-      return openThreadEvents<Values>(this.#service, { ...events, trace }).catch((thrown: unknown) => {
+      return openThreadEvents<Values>(this.#service, events, trace).catch((thrown: unknown) => {
         throw unopenedStreamError(thrown, { runId: run.run_id, threadId });
       });
     });

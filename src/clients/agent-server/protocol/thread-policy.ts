@@ -1,8 +1,12 @@
 import { NoAnswerError } from '../../../http/errors.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
-import type { Call } from '../../endpoint.ts';
+import type { PreparedCall } from '../../endpoint.ts';
+import type { RunPlace } from '../errors.ts';
+import { type RunError, runErrorOf } from '../streams/agent-event.ts';
 import { type ResumePolicy, type StreamRequest, UnrecoverableError } from '../streams/event-source.ts';
-import { missedEvents, type ThreadEvent } from './thread-event.ts';
+import type { ReceivedEvent } from '../streams/stream-trace.ts';
+import type { CommandedRun } from './thread-command.ts';
+import { type LifecycleData, missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
 /** Heartbeats after which a connection counts as working without an event. */
@@ -16,13 +20,13 @@ const CONFIRMATION_HEARTBEATS = 1;
 const WINDOW_EVENTS = 1_000;
 
 export interface ThreadStream {
-  readonly call: Call;
+  readonly call: PreparedCall;
   /** Only events after this `seq`. */
   readonly since: number | undefined;
   /** Only events after the event with this id, if the server knows the id. */
   readonly lastEventId: string | undefined;
-  /** Whether the events belong to one run. A server that has lost its events never ends such a stream. */
-  readonly isOfRun: boolean;
+  /** The events end with this run. */
+  readonly run: CommandedRun | undefined;
 }
 
 /**
@@ -42,12 +46,15 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   #heartbeats = 0;
   #lastId: string | undefined;
   #idBefore: string | undefined;
+  readonly place: RunPlace;
   readonly isComplete = false;
-  readonly isOver = false;
+  end: 'open' | 'now' = 'open';
+  runError: RunError | undefined;
 
   constructor(stream: ThreadStream) {
     this.#stream = stream;
     this.#seen = new SeenEvents(stream.since);
+    this.place = { runId: stream.run?.run_id, threadId: stream.call.ids.thread_id };
   }
 
   /** The highest `seq` of the events that were read. */
@@ -67,6 +74,8 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     if (this.#state === 'resuming') this.#state = 'restarted';
   }
 
+  opened(): void {}
+
   connected(): string {
     this.#heartbeats = 0;
     return '';
@@ -79,14 +88,26 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     if (!this.#seen.add(event)) return undefined;
     this.#idBefore = this.#lastId;
     this.#lastId = sent.id === '' ? undefined : sent.id;
+    const { run } = this.#stream;
+    if (run === undefined) return event;
+    if (!isOf(run, event)) return undefined;
+    const data = endOf(event);
+    if (data !== undefined) this.end = 'now';
+    if (data?.event === 'failed') this.runError = data.error === undefined ? {} : runErrorOf({ message: data.error });
     return event;
+  }
+
+  recorded({ method, name, params: { namespace, data } }: ThreadEvent<Values>): ReceivedEvent {
+    const isState = method === 'values' && namespace.length === 0;
+    return { name: [name, ...namespace].join('|'), data, state: isState ? JSON.stringify(data) : undefined };
   }
 
   heartbeat(): boolean {
     this.#heartbeats++;
     if (this.#state === 'resuming' && this.#heartbeats > CONFIRMATION_HEARTBEATS) this.#restart();
     if (this.#heartbeats < WORKING_HEARTBEATS) return false;
-    if (this.#state === 'restarted' && this.#stream.isOfRun)
+    // The server never ends the stream of a run that it has lost.
+    if (this.#state === 'restarted' && this.#stream.run !== undefined)
       throw new UnrecoverableError('the server has lost its events');
     return true;
   }
@@ -118,6 +139,20 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     const body = since === undefined || since < 0 ? call.body : { ...(call.body as object), since };
     return { call: { ...call, body, isIdempotent: true }, lastEventId };
   }
+}
+
+/** Whether an event belongs to a run: by its run id, or else by its `seq`. */
+function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
+  const { params, seq } = event;
+  const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
+  if (run_id !== undefined && typeof eventRunId === 'string') return eventRunId === run_id;
+  return applied_through_seq === undefined || seq === undefined || seq > applied_through_seq;
+}
+
+/** Returns the data of an event that ends a run. */
+function endOf(event: ThreadEvent<unknown>): LifecycleData | undefined {
+  if (event.method !== 'lifecycle' || event.params.namespace.length > 0) return undefined;
+  return ['completed', 'failed', 'interrupted'].includes(event.params.data.event) ? event.params.data : undefined;
 }
 
 interface SeenEvent {

@@ -4,12 +4,19 @@ import { cut } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../base/timers.ts';
 import type { OpenAnswer, ResponseBody } from '../../../http/client.ts';
 import { DeadlineError, failureOf, NoAnswerError } from '../../../http/errors.ts';
-import { EventStream, EventTooLongError, type ServerSentEvent } from '../../../http/event-stream.ts';
+import {
+  EventStream,
+  type EventStreamItem,
+  EventTooLongError,
+  type ServerSentEvent,
+} from '../../../http/event-stream.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { Api } from '../../api.ts';
 import type { Call } from '../../endpoint.ts';
 import { ApiError, InvalidAnswerError } from '../../errors.ts';
-import { type LastEvent, type RunPlace, StreamError } from '../errors.ts';
+import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
+import type { RunError } from './agent-event.ts';
+import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
 
 /** Maximum reconnects in a row without an event. */
 const RECONNECTS_MAX = 5;
@@ -34,21 +41,31 @@ export interface StreamRequest {
 
 /** Decides where a stream continues after a break, and which events are new. */
 export interface ResumePolicy<Event> {
-  /** Returns the request that continues the stream, or why the stream cannot continue. */
-  resume(): StreamRequest | string;
+  /** The run and thread of the stream. The ids may become known later. */
+  readonly place: RunPlace;
+  /** The first request. */
+  readonly first: StreamRequest;
+  /** Called with the headers of the first response. */
+  opened(headers: OpenAnswer['headers'], api: Api): void;
   /** Called when a connection is made. Returns the last event id, which events without an id inherit. */
   connected(): string;
   /** Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
+  /** Returns the event as the run of the stream records it. */
+  recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
   /** Returns whether the connection works. Throws a NoAnswerError to reconnect, or an UnrecoverableError. */
   heartbeat(): boolean;
   /** Maximum silence for the next event. The stream reconnects after `silent()`. */
   readonly silenceMaxMs: number;
   silent(): void;
+  /** Returns the request that continues the stream, or why the stream cannot continue. */
+  resume(): StreamRequest | string;
   /** Whether the stream is complete if the server ends the connection. */
   readonly isComplete: boolean;
-  /** Whether a break is the end of the stream. */
-  readonly isOver: boolean;
+  /** Whether the stream ends at a break, or at once. */
+  readonly end: 'open' | 'at a break' | 'now';
+  /** The error of the run, which the stream throws at its end. */
+  readonly runError: RunError | undefined;
 }
 
 /** The stream cannot continue. */
@@ -57,12 +74,11 @@ export class UnrecoverableError extends Error {
 }
 
 export interface SourceOptions<Event> {
-  readonly request: StreamRequest;
   readonly policy: ResumePolicy<Event>;
   /** Silence after which a connection counts as broken. */
   readonly idleTimeoutMs: number;
-  /** The run and thread for errors. The ids may become known later. */
-  readonly place: RunPlace;
+  /** Records the stream within a run of the application. */
+  readonly trace?: StreamTrace | undefined;
   readonly onStatus?: ((status: StreamStatus) => void) | undefined;
 }
 
@@ -86,7 +102,6 @@ export class EventSource<Event> {
   readonly #onAbort = (): void => this.#ending.abort(this.#signal?.reason);
   /** Ends the requests and delays of the source. */
   readonly #ending = new AbortController();
-  #headers: OpenAnswer['headers'] = {};
   #body: ResponseBody | undefined;
   #isClosed = false;
   #sawHeartbeat = false;
@@ -99,9 +114,11 @@ export class EventSource<Event> {
   static async open<Event>(api: Api, options: SourceOptions<Event>): Promise<EventSource<Event>> {
     const source = new EventSource<Event>(api, options);
     try {
-      source.#headers = await source.#connect(options.request);
+      const { policy } = options;
+      policy.opened(await source.#connect(policy.first), api);
       return source;
     } catch (thrown) {
+      options.trace?.fail(thrown);
       source.close();
       throw thrown;
     }
@@ -110,16 +127,17 @@ export class EventSource<Event> {
   private constructor(api: Api, options: SourceOptions<Event>) {
     this.#api = api;
     this.#options = options;
-    this.#signal = options.request.call.options?.signal;
+    this.#signal = options.policy.first.call.options?.signal;
     // Node warns about the eleventh listener, but a signal may belong to many streams.
     if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
 
-  /** Headers of the first response. */
-  get headers(): OpenAnswer['headers'] {
-    return this.#headers;
+  /** Closes the source when nothing refers to `stream` any more, because nobody can close the stream then. */
+  attach(stream: object): void {
+    this.#options.trace?.watch(stream, this.#options.policy.place);
+    unreachable.register(stream, this);
   }
 
   /** Ends the connection and the iteration. */
@@ -129,29 +147,47 @@ export class EventSource<Event> {
     this.#signal?.removeEventListener('abort', this.#onAbort);
     this.#ending.abort();
     this.#body?.destroy();
+    this.#options.trace?.cancel();
   }
 
-  /** Can be iterated once. Throws a StreamError, or the reason of the caller's signal. */
+  /** Can be iterated once. Throws a RunFailedError, a StreamError, or the reason of the caller's signal. */
   async *events(): AsyncGenerator<Event, void, undefined> {
+    const { policy, trace } = this.#options;
+    let failure: RunFailedError | undefined;
     try {
       for (;;) {
         const problem = yield* this.#read();
-        if (problem === undefined || this.#options.policy.isOver) return;
+        if (problem === undefined || policy.end !== 'open') break;
         await this.#reconnect(problem);
       }
+      failure = this.#settle();
     } catch (thrown) {
-      if (this.#signal?.aborted) throw this.#signal.reason;
-      if (!this.#isClosed) throw thrown;
+      if (this.#isClosed && !this.#signal?.aborted) return;
+      const error = this.#signal?.aborted ? this.#signal.reason : thrown;
+      trace?.fail(error);
+      throw error;
     } finally {
       this.close();
     }
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Ends the recorded run. Returns the error of the agent's run. */
+  #settle(): RunFailedError | undefined {
+    const { policy, trace } = this.#options;
+    if (policy.runError === undefined) trace?.end();
+    if (policy.runError === undefined) return undefined;
+    const failure = new RunFailedError(policy.place, policy.runError, (text) => this.#masked(text));
+    trace?.fail(failure);
+    return failure;
   }
 
   /** Returns undefined if the stream is complete, or the error that broke the connection. */
   async *#read(): AsyncGenerator<Event, unknown, undefined> {
-    const { policy } = this.#options;
+    const { policy, trace } = this.#options;
     const parser = new EventStream(policy.connected());
     const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
+    trace?.touch();
     try {
       for (;;) {
         const chunk = await this.#next(chunks);
@@ -160,18 +196,16 @@ export class EventSource<Event> {
           return policy.isComplete ? undefined : new NoAnswerError('it was closed');
         }
         for (const item of parser.feed(chunk)) {
-          if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
-          if (item.kind === 'comment') {
-            this.#sawHeartbeat = true;
-            if (policy.heartbeat()) this.#reconnects = 0;
-            if (item.text.trim() === 'live') this.#report('live');
+          const event = this.#eventOf(item);
+          if (event === undefined) continue;
+          if (policy.end === 'now') {
+            // The last event may never be read.
+            this.#settle();
+            this.close();
           }
-          const event = item.kind === 'event' ? policy.accept(item.event) : undefined;
-          if (item.kind !== 'event' || event === undefined) continue;
-          this.#reconnects = 0;
-          const { name, id } = item.event;
-          this.lastEvent = { name: nameOf(event) ?? name, id: id === '' ? undefined : id };
           yield event;
+          if (policy.end === 'now') return undefined;
+          trace?.touch();
         }
       }
     } catch (thrown) {
@@ -181,6 +215,24 @@ export class EventSource<Event> {
         throw this.#error(thrown.message, 'it was ended', thrown);
       return thrown;
     }
+  }
+
+  #eventOf(item: EventStreamItem): Event | undefined {
+    const { policy, trace } = this.#options;
+    if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
+    if (item.kind === 'comment') {
+      this.#sawHeartbeat = true;
+      if (policy.heartbeat()) this.#reconnects = 0;
+      if (item.text.trim() === 'live') this.#report('live');
+    }
+    if (item.kind !== 'event') return undefined;
+    const event = policy.accept(item.event);
+    if (event === undefined) return undefined;
+    this.#reconnects = 0;
+    const recorded = policy.recorded(event, item.event);
+    this.lastEvent = { name: recorded.name, id: item.event.id === '' ? undefined : item.event.id };
+    trace?.received(recorded);
+    return event;
   }
 
   async #next(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
@@ -248,19 +300,30 @@ export class EventSource<Event> {
   }
 
   #error(problem: string, outlook: string, cause: unknown): StreamError {
-    const { request, place } = this.#options;
-    const masked = (text: string): string => cut(this.#api.masked(text, request.call), SHOWN_MAX);
-    const { lastEvent } = this;
-    const shown = lastEvent && { name: masked(lastEvent.name), id: lastEvent.id && masked(lastEvent.id) };
-    return new StreamError(
-      this.#api.factsOf(request.call),
-      { ...place, lastEvent: shown, problem, outlook },
-      { cause },
-    );
+    const { place, first } = this.#options.policy;
+    const { name, id } = this.lastEvent ?? {};
+    const shown = (text: string): string => cut(this.#masked(text), SHOWN_MAX);
+    const lastEvent = name === undefined ? undefined : { name: shown(name), id: id && shown(id) };
+    return new StreamError(this.#api.factsOf(first.call), { ...place, lastEvent, problem, outlook }, { cause });
+  }
+
+  #masked(text: string): string {
+    return this.#api.masked(text, this.#options.policy.first.call);
   }
 }
 
-function nameOf(event: unknown): string | undefined {
-  const { name } = event as { readonly name?: unknown };
-  return typeof name === 'string' ? name : undefined;
+const unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.close());
+
+/** Returns an iterator that ends at once when its reader leaves it. A generator would wait for a pending read. */
+export function leavable<Event>(
+  events: AsyncGenerator<Event, void, undefined>,
+  close: () => Promise<void>,
+): AsyncIterator<Event, void, undefined> {
+  return {
+    next: () => events.next(),
+    return: async () => {
+      await close();
+      return events.return();
+    },
+  };
 }

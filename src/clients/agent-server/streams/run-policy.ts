@@ -7,6 +7,7 @@ import type { RunPlace } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
+import type { ReceivedEvent } from './stream-trace.ts';
 
 /** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
 export interface StreamOptions extends CallOptions {
@@ -20,11 +21,9 @@ export const STREAM_OPTIONS = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT
 
 type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
 
-/** An event and its data as text. */
+/** An event and the length of its data. */
 export interface SentEvent<Values> {
   readonly event: AgentEvent<Values>;
-  readonly name: string;
-  readonly text: string;
   readonly characters: number;
 }
 
@@ -38,7 +37,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly #isStored: boolean;
   #location: Pick<Call, 'path' | 'query'> | undefined;
   runError: RunError | undefined;
-  isOver = false;
+  end: 'open' | 'at a break' = 'open';
   #lastId: string;
   #sawEvent = false;
   /** The id after which the connection continues, until its first event. */
@@ -54,7 +53,10 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.place = { runId: ids.run_id, threadId: ids.thread_id };
   }
 
-  /** Reads where the stream continues, and its run, from the headers of the first response. */
+  get first(): StreamRequest {
+    return { call: this.#call, lastEventId: (this.#call.own as StreamOptions).lastEventId };
+  }
+
   opened(headers: OpenAnswer['headers'], api: Api): void {
     if (this.#isOfRun) Object.assign(this.place, placeOf(headers['content-location'], this.place));
     this.#location = resumePath(headers.location, api);
@@ -80,9 +82,14 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     if (this.#isOfRun) {
       if (event.event === 'metadata') this.place.runId ??= textOf(event.data.run_id);
       if (event.event === 'error') this.runError = event.data;
-      this.isOver ||= event.event === 'error' || event.event === 'end';
+      if (event.event === 'error' || event.event === 'end') this.end = 'at a break';
     }
-    return { event, name: event.name, text: sent.data, characters: sent.data.length };
+    return { event, characters: sent.data.length };
+  }
+
+  recorded({ event }: SentEvent<Values>, sent: ServerSentEvent): ReceivedEvent {
+    const isState = event.event === 'values' && event.namespace.length === 0;
+    return { name: sent.name, data: event.data, state: isState ? sent.data : undefined };
   }
 
   resume(): StreamRequest | string {

@@ -3,9 +3,8 @@ import { ignoreRejection } from '../../../base/guard.ts';
 import { type Arguments, callOf, type Endpoint } from '../../endpoint.ts';
 import { tracedStream } from '../../tracing.ts';
 import { type AgentService, recordedInputs } from '../agent-service.ts';
-import { RunFailedError } from '../errors.ts';
 import type { AgentEvent, FeedbackEvent } from './agent-event.ts';
-import { EventSource } from './event-source.ts';
+import { EventSource, leavable } from './event-source.ts';
 import { RunPolicy, type SentEvent, type StreamOptions } from './run-policy.ts';
 import type { StreamTrace } from './stream-trace.ts';
 
@@ -24,35 +23,22 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   readonly #source: EventSource<SentEvent<Values>>;
   readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
   readonly #policy: RunPolicy<Values>;
-  readonly #trace: StreamTrace | undefined;
-  readonly #masked: (text: string) => string;
   /** Events that `feedback` has read and the iteration has not. Undefined after `feedback` has dropped events. */
   #waiting: SentEvent<Values>[] | undefined = [];
   #waitingCharacters = 0;
   #hasRoom: (() => void) | undefined;
   #reader: 'none' | 'iterating' | 'left' = 'none';
   #reading: Promise<void> | undefined;
-  #end: { readonly error?: unknown } | undefined;
-  #isLeft = false;
-  #hasThrown = false;
-  #lastEventId: string | undefined;
+  #end: StreamEnd | undefined;
   #urls: FeedbackEvent['data'] | undefined;
   #feedback: Promise<FeedbackEvent['data']> | undefined;
 
   /** @internal */
-  constructor(
-    source: EventSource<SentEvent<Values>>,
-    policy: RunPolicy<Values>,
-    trace: StreamTrace | undefined,
-    masked: (text: string) => string,
-  ) {
+  constructor(source: EventSource<SentEvent<Values>>, policy: RunPolicy<Values>) {
     this.#source = source;
     this.#events = source.events();
     this.#policy = policy;
-    this.#trace = trace;
-    this.#masked = masked;
-    trace?.watch(this, policy.place);
-    unreachable.register(this, source);
+    source.attach(this);
   }
 
   /** Id of the run. Undefined until the response headers or the first event contain it, and for the stream of a thread. */
@@ -66,13 +52,13 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
 
   /** Id of the last event that was read. `joinStream` can continue after it. */
   get lastEventId(): string | undefined {
-    return this.#lastEventId;
+    return this.#source.lastEvent?.id;
   }
 
   /** Closes the connection and ends the iteration. */
   async close(): Promise<void> {
     this.#source.close();
-    this.#finish({}, true);
+    this.#finish({ isLeft: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -84,18 +70,11 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     if (this.#waiting === undefined)
       throw readError('feedback() has read this stream. Iterate over the stream first, or at the same time.');
     this.#reader = 'iterating';
-    return {
-      next: async () => {
-        const value = await this.#next();
-        return value === undefined ? { done: true, value } : { done: false, value };
-      },
-      return: async () => {
-        this.#reader = 'left';
-        this.#dropWaiting();
-        await this.close();
-        return { done: true, value: undefined };
-      },
-    };
+    return leavable(this.#iterate(), async () => {
+      this.#reader = 'left';
+      this.#dropWaiting();
+      await this.close();
+    });
   }
 
   /**
@@ -113,21 +92,18 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#feedback;
   }
 
-  async #next(): Promise<AgentEvent<Values> | undefined> {
+  async *#iterate(): AsyncGenerator<AgentEvent<Values>, void, undefined> {
     for (;;) {
       const sent = this.#waiting?.shift();
-      if (sent !== undefined) {
+      if (sent === undefined && this.#end !== undefined) break;
+      if (sent === undefined) await this.#readOne();
+      else {
         this.#waitingCharacters -= sent.characters;
         if (this.#waitingCharacters < WAITING_CHARACTERS_MAX) this.#hasRoom?.();
-        return sent.event;
-      }
-      if (this.#end === undefined) await this.#readOne();
-      else if (this.#hasThrown || !('error' in this.#end)) return undefined;
-      else {
-        this.#hasThrown = true;
-        throw this.#end.error;
+        yield sent.event;
       }
     }
+    if ('error' in this.#end) throw this.#end.error;
   }
 
   async #readFeedback(): Promise<FeedbackEvent['data']> {
@@ -146,7 +122,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     const cause = this.#end?.error;
     if (cause instanceof Error && this.#policy.runError === undefined) throw cause;
     const run = this.runId === undefined ? 'the run' : `the run ${this.runId}`;
-    const message = this.#isLeft
+    const message = this.#end?.isLeft
       ? `The stream was closed before ${run} returned feedback URLs`
       : `T${run.slice(1)} returned no feedback URLs; request them with \`feedback_keys\``;
     throw new RunspanError('RUNSPAN_NO_FEEDBACK_ADDRESS', message, cause === undefined ? {} : { cause });
@@ -167,42 +143,33 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   async #read(): Promise<void> {
-    this.#trace?.touch();
     try {
       const step = await this.#events.next();
-      if (this.#end !== undefined) return;
-      if (step.done !== true) this.#add(step.value);
-      else if (this.#policy.runError === undefined) this.#finish({});
-      else this.#finish({ error: new RunFailedError(this.#policy.place, this.#policy.runError, this.#masked) });
+      if (step.done === true) this.#finish({});
+      else if (this.#end === undefined) this.#add(step.value);
     } catch (thrown) {
       this.#finish({ error: thrown });
     }
   }
 
   #add(sent: SentEvent<Values>): void {
-    const { event, text, characters } = sent;
-    this.#lastEventId = event.id;
-    if (event.event === 'feedback') this.#urls = event.data;
-    if (event.event === 'metadata') this.#trace?.placed(this.#policy.place);
-    this.#trace?.received(event, text);
+    if (sent.event.event === 'feedback') this.#urls = sent.event.data;
     if (this.#waiting === undefined) return;
     this.#waiting.push(sent);
-    this.#waitingCharacters += characters;
+    this.#waitingCharacters += sent.characters;
   }
 
-  #finish(end: { readonly error?: unknown }, isLeft = false): void {
-    if (this.#end !== undefined) return;
-    this.#end = end;
-    this.#isLeft = isLeft;
+  #finish(end: StreamEnd): void {
+    this.#end ??= end;
     this.#hasRoom?.();
-    if ('error' in end) this.#trace?.fail(end.error);
-    else if (isLeft) this.#trace?.cancel();
-    else this.#trace?.end();
   }
 }
 
-/** Closes streams that nobody can close any more. Their connections would stay open. */
-const unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.close());
+interface StreamEnd {
+  readonly error?: unknown;
+  /** Whether the application closed the stream. */
+  readonly isLeft?: boolean;
+}
 
 /** Sends the request of a stream. Resolves when the response headers arrive. */
 export async function openRunStream<Values>(
@@ -210,15 +177,12 @@ export async function openRunStream<Values>(
   endpoint: Endpoint,
   args: Arguments,
 ): Promise<RunStream<Values>> {
-  const { api } = service;
   const call = callOf(endpoint, args);
-  const { lastEventId, idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
+  const { idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
   const open = async (headers: Record<string, string>, trace?: StreamTrace): Promise<RunStream<Values>> => {
-    const policy = new RunPolicy<Values>(call);
-    const request = { call: { ...call, headers }, lastEventId };
-    const source = await EventSource.open(api, { request, policy, idleTimeoutMs, place: policy.place });
-    policy.opened(source.headers, api);
-    return new RunStream<Values>(source, policy, trace, (text) => api.masked(text, call));
+    const policy = new RunPolicy<Values>({ ...call, headers });
+    const source = await EventSource.open(service.api, { policy, idleTimeoutMs, trace });
+    return new RunStream<Values>(source, policy);
   };
   if (!endpoint.makesRun) return open({});
   const inputs = recordedInputs(call.ids, call.body);

@@ -15,11 +15,12 @@ interface Place {
   readonly threadId?: string | undefined;
 }
 
-interface ReceivedEvent {
-  readonly event: string;
+/** An event, as a run records it. */
+export interface ReceivedEvent {
   readonly name: string;
-  readonly namespace: readonly string[];
   readonly data: unknown;
+  /** JSON of the data, if the event is a state of the graph itself. */
+  readonly state?: string | undefined;
 }
 
 /** Records a stream as one run. No method throws. */
@@ -31,6 +32,7 @@ export class StreamTrace implements Watched {
   #isReading = false;
   /** JSON of the last state. The application may change the parsed state. */
   #state: string | undefined;
+  #place: Place = {};
 
   constructor(run: Run, name: string) {
     this.#run = run;
@@ -52,12 +54,9 @@ export class StreamTrace implements Watched {
   /** Ends the run as interrupted if the stream is not used any more. The trace must not refer to the stream. */
   watch(stream: object, place: Place): void {
     if (!this.#run.isOpen) return;
+    this.#place = place;
     recordPlace(this.#run, place);
     abandonment.watch(stream, this);
-  }
-
-  placed(place: Place): void {
-    recordPlace(this.#run, place);
   }
 
   /** A read starts. */
@@ -66,20 +65,19 @@ export class StreamTrace implements Watched {
     this.#isReading = true;
   }
 
-  received({ event, name, namespace, data }: ReceivedEvent, text: string): void {
+  received({ name, data, state }: ReceivedEvent): void {
     this.#wasTouched = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    const [kind] = name.split('|');
     // Feedback URLs are credentials, even in a malformed event.
-    if (kind === 'metadata' || kind === 'feedback' || kind === 'end') return;
-    if (event !== 'values' || namespace.length > 0) {
+    if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
+    if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
       return;
     }
     // A state replaces the events before it.
     if (this.#state === undefined) this.#chunks.release();
-    this.#state = text;
+    this.#state = state;
   }
 
   end(): void {
@@ -101,6 +99,7 @@ export class StreamTrace implements Watched {
   #close(end: () => void): void {
     abandonment.unwatch(this);
     if (!this.#run.isOpen) return;
+    recordPlace(this.#run, this.#place);
     guard('clients', () => {
       if (this.#state === undefined) this.#chunks.record();
       else this.#run.set({ outputs: JSON.parse(this.#state) });
