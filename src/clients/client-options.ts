@@ -11,30 +11,18 @@ export interface ClientOptions {
   headers?: Readonly<Record<string, string>> | undefined;
   /**
    * Timeout of a call in milliseconds, including retries and the response body. For a stream, the timeout ends when the
-   * response headers arrive. After the timeout, a call rejects with a TimeoutError.
-   *
-   * @default 60_000
+   * response headers arrive. After the timeout, a call rejects with a TimeoutError. @default 60_000
    */
   timeoutMs?: number | undefined;
-  /**
-   * Timeout to connect, in milliseconds. Has no effect in browsers.
-   *
-   * @default 5_000
-   */
+  /** Timeout to connect, in milliseconds. Has no effect in browsers. @default 5_000 */
   connectTimeoutMs?: number | undefined;
   /**
-   * Maximum retries of a call. A call is retried after a missing response, 408, 429 and 5xx. The delay is `Retry-After`,
-   * or a random delay up to 0.5 s, doubled with each retry up to 8 s. A call that creates something is retried only if
-   * no connection was made, or after 429.
-   *
-   * @default 2
+   * Maximum retries of a call. A call is retried after a missing response, 408, 429 and 5xx. The delay is
+   * `Retry-After`, or a random delay up to 0.5 s, doubled with each retry up to 8 s. A call that creates something is
+   * retried only if no connection was made, or after 429. @default 2
    */
   maxRetries?: number | undefined;
-  /**
-   * Whether a key may be sent over plain HTTP to another machine.
-   *
-   * @default false
-   */
+  /** Whether a key may be sent over plain HTTP to another machine. @default false */
   allowInsecure?: boolean | undefined;
   /** An undici Dispatcher that sends the requests, for example a proxy or your own pool. Has no effect in browsers. */
   dispatcher?: Dispatcher | undefined;

@@ -32,11 +32,7 @@ export interface FeedbackSubmission {
 export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
-  /**
-   * `GET` sends the feedback in the query string of the URL.
-   *
-   * @default 'POST'
-   */
+  /** `GET` sends the feedback in the query string of the URL. @default 'POST' */
   method?: 'POST' | 'GET';
   /** The origin that the URL must have. Set it if the URL comes from an untrusted source. */
   origin?: string;

@@ -14,14 +14,11 @@ export interface AgentServerOptions extends ClientOptions {
   url: string | URL;
   /**
    * Milliseconds without a byte after which a stream or an awaited response counts as broken. If a server has sent
-   * heartbeats in a stream, the maximum is 60 s.
-   *
-   * @default 300_000
+   * heartbeats in a stream, the maximum is 60 s. @default 300_000
    */
   idleTimeoutMs?: number | undefined;
   /**
    * Whether calls that create runs send the current run to the server, so that the runs of the server join the trace.
-   *
    * @default true
    */
   propagate?: boolean | undefined;

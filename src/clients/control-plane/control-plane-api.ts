@@ -9,11 +9,7 @@ import type { SpellingTable } from './spelling.ts';
 
 /** The part of a list to request. */
 export interface ListOptions extends CallOptions {
-  /**
-   * Items per page, at most 100.
-   *
-   * @default 20
-   */
+  /** Items per page, at most 100. @default 20 */
   limit?: number;
   /** Number of items to skip. */
   offset?: number;

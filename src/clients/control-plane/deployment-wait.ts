@@ -18,11 +18,7 @@ import { withoutSecretValues } from './secret-values.ts';
 export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** @default the latest revision */
   revisionId?: string;
-  /**
-   * Timeout of the wait in milliseconds, including the request that the wait begins with.
-   *
-   * @default 900_000
-   */
+  /** Timeout of the wait in milliseconds, including the request that the wait begins with. @default 900_000 */
   timeoutMs?: number;
   /** Milliseconds between two polls. By default, the interval grows from 1 s to 5 s. */
   intervalMs?: number;

@@ -29,11 +29,7 @@ export interface ListDeploymentsOptions extends ListOptions {
 }
 
 export interface DeleteDeploymentOptions extends CallOptions {
-  /**
-   * Whether to delete the tracing project too.
-   *
-   * @default false
-   */
+  /** Whether to delete the tracing project too. @default false */
   deleteTracingProject?: boolean;
 }
 

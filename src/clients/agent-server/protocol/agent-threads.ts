@@ -51,10 +51,8 @@ export interface ThreadSummary {
 
 export interface BootstrapOptions extends CallOptions {
   /**
-   * What to do if the thread has no state: `true` creates a state without messages, an object creates a state with these
-   * values, and `false` rejects with the 404.
-   *
-   * @default true
+   * What to do if the thread has no state: `true` creates a state without messages, an object creates a state with
+   * these values, and `false` rejects with the 404. @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }

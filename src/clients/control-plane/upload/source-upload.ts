@@ -17,11 +17,7 @@ const HEADERS = {
 
 /** How a source is uploaded. */
 export interface UploadSourceOptions extends CallOptions {
-  /**
-   * Timeout to send the archive, in milliseconds.
-   *
-   * @default 600_000
-   */
+  /** Timeout to send the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
   /** Called when the archive is packed and after each chunk. A retry starts again at 0. Promises are awaited. An error ends the upload. */
   onProgress?: (progress: UploadProgress) => void;
