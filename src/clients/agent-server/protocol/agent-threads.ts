@@ -1,7 +1,7 @@
 import { type Check, type Checks, checkedOptions, isObject } from '../../../base/options.ts';
 import { INSPECT } from '../../../base/text.ts';
 import { type CallOptions, OBJECT_OPTION } from '../../client-options.ts';
-import { callOf, type Endpoint, endpoints, type PreparedCall } from '../../endpoint.ts';
+import { callOf, type Endpoint, endpoints, type PreparedCall, type Table } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import type { PageList } from '../../page.ts';
 import { BODY } from '../../schema.ts';
@@ -18,11 +18,12 @@ import { unopenedStreamError } from '../errors.ts';
 import type { Checkpoint, ThreadHistory, ThreadState, ThreadStateUpdate } from '../thread.ts';
 import { HISTORY, statePages } from '../threads.ts';
 import {
+  type Command,
   type CommandedRun,
-  respondParams,
+  RESPOND,
+  START,
   type StartedRun,
   sendCommand,
-  startParams,
   type ThreadResponse,
   type ThreadRunRequest,
 } from './thread-command.ts';
@@ -60,20 +61,13 @@ export interface BootstrapOptions extends CallOptions {
 /** Options of the events of a new run. */
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
-/** A command, and the name of its call. */
-interface Command {
-  readonly name: string;
-  readonly method: 'run.start' | 'input.respond';
-  readonly params: Record<string, unknown>;
-}
-
 /**
  * A client of the agent streaming protocol, which connects a chat with its agent. It works with the reference chat
  * application and, with `agentServerPaths`, with an agent server. Within a run, calls that create runs are recorded.
  */
 export class AgentThreads {
   readonly #service: AgentService;
-  readonly #calls: Readonly<Record<Calls, Endpoint>>;
+  readonly #calls: Table<Calls>;
   #commands = 0;
 
   constructor(options: AgentThreadsOptions) {
@@ -159,15 +153,12 @@ export class AgentThreads {
 
   /** Starts a run. Resolves when the server has accepted it. Rejects with a CommandError if the server refuses it. */
   async start(threadId: string, run: ThreadRunRequest, options?: CallOptions): Promise<StartedRun> {
-    const name = 'threads.start';
-    const command = { name, method: 'run.start', params: startParams(name, run) } as const;
-    return this.#command(threadId, command, options) as Promise<StartedRun>;
+    return this.#command(this.#calls.start, threadId, run, options) as Promise<StartedRun>;
   }
 
   /** Responds to interrupts, with which the agent continues. */
   async respond(threadId: string, response: ThreadResponse, options?: CallOptions): Promise<CommandedRun> {
-    const name = 'threads.respond';
-    return this.#command(threadId, { name, method: 'input.respond', params: respondParams(name, response) }, options);
+    return this.#command(this.#calls.respond, threadId, response, options);
   }
 
   /** Ends a run. */
@@ -196,8 +187,7 @@ export class AgentThreads {
     run: ThreadRunRequest,
     options?: RunEventsOptions,
   ): Promise<ThreadEvents<Values>> {
-    const name = 'threads.run';
-    return this.#runEvents(threadId, { name, method: 'run.start', params: startParams(name, run) }, options);
+    return this.#runEvents(this.#calls.run, threadId, run, options);
   }
 
   /** Responds to interrupts and returns the events of the continued run, which end with the run. */
@@ -206,8 +196,7 @@ export class AgentThreads {
     response: ThreadResponse,
     options?: RunEventsOptions,
   ): Promise<ThreadEvents<Values>> {
-    const name = 'threads.resume';
-    return this.#runEvents(threadId, { name, method: 'input.respond', params: respondParams(name, response) }, options);
+    return this.#runEvents(this.#calls.resume, threadId, response, options);
   }
 
   /** Ends all calls and closes the connections. */
@@ -224,53 +213,57 @@ export class AgentThreads {
     return `AgentThreads { url: '${this.url}' }`;
   }
 
-  #command(threadId: string, command: Command, options: CallOptions | undefined): Promise<CommandedRun> {
-    const call = this.#commandCall(threadId, command, options);
-    const { name, method, params } = command;
-    const traced = { ...call, name, body: params };
-    return this.#service.traced(traced, (headers) => sendCommand(this.#service, { ...call, headers }, method));
+  async #command(endpoint: Endpoint, threadId: string, body: object, options?: CallOptions): Promise<CommandedRun> {
+    const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
+    const { params } = call.body as Command;
+    return this.#service.traced({ ...call, body: params }, (headers) => this.#send({ ...call, headers }));
   }
 
-  #commandCall(threadId: string, { name, method, params }: Command, options: CallOptions | undefined): PreparedCall {
-    const call = callOf({ ...this.#calls.command, name }, { ids: { thread_id: threadId }, options });
-    return { ...call, body: { id: ++this.#commands, method, params } };
+  #send(call: PreparedCall): Promise<CommandedRun> {
+    return sendCommand(this.#service.api, { ...call, body: { id: ++this.#commands, ...(call.body as Command) } });
   }
 
   async #runEvents<Values>(
+    endpoint: Endpoint,
     threadId: string,
-    command: Command,
+    body: object,
     options: RunEventsOptions | undefined,
   ): Promise<ThreadEvents<Values>> {
-    const { name, method, params } = command;
-    const endpoint = { ...this.#calls.events, name };
-    // Checks the options before the run starts.
-    const checked = eventsRequest(endpoint, threadId, { ...options, run: {} });
-    return tracedStream(name, recordedInputs(checked.ids, params), async (trace) => {
-      const call = { ...this.#commandCall(threadId, command, checked.options), headers: this.#service.traceHeaders() };
-      const run = await sendCommand(this.#service, call, method);
+    const { name } = endpoint;
+    const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
+    const requestOf = (run: CommandedRun): PreparedCall => {
       // Earlier events do not belong to the run, even if it continues under the id with which it was interrupted.
       const since = options?.since ?? run.applied_through_seq;
-      const events = eventsRequest(endpoint, threadId, { ...options, since, run });
-      return openThreadEvents<Values>(this.#service, events, trace).catch((thrown: unknown) => {
+      return eventsRequest({ ...this.#calls.events, name }, threadId, { ...options, since, run });
+    };
+    // Checks the options before the run starts.
+    requestOf({});
+    return tracedStream(name, recordedInputs(call.ids, (call.body as Command).params), async (trace) => {
+      const run = await this.#send({ ...call, headers: this.#service.traceHeaders() });
+      return openThreadEvents<Values>(this.#service, requestOf(run), trace).catch((thrown: unknown) => {
         throw unopenedStreamError(thrown, { runId: run.run_id, threadId });
       });
     });
   }
 }
 
-type Calls = 'list' | 'state' | 'updateState' | 'history' | 'delete' | 'cancel' | 'command' | 'events' | 'create';
+/** `create` creates a thread. Its path is empty if the server needs no such call. */
+type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
-/** The path of `create` is empty if the server needs no such call. */
-function endpointsAt(paths: ThreadPaths): Readonly<Record<Calls, Endpoint>> {
-  const { list, state, history, delete: remove, cancel, commands, stream, create = '' } = allPaths(paths);
-  return endpoints<Record<Calls, unknown>>('threads', {
+function endpointsAt(given: ThreadPaths): Table<Calls> {
+  const { list, state, history, delete: remove, cancel, commands, stream, create = '' } = allPaths(given);
+  const command = `POST ${commands}` as const;
+  return endpoints<Calls>('threads', {
     list: [`GET ${list}`, { body: PAGE_BODY, response: 'list' }],
     state: [`GET ${state}`, { options: { bootstrap: BOOTSTRAP } }],
     updateState: [`POST ${state}`, { body: BODY }],
     history: [`POST ${history}`, HISTORY],
     delete: [`DELETE ${remove}`, { response: 'none' }],
     cancel: [`POST ${cancel}`, { response: 'none', isIdempotent: true }],
-    command: [`POST ${commands}`, { makesRun: true }],
+    start: [command, { body: START }],
+    respond: [command, { body: RESPOND }],
+    run: [command, { body: START, options: EVENTS_OPTIONS }],
+    resume: [command, { body: RESPOND, options: EVENTS_OPTIONS }],
     events: [`POST ${stream}`, { options: EVENTS_OPTIONS }],
     create: [`POST ${create}`, { isIdempotent: true }],
   });

@@ -9,49 +9,34 @@ export interface AssembledToolCall {
   readonly isWhole: boolean;
 }
 
-interface MessageParts {
+/** An immutable snapshot of a message, which may be incomplete. */
+export class AssembledMessage {
   readonly id: string;
-  readonly role: string;
+  readonly role: 'ai' | 'human' | 'system' | (string & {});
+  /** Path of the subagent that sent the message. Empty for the agent itself. */
   readonly namespace: readonly string[];
   readonly node: string | undefined;
   readonly status: 'streaming' | 'complete' | 'failed';
-  readonly blocks: ReadonlyMap<number, ContentBlock>;
+  /** Tokens of a complete message, if the model reports them. */
   readonly usage: MessageUsage | undefined;
+  /** Error of a failed message. */
   readonly error: string | undefined;
-}
-
-/** An immutable snapshot of a message, which may be incomplete. */
-export class AssembledMessage {
-  readonly #parts: MessageParts;
+  readonly #blocks: ReadonlyMap<number, ContentBlock>;
 
   /** @internal */
-  constructor(parts: MessageParts) {
-    this.#parts = parts;
-  }
-
-  get id(): string {
-    return this.#parts.id;
-  }
-
-  get role(): 'ai' | 'human' | 'system' | (string & {}) {
-    return this.#parts.role;
-  }
-
-  /** Path of the subagent that sent the message. Empty for the agent itself. */
-  get namespace(): readonly string[] {
-    return this.#parts.namespace;
-  }
-
-  get node(): string | undefined {
-    return this.#parts.node;
-  }
-
-  get status(): 'streaming' | 'complete' | 'failed' {
-    return this.#parts.status;
+  constructor(parts: MessageParts, blocks: ReadonlyMap<number, ContentBlock>) {
+    this.id = parts.id;
+    this.role = parts.role;
+    this.namespace = parts.namespace;
+    this.node = parts.node;
+    this.status = parts.status;
+    this.usage = parts.usage;
+    this.error = parts.error;
+    this.#blocks = blocks;
   }
 
   get blocks(): readonly ContentBlock[] {
-    return [...this.#parts.blocks.values()];
+    return [...this.#blocks.values()];
   }
 
   get text(): string {
@@ -69,31 +54,23 @@ export class AssembledMessage {
     });
   }
 
-  /** Tokens of a complete message, if the model reports them. */
-  get usage(): MessageUsage | undefined {
-    return this.#parts.usage;
-  }
-
-  /** Error of a failed message. */
-  get error(): string | undefined {
-    return this.#parts.error;
-  }
-
   /** @internal */
   with(parts: Partial<MessageParts>): AssembledMessage {
-    return new AssembledMessage({ ...this.#parts, ...parts });
+    return new AssembledMessage({ ...this, ...parts }, this.#blocks);
   }
 
   /** @internal */
   withBlock(index: number, block: ContentBlock): AssembledMessage {
-    return this.with({ blocks: new Map(this.#parts.blocks).set(index, block) });
+    return new AssembledMessage(this, new Map(this.#blocks).set(index, block));
   }
 
   /** @internal */
   block(index: number): ContentBlock | undefined {
-    return this.#parts.blocks.get(index);
+    return this.#blocks.get(index);
   }
 }
+
+type MessageParts = Pick<AssembledMessage, 'id' | 'role' | 'namespace' | 'node' | 'status' | 'usage' | 'error'>;
 
 /**
  * Assembles messages from the events of a thread. Pass every event to `take`, which returns a new object for each change
@@ -118,7 +95,9 @@ export class MessageAssembler {
     if (data.event === 'message-start') {
       const key = JSON.stringify([namespace, data.id]);
       this.#current.set(source, key);
-      return this.#put(key, begun(data.id, data.role ?? 'ai', namespace, node));
+      const { id, role = 'ai' } = data;
+      const parts = { id, role, namespace, node, status: 'streaming', usage: undefined, error: undefined } as const;
+      return this.#put(key, new AssembledMessage(parts, new Map()));
     }
     const key = this.#current.get(source);
     const message = key === undefined ? undefined : this.#messages.get(key);
@@ -137,20 +116,6 @@ export class MessageAssembler {
 /** Identifies the source of concurrent messages: the namespace, the node and the model call. */
 function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {
   return JSON.stringify([namespace, node ?? null, typeof data.run_id === 'string' ? data.run_id : null]);
-}
-
-function begun(id: string, role: string, namespace: readonly string[], node: string | undefined): AssembledMessage {
-  const status = 'streaming';
-  return new AssembledMessage({
-    id,
-    role,
-    namespace,
-    node,
-    status,
-    blocks: new Map(),
-    usage: undefined,
-    error: undefined,
-  });
 }
 
 function changed(message: AssembledMessage, data: MessageData): AssembledMessage {

@@ -1,8 +1,9 @@
+import * as v from 'valibot';
 import { isObject } from '../../../base/options.ts';
+import type { Api } from '../../api.ts';
+import type { BodySchema } from '../../body.ts';
 import type { Call } from '../../endpoint.ts';
-import { InvalidRequestError } from '../../errors.ts';
-import { ANY, listOf, parseRequest, required, type Schema, TEXT } from '../../schema.ts';
-import type { AgentService } from '../agent-service.ts';
+import { ANY, listOf, required, type Schema, TEXT } from '../../schema.ts';
 import type { AgentConfig } from '../assistants.ts';
 import { CommandError } from '../errors.ts';
 import type { RunRequest } from '../run-request.ts';
@@ -60,51 +61,44 @@ export interface StartedRun extends CommandedRun {
   readonly run_id: string;
 }
 
-const RUN = required<ThreadRunRequest>({ input: ANY });
+/** The body of a command, without its id. */
+export interface Command {
+  readonly method: 'run.start' | 'input.respond';
+  readonly params: Readonly<Record<string, unknown>>;
+}
 
-/** An interrupt may be answered without a value. */
-const RESPONSE = required<Omit<InterruptResponse, 'response'>>({ interrupt_id: TEXT });
+export const START: BodySchema = v.pipe(
+  required<ThreadRunRequest>({ input: ANY }),
+  v.transform(({ checkpoint_id, multitask_strategy, if_not_exists, config, ...run }): Command => {
+    const isBranch = checkpoint_id !== undefined;
+    const branch = isBranch && { configurable: { ...config?.configurable, checkpoint_id } };
+    const params = {
+      assistant_id: '_',
+      ...run,
+      ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
+      // These parameters are in camel case.
+      ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
+      ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
+    };
+    return { method: 'run.start', params };
+  }),
+);
 
+const RESPONSE = v.pipe(
+  required<Omit<InterruptResponse, 'response'> & { response?: unknown }>({ interrupt_id: TEXT }),
+  // An interrupt may be answered without a value.
+  v.transform((one) => ({ namespace: [], ...one, response: one.response ?? null })),
+);
 const RESPONSES = required<{ responses: object[] }>({ responses: listOf<object>(RESPONSE, 1) });
 
-/** Returns the parameters of `run.start`. */
-export function startParams(call: string, run: ThreadRunRequest): Record<string, unknown> {
-  check(call, run, RUN);
-  const { checkpoint_id, multitask_strategy, if_not_exists, config, ...body } = run;
-  const isBranch = checkpoint_id !== undefined;
-  const branch = isBranch && { configurable: { ...config?.configurable, checkpoint_id } };
-  return {
-    assistant_id: '_',
-    ...body,
-    ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
-    // These parameters are in camel case.
-    ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
-    ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
-  };
-}
+export const RESPOND: BodySchema = v.pipe(
+  v.lazy((given) => (isObject(given) && given.responses !== undefined ? RESPONSES : RESPONSE) as Schema<object>),
+  v.transform((params): Command => ({ method: 'input.respond', params: params as Command['params'] })),
+);
 
-/** Returns the parameters of `input.respond`. */
-export function respondParams(call: string, answer: ThreadResponse): Record<string, unknown> {
-  if (!isObject(answer) || answer.responses === undefined) {
-    check(call, answer, RESPONSE);
-    return { namespace: [], response: null, ...(answer as object) };
-  }
-  check(call, answer, RESPONSES);
-  const responses = answer.responses as readonly InterruptResponse[];
-  return { ...answer, responses: responses.map((one) => ({ namespace: [], ...one, response: one.response ?? null })) };
-}
-
-function check(call: string, body: unknown, schema: Schema<unknown>): void {
-  const { errors } = parseRequest(schema, body, ['body']);
-  if (errors.length > 0) throw new InvalidRequestError(call, errors);
-}
-
-/**
- * Sends a command. A command creates a run, so it is repeated only if it cannot have arrived. Rejects with a CommandError
- * if the server refuses the command.
- */
-export async function sendCommand(service: AgentService, call: Call, method: string): Promise<CommandedRun> {
-  const { api } = service;
+/** Sends a command. Rejects with a CommandError if the server refuses it. */
+export async function sendCommand(api: Api, call: Call): Promise<CommandedRun> {
+  const { method } = call.body as Command;
   const answer = await api.send<unknown>({ ...call, response: 'any' }).catch((thrown: unknown) => {
     throw CommandError.ofStatus(method, thrown);
   });

@@ -29,7 +29,7 @@ export const agentServerPaths: ThreadPaths = {
   create: '/threads',
 };
 
-export type AllPaths = Readonly<Record<Exclude<keyof ThreadPaths, 'create'>, string>> & Pick<ThreadPaths, 'create'>;
+type AllPaths = Readonly<Record<Exclude<keyof ThreadPaths, 'create'>, string>> & Pick<ThreadPaths, 'create'>;
 
 const DEFAULTS: AllPaths = {
   commands: '/threads/{thread_id}/commands',
