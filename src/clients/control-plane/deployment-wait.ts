@@ -1,16 +1,16 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { ignoreRejection } from '../../base/guard.ts';
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../../base/options.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1 } from '../../base/options.ts';
 import { cut, messageOf, shown } from '../../base/text.ts';
 import { isTransient } from '../../http/retry.ts';
-import { retryAfterMs } from '../api.ts';
+import { type Answer, retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks, FUNCTION } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
-import { createsRevision, type Deployment, type DeploymentPatch } from './deployment.ts';
+import { createsRevision, type Deployment, type DeploymentCreate, type DeploymentPatch } from './deployment.ts';
 import { REVISIONS, type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
 import { withoutSecretValues } from './secret-values.ts';
 
@@ -64,79 +64,89 @@ const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
 type Waited = Omit<WaitOptions, 'revisionId'>;
 
-/** Waits for revisions. Within a run, a wait is one run and its polls are not recorded. */
-export class DeploymentWait {
-  readonly #api: ControlPlaneApi;
-
-  constructor(api: ControlPlaneApi) {
-    this.#api = api;
-  }
-
-  async untilDeployed(deploymentId: string, options: WaitOptions = {}): Promise<Deployed> {
-    const name = 'deployments.waitUntilDeployed';
-    const wait = new RevisionWait(this.#api, checkedWait(name, options, { revisionId: REVISION_ID }));
-    const { revisionId } = options;
-    const { ids } =
-      revisionId === undefined
-        ? callOf({ ...GET_DEPLOYMENT, name }, { ids: [deploymentId] })
-        : callOf({ ...GET_REVISION, name }, { ids: [deploymentId, revisionId] });
-    return traced(name, ids, () => wait.deployed(deploymentId, revisionId));
-  }
-
-  async created(call: PreparedCall, options: Waited = {}): Promise<Deployed> {
-    const name = 'deployments.createAndWait';
-    const wait = new RevisionWait(this.#api, checkedWait(name, options));
-    return traced(name, { name: (call.body as { name: string }).name }, async () => {
-      const answer = await this.#api.traced<Deployment>({ ...call, options: wait.callOptions });
-      const { id, latest_revision_id } = answer.data;
-      if (typeof id !== 'string') throw this.#api.api.invalidAnswer(call, answer, 'has no id');
-      return wait.responded().deployed(id, latest_revision_id);
-    });
-  }
-
-  async updated(
-    deploymentId: string,
-    patch: DeploymentPatch,
-    call: PreparedCall,
-    options: Waited = {},
-  ): Promise<Updated> {
-    const name = 'deployments.updateAndWait';
-    const wait = new RevisionWait(this.#api, checkedWait(name, options));
-    return traced(name, call.ids, async () => {
-      // The revision before the update shows whether the update created another.
-      const before = createsRevision(patch) ? await this.#revisionBefore(deploymentId, wait.callOptions) : undefined;
-      const deployment = await this.#api.traced<Deployment>({ ...call, options: wait.callOptions });
-      if (before === undefined) return { deployment: deployment.data, revision: undefined };
-      wait.responded();
-      const isChanged = (deployment.data.latest_revision_id ?? null) !== before;
-      const changed = isChanged ? deployment.data : await wait.changed(deploymentId, before);
-      if (changed === undefined) return { deployment: deployment.data, revision: undefined };
-      return wait.responded().deployed(deploymentId, changed.latest_revision_id);
-    });
-  }
-
-  async redeployed(deploymentId: string, revisionId: string, options: Waited = {}): Promise<Deployed> {
-    const name = 'deployments.redeployAndWait';
-    const wait = new RevisionWait(this.#api, checkedWait(name, options));
-    const call = callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] });
-    return traced(name, call.ids, async () => {
-      const { data } = await this.#api.traced<Deployment>({ ...call, options: wait.callOptions });
-      return wait.responded().deployed(deploymentId, data.latest_revision_id);
-    });
-  }
-
-  async #revisionBefore(deploymentId: string, options: CallOptions): Promise<string | null> {
-    const { data } = await this.#api.send<Deployment>(callOf(GET_DEPLOYMENT, { ids: [deploymentId], options }));
-    return data.latest_revision_id ?? null;
-  }
+export async function waitUntilDeployed(
+  api: ControlPlaneApi,
+  deploymentId: string,
+  options: WaitOptions = {},
+): Promise<Deployed> {
+  const { revisionId } = options;
+  const endpoint = revisionId === undefined ? GET_DEPLOYMENT : GET_REVISION;
+  const { name, ids } = callOf(endpoint, { ids: [deploymentId, revisionId ?? ''] });
+  return waiting(api, name, ids, options, (wait) => wait.deployed(deploymentId, revisionId));
 }
 
-const GET_DEPLOYMENT: Endpoint = {
-  name: 'deployments.waitUntilDeployed',
-  method: 'GET',
-  path: '/v2/deployments/{deployment_id:uuid}',
+/** Sends the call that creates a deployment, and waits. */
+export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
+  const { name } = call.body as DeploymentCreate;
+  return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
+    const answer = await wait.change<Deployment>(call);
+    const { id, latest_revision_id } = answer.data;
+    if (typeof id !== 'string') throw api.api.invalidAnswer(call, answer, 'has no id');
+    return wait.deployed(id, latest_revision_id);
+  });
+}
+
+/** Sends the call that updates a deployment, and waits. */
+export async function updateAndWait(
+  api: ControlPlaneApi,
+  deploymentId: string,
+  call: PreparedCall,
+  options?: Waited,
+): Promise<Updated> {
+  return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
+    // The revision before the update shows whether the update created another.
+    const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
+    const { data } = await wait.change<Deployment>(call);
+    if (before === false) return { deployment: data, revision: undefined };
+    const isChanged = (data.latest_revision_id ?? null) !== before;
+    const changed = isChanged ? data : await wait.changed(deploymentId, before);
+    if (changed === undefined) return { deployment: data, revision: undefined };
+    return wait.responded().deployed(deploymentId, changed.latest_revision_id);
+  });
+}
+
+export async function redeployAndWait(
+  api: ControlPlaneApi,
+  deploymentId: string,
+  revisionId: string,
+  options?: Waited,
+): Promise<Deployed> {
+  const call = callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] });
+  return waiting(api, 'deployments.redeployAndWait', call.ids, options, async (wait) => {
+    const { data } = await wait.change<Deployment>(call);
+    return wait.deployed(deploymentId, data.latest_revision_id);
+  });
+}
+
+const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
+const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
+
+/** Checks the options and waits. Within a run, a wait is one run and its polls are not recorded. */
+function waiting<Result extends Updated>(
+  api: ControlPlaneApi,
+  name: string,
+  inputs: Record<string, unknown>,
+  options: WaitOptions = {},
+  wait: (wait: RevisionWait) => Promise<Result>,
+): Promise<Result> {
+  const { revisionId: _, ...others } = CHECKS;
+  const checks = (name === GET_REVISION.name ? CHECKS : others) as typeof CHECKS;
+  const checked = checkedOptions<WaitOptions>(`the options of ${name}`, options, checks);
+  const outputs = (result: Result): Record<string, unknown> => withoutSecretValues(result) as Record<string, unknown>;
+  const run = { name, runType: 'tool', inputs: () => inputs, outputs } as const;
+  const revisionWait = new RevisionWait(api, checked);
+  return tracedCall(run, () => wait(revisionWait));
+}
+
+const CHECKS: Checks<WaitOptions> = {
+  signal: callChecks.signal,
+  headers: callChecks.headers,
+  revisionId: ['the id of a revision', (value) => typeof value === 'string'],
+  timeoutMs: callChecks.timeoutMs,
+  intervalMs: WHOLE_FROM_1,
+  onStatus: FUNCTION,
+  onSuperseded: FUNCTION,
 };
-const GET_REVISION: Endpoint = { ...GET_DEPLOYMENT, path: `${GET_DEPLOYMENT.path}/revisions/{revision_id:uuid}` };
 
 /** Polls one revision of a deployment until it is deployed, fails or times out. */
 class RevisionWait {
@@ -162,17 +172,24 @@ class RevisionWait {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   }
 
-  /** Options of a call that is a part of the wait. */
-  get callOptions(): CallOptions {
-    const { signal, headers } = this.#options;
-    return { signal, headers, timeoutMs: Math.max(1, Math.ceil(Math.min(this.#api.api.timeoutMs, this.#leftMs))) };
+  /** Sends a request that changes the deployment. */
+  async change<Resource>(call: PreparedCall): Promise<Answer<Resource>> {
+    const answer = await this.#api.traced<Resource>({ ...call, options: this.#callOptions(this.#api.api.timeoutMs) });
+    this.responded();
+    return answer;
   }
 
-  /** The service has responded to a request that changes the deployment. */
+  /** The latest revision may be older than this for a while. */
   responded(): this {
     this.#isReached = true;
     this.#newSinceMs = monotonicNowMs();
     return this;
+  }
+
+  async latestRevision(deploymentId: string): Promise<string | null> {
+    const options = this.#callOptions(this.#api.api.timeoutMs);
+    const { data } = await this.#api.send<Deployment>(callOf(GET_DEPLOYMENT, { ids: [deploymentId], options }));
+    return data.latest_revision_id ?? null;
   }
 
   async deployed(deploymentId: string, revisionId: string | null | undefined): Promise<Deployed> {
@@ -190,6 +207,11 @@ class RevisionWait {
       return this.#isEarly ? undefined : { deployment: undefined };
     });
     return deployment;
+  }
+
+  #callOptions(timeoutMaxMs: number): CallOptions {
+    const { signal, headers } = this.#options;
+    return { signal, headers, timeoutMs: Math.max(1, Math.ceil(Math.min(timeoutMaxMs, this.#leftMs))) };
   }
 
   get #leftMs(): number {
@@ -282,9 +304,8 @@ class RevisionWait {
 
   async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
     const call = callOf(endpoint, { ids: [this.#deploymentId, ...ids] });
-    const timeoutMs = Math.max(1, Math.ceil(Math.min(POLL_TIMEOUT_MS, this.#leftMs)));
     // The next poll is the retry.
-    const options = { ...this.callOptions, timeoutMs, maxRetries: 0 };
+    const options = { ...this.#callOptions(POLL_TIMEOUT_MS), maxRetries: 0 };
     const { data } = await this.#api.send<Resource>({ ...call, options });
     this.#isReached = true;
     this.#lastError = undefined;
@@ -307,31 +328,4 @@ class RevisionWait {
 function reasonOf({ status_message, message, error }: Revision): string {
   const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
   return typeof reason === 'string' ? cut(reason.trim(), 2 * DETAIL_MAX) : '';
-}
-
-function traced<Result extends Updated>(
-  name: string,
-  inputs: Record<string, unknown>,
-  call: () => Promise<Result>,
-): Promise<Result> {
-  const outputs = (result: Result): Record<string, unknown> => withoutSecretValues(result) as Record<string, unknown>;
-  return tracedCall({ name, runType: 'tool', inputs: () => inputs, outputs }, call);
-}
-
-const REVISION_ID: Check = ['the id of a revision', (value) => typeof value === 'string'];
-
-const waitChecks: Checks<Waited> = {
-  signal: callChecks.signal,
-  headers: callChecks.headers,
-  timeoutMs: callChecks.timeoutMs,
-  intervalMs: WHOLE_FROM_1,
-  onStatus: FUNCTION,
-  onSuperseded: FUNCTION,
-};
-
-function checkedWait(name: string, options: unknown, own: Partial<Checks<WaitOptions>> = {}): WaitOptions {
-  return checkedOptions<WaitOptions>(`the options of ${name}`, options, {
-    ...waitChecks,
-    ...own,
-  } as Checks<WaitOptions>);
 }

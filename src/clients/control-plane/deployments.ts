@@ -6,7 +6,15 @@ import type { PageList } from '../page.ts';
 import { isUuid } from '../schema.ts';
 import { type ControlPlaneApi, LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch, DeploymentStatus, DeploymentType } from './deployment.ts';
-import { type Deployed, DeploymentWait, type Updated, type WaitOptions } from './deployment-wait.ts';
+import {
+  createAndWait,
+  type Deployed,
+  redeployAndWait,
+  type Updated,
+  updateAndWait,
+  type WaitOptions,
+  waitUntilDeployed,
+} from './deployment-wait.ts';
 import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from './schemas.ts';
 import {
   SourceUpload,
@@ -125,20 +133,18 @@ const DELETE_MANY: Endpoint = {
 };
 
 export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection): Deployments {
-  const wait = new DeploymentWait(api);
   const upload = new SourceUpload(api, connection);
   return {
     ...methodsOf<Calls>(DEPLOYMENTS, api.call),
     deleteMany: async (deploymentIds, options) => deleteMany(api, deploymentIds, options),
     uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
     uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
-    waitUntilDeployed: async (deploymentId, options) => wait.untilDeployed(deploymentId, options),
-    createAndWait: async (body, options) => wait.created(callOf(DEPLOYMENTS.create, { body }), options),
-    updateAndWait: async (deploymentId, patch, options) => {
-      const call = callOf(DEPLOYMENTS.update, { ids: [deploymentId], body: patch });
-      return wait.updated(deploymentId, patch, call, options);
-    },
-    redeployAndWait: async (...args) => wait.redeployed(...args),
+    waitUntilDeployed: async (deploymentId, options) => waitUntilDeployed(api, deploymentId, options),
+    createAndWait: async (body, options) => createAndWait(api, callOf(DEPLOYMENTS.create, { body }), options),
+    updateAndWait: async (deploymentId, body, options) =>
+      updateAndWait(api, deploymentId, callOf(DEPLOYMENTS.update, { ids: [deploymentId], body }), options),
+    redeployAndWait: async (deploymentId, revisionId, options) =>
+      redeployAndWait(api, deploymentId, revisionId, options),
   };
 }
 

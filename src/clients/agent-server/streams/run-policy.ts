@@ -2,7 +2,7 @@ import type { OpenAnswer } from '../../../http/client.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import type { Api } from '../../api.ts';
 import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
-import { type Call, type PreparedCall, pathOf } from '../../endpoint.ts';
+import { type Call, type Endpoint, type PreparedCall, pathOf } from '../../endpoint.ts';
 import type { RunPlace } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
@@ -17,7 +17,7 @@ export interface StreamOptions extends CallOptions {
   idleTimeoutMs?: number;
 }
 
-export const STREAM_OPTIONS = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT } as const;
+export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT };
 
 type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
 
