@@ -23,11 +23,18 @@ export function followLazyGenerator(generator: object, begin: () => StreamObserv
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
-/** Follows the first iteration of an async iterable. Later iterations are not traced. */
-export function followAsyncIterable(iterable: object, observer: StreamObserver): boolean {
+/**
+ * Follows the first iterator of an async iterable that is read. Other iterators are not traced. `key` is the method
+ * that returns an iterator.
+ */
+export function followAsyncIterable(
+  iterable: object,
+  observer: StreamObserver,
+  key: PropertyKey = Symbol.asyncIterator,
+): boolean {
   const isIterator = followIterator(iterable, observer);
   let isTaken = false;
-  const isReplaced = interceptOwn(iterable, Symbol.asyncIterator, (iterate, self, args) => {
+  const isReplaced = interceptOwn(iterable, key, (iterate, self, args) => {
     if (isTaken || observer.isStepping) return Reflect.apply(iterate, self, args);
     let iterator: unknown;
     try {
@@ -38,9 +45,14 @@ export function followAsyncIterable(iterable: object, observer: StreamObserver):
       throw thrown;
     }
     if (!isObjectOrFunction(iterator) || (isIterator && iterator === self)) return iterator;
-    isTaken = true;
     const opened = iterator;
-    if (isFollowed(opened, () => followIterator(opened, observer))) observer.watch(opened);
+    const begin = (): StreamObserver | undefined => {
+      if (isTaken) return undefined;
+      isTaken = true;
+      return observer;
+    };
+    const steps = new Steps(types.isGeneratorObject(opened), undefined, begin);
+    if (isFollowed(opened, () => replaceSteps(opened, steps))) observer.watch(opened);
     else observer.end();
     return iterator;
   });

@@ -35,9 +35,9 @@ export interface Settlement {
 
 /** The state of a watched result. A reference to the result would prevent garbage collection of the result. */
 export interface Watched {
-  /** Set to true when the consumer uses the result, and to false by each check for unused results. */
-  wasTouched: boolean;
   readonly idleMaxMs: number;
+  /** Returns whether the consumer has used the result since the last call. */
+  wasUsed(): boolean;
   abandon(reason: string): void;
 }
 
@@ -76,12 +76,8 @@ class Abandonment {
   }
 
   #check(watched: Watched): void {
-    if (!watched.wasTouched) {
-      this.#abandon(watched, `the result was not used for ${watched.idleMaxMs / 1_000} s`);
-      return;
-    }
-    watched.wasTouched = false;
-    this.#timers.get(watched)?.refresh();
+    if (watched.wasUsed()) this.#timers.get(watched)?.refresh();
+    else this.#abandon(watched, `the result was not used for ${watched.idleMaxMs / 1_000} s`);
   }
 
   #abandon(watched: Watched, reason: string): void {

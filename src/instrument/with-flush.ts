@@ -124,13 +124,13 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
 
 /** Observes the body of a response. Delays the end of the body until the promise of `onEnd` resolves. */
 class BodyObserver implements StreamObserver, Watched {
-  wasTouched = true;
   isStepping = false;
   hasBegun = false;
   readonly idleMaxMs: number = defaultLimits.streamIdleMs;
   readonly over: Promise<void>;
   readonly #onEnd: () => Promise<void> | undefined;
   #resolveOver = (): void => {};
+  #wasUsed = true;
   #ending: { readonly flushed: Promise<void> | undefined } | undefined;
 
   constructor(onEnd: () => Promise<void> | undefined) {
@@ -140,8 +140,14 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
+  wasUsed(): boolean {
+    const wasUsed = this.#wasUsed;
+    this.#wasUsed = false;
+    return wasUsed;
+  }
+
   step(method: Method, self: unknown, args: unknown[]): unknown {
-    this.wasTouched = true;
+    this.#wasUsed = true;
     this.hasBegun = true;
     this.isStepping = true;
     try {
@@ -164,7 +170,7 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   chunk(): void {
-    this.wasTouched = true;
+    this.#wasUsed = true;
   }
 
   end(): void {

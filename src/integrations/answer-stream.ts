@@ -1,11 +1,9 @@
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../base/limits.ts';
-import { followLazyGenerator } from '../instrument/iterator.ts';
-import { abandonment, type Method, replaceOwn, type StreamObserver, type Watched } from '../instrument/observer.ts';
+import { followAsyncIterable } from '../instrument/iterator.ts';
+import { isFollowed } from '../instrument/observer.ts';
+import { type Collector, StreamRecorder } from '../instrument/stream-recorder.ts';
 import type { Run } from '../run/run.ts';
 import type { Answer, AnswerReader, Fold } from './call-reader.ts';
-
-const PLACE = 'following a stream';
 
 const UNREADABLE: Answer = { outputs: { error: 'the answer could not be read' } };
 
@@ -31,152 +29,75 @@ function recordAnswer(run: Run, read: () => Answer): unknown {
  * The signal aborts the request of the stream. Returns false if `stream` is not a stream or cannot be changed.
  */
 export function followStream(stream: unknown, run: Run, reader: AnswerReader, signal?: AbortSignal): boolean {
-  const isFollowed = guard(PLACE, () => {
+  const isDone = guard('following a stream', () => {
     if (reader.fold === undefined || typeof stream !== 'object' || stream === null) return false;
-    if (!Object.isExtensible(stream)) return false;
     const { iterator, controller, then, [Symbol.asyncIterator]: iterate } = stream as Record<PropertyKey, unknown>;
     const own = (controller as Partial<AbortController> | undefined)?.signal;
-    if (typeof iterator === 'function' && typeof own?.addEventListener === 'function') {
-      return new AnswerStream(run, reader, own).follow(stream, 'iterator');
-    }
-    if (typeof then === 'function' || typeof iterate !== 'function') return false;
-    return new AnswerStream(run, reader, signal).follow(stream, Symbol.asyncIterator);
+    const isOfSdk = typeof iterator === 'function' && typeof own?.addEventListener === 'function';
+    if (!isOfSdk && (typeof then === 'function' || typeof iterate !== 'function')) return false;
+    const observer = new AnswerStream(run, reader, isOfSdk ? own : signal);
+    const key = isOfSdk ? 'iterator' : Symbol.asyncIterator;
+    if (!isFollowed(stream, () => followAsyncIterable(stream, observer, key))) return false;
+    observer.watch(stream);
+    return true;
   });
-  return isFollowed ?? false;
+  return isDone ?? false;
 }
 
 /**
- * Observes a streamed answer and ends its run: normally at the end of the stream, as cancelled if the consumer leaves
- * the stream or aborts the request, and as interrupted if the stream is abandoned. In each case, the chunks that the
- * consumer has received are recorded.
+ * Records a streamed answer. If the application aborts the request, the run ends as cancelled. The observer has no
+ * reference to the signal, because a listener of the signal may reference the stream, which could then not be collected.
  */
-export class AnswerStream implements StreamObserver, Watched {
-  readonly isStepping = false;
+export class AnswerStream extends StreamRecorder {
+  readonly #reader: AnswerReader;
+  #isAborted = false;
+
+  constructor(run: Run, reader: AnswerReader, signal?: AbortSignal) {
+    super(run);
+    this.#reader = reader;
+    const onAbort = (): void => {
+      this.#isAborted = true;
+      // A pending step reports the end itself. The SDK also aborts the request if the step fails.
+      if (!this.isPending) this.cancel();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+  }
+
+  override end(): void {
+    if (this.#isAborted) this.cancel();
+    else super.end();
+  }
+
+  protected override collect(): Collector {
+    return new AnswerCollector(this.run, this.#reader);
+  }
+}
+
+/** Combines the chunks of an answer. Keeps at most one payload of text. */
+class AnswerCollector implements Collector {
   readonly #run: Run;
   readonly #reader: AnswerReader;
   readonly #fold: Fold | undefined;
-  /** A listener of the application may reference the watched stream, so the signal is not referenced from here. */
-  readonly #signal: WeakRef<AbortSignal> | undefined;
-  readonly #charactersMax: number;
-  readonly #onAbort = (): void => {
-    // A pending step reports the end itself.
-    if (this.#pendingSteps === 0) this.cancel();
-  };
-  #hasReader = false;
-  #wasTouched = true;
-  #pendingSteps = 0;
-  #characters = 0;
-  #droppedChunks = 0;
+  #charactersLeft: number;
+  #dropped = 0;
 
-  constructor(run: Run, reader: AnswerReader, signal?: AbortSignal) {
+  constructor(run: Run, reader: AnswerReader) {
     this.#run = run;
     this.#reader = reader;
     this.#fold = reader.fold?.();
-    this.#signal = signal && new WeakRef(signal);
-    this.#charactersMax = run.sink?.capture.payload.bytes ?? 0;
-    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#charactersLeft = run.capture.payload.bytes;
   }
 
-  /** A stream is in use while a step is pending. */
-  get wasTouched(): boolean {
-    return this.#wasTouched || this.#pendingSteps > 0;
+  push(chunk: unknown): boolean {
+    const isFull = this.#charactersLeft <= 0;
+    const characters = guard('following a stream', () => this.#fold?.add(chunk, isFull)) ?? 0;
+    if (characters > 0 && isFull) this.#dropped++;
+    this.#charactersLeft -= characters;
+    return characters > 0;
   }
 
-  set wasTouched(was: boolean) {
-    this.#wasTouched = was;
-  }
-
-  get idleMaxMs(): number {
-    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
-  }
-
-  /**
-   * Follows the iterators that the method `key` returns. Only the first iterator that is read is recorded, because the
-   * SDK refuses to read a stream twice. Returns false if the method cannot be replaced.
-   */
-  follow(stream: object, key: PropertyKey): boolean {
-    const isFollowed = replaceOwn(stream, key, (open) => {
-      const observe = (iterator: unknown): void => void guard(PLACE, () => this.#followIterator(iterator));
-      return function (this: unknown, ...args: unknown[]): unknown {
-        const iterator = Reflect.apply(open, this, args);
-        observe(iterator);
-        return iterator;
-      };
-    });
-    if (isFollowed) this.watch(stream);
-    return isFollowed;
-  }
-
-  #followIterator(iterator: unknown): void {
-    if (this.#hasReader || typeof iterator !== 'object' || iterator === null) return;
-    // The consumer may hold only the iterator, so the stream is no longer watched.
-    this.watch(iterator);
-    followLazyGenerator(iterator, () => {
-      if (this.#hasReader) return undefined;
-      this.#hasReader = true;
-      return this;
-    });
-  }
-
-  step(method: Method, self: unknown, args: unknown[]): unknown {
-    this.#wasTouched = true;
-    this.#pendingSteps++;
-    return Reflect.apply(method, self, args);
-  }
-
-  chunk(chunk: unknown): void {
-    this.#pendingSteps--;
-    guard(PLACE, () => this.#add(chunk));
-  }
-
-  end(): void {
-    this.#pendingSteps--;
-    if (this.#signal?.deref()?.aborted === true) this.#endWith(() => this.#run.cancel());
-    else this.#endWith(() => this.#run.end());
-  }
-
-  fail(thrown: unknown): void {
-    this.#record();
-    this.#run.fail(thrown);
-  }
-
-  cancel(): void {
-    this.#endWith(() => this.#run.cancel());
-  }
-
-  abandon(reason: string): void {
-    this.#endWith(() => this.#run.interrupt(reason));
-  }
-
-  watch(object: object): void {
-    if (this.#run.isOpen) abandonment.watch(object, this);
-  }
-
-  detach(): void {
-    abandonment.unwatch(this);
-  }
-
-  #add(chunk: unknown): void {
-    if (!this.#run.isOpen) return;
-    const isFull = this.#characters >= this.#charactersMax;
-    const characters = this.#fold?.add(chunk, isFull) ?? 0;
-    if (characters === 0) return;
-    if (this.#characters === 0) this.#run.event('new_token');
-    if (isFull) this.#droppedChunks++;
-    this.#characters += characters;
-  }
-
-  /** An error that the answer contains takes precedence over any other end. */
-  #endWith(end: () => void): void {
-    const error = this.#record();
-    if (error === undefined) end();
-    else this.#run.fail(error);
-  }
-
-  #record(): unknown {
-    abandonment.unwatch(this);
-    this.#signal?.deref()?.removeEventListener('abort', this.#onAbort);
-    if (this.#droppedChunks > 0) this.#run.set({ metadata: { dropped_chunks: this.#droppedChunks } });
+  record(): unknown {
+    if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     return recordAnswer(this.#run, () => {
       const answer = this.#reader.read(this.#fold?.result());
       const error = this.#fold?.error;

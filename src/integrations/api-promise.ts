@@ -1,5 +1,4 @@
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../base/limits.ts';
 import { types } from '../base/node.ts';
 import { abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
 import type { Run } from '../run/run.ts';
@@ -199,8 +198,8 @@ class FollowedCall {
 /** Ends the run if nobody can read the response any more. Must not reference the watched `FollowedCall`. */
 function unreadResponse(run: Run, status: unknown): Watched {
   return {
-    wasTouched: true,
-    idleMaxMs: run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs,
+    idleMaxMs: run.capture.streamIdleMs,
+    wasUsed: () => false,
     abandon(reason) {
       run.set({ outputs: { status } });
       run.interrupt(reason);

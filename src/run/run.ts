@@ -121,6 +121,11 @@ export class Run {
     return PACKAGE_COPY;
   }
 
+  /** @internal */
+  get capture(): CapturePolicy {
+    return this.#capture;
+  }
+
   /** Starts a nested run. Use `withRun` to make the nested run the current run. */
   child(options: RunOptions): Run {
     return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? this.context : currentContext());

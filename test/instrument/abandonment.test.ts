@@ -41,6 +41,25 @@ describe('a run is interrupted when its result is not used', () => {
     await reader.cancel();
     expect(sink.ended).toHaveLength(1);
   });
+
+  test('but not while a read is pending', async () => {
+    const sink = makeSink({ streamIdleMs: LIMIT_MS });
+    let answer = (): void => {};
+    const slow = async function* () {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      yield 1;
+    };
+    const iterator = traceable(slow, { exporter: sink })();
+    const first = iterator.next();
+    await pass(3 * LIMIT_MS);
+    expect(sink.ended).toEqual([]);
+    answer();
+    await first;
+    await pass(2 * LIMIT_MS);
+    expect(sink.ended).toHaveLength(1);
+  });
 });
 
 describe('a run is interrupted when its result is collected:', () => {

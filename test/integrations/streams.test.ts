@@ -232,19 +232,6 @@ describe('a followed stream', () => {
     expect(lines).toEqual(['warn: following a stream failed, the application is not affected: unreadable']);
   });
 
-  test('removes its listener from the signal', async () => {
-    const { run } = makeRun();
-    const stream = makeStream(['a']);
-    const { signal } = stream.controller;
-    let listeners = 0;
-    signal.addEventListener = () => void listeners++;
-    signal.removeEventListener = () => void listeners--;
-    followStream(stream, run, joining);
-    expect(listeners).toBe(1);
-    await chunksOf(stream);
-    expect(listeners).toBe(0);
-  });
-
   test('may be the body of a response with server-sent events', async () => {
     for (const read of [chunksOf, async (body: ReadableStream) => body[Symbol.asyncIterator]().next()]) {
       const { run, record } = makeRun();
@@ -267,24 +254,6 @@ describe('a followed stream', () => {
     await second.next();
     await second.next();
     expect(record()).toMatchObject({ outputs: { text: 'ab' }, end_time: expect.any(String) });
-  });
-
-  test('is in use while a step is pending', async () => {
-    const { run } = makeRun();
-    let answer = (_: IteratorResult<string>): void => {};
-    const pending = new Promise<IteratorResult<string>>((resolve) => {
-      answer = resolve;
-    });
-    const stream = makeBranch(() => pending);
-    const following = new AnswerStream(run, joining);
-    following.follow(stream, 'iterator');
-    const step = stream.iterator().next();
-    // The check for unused results resets the property.
-    following.wasTouched = false;
-    expect(following.wasTouched).toBe(true);
-    answer({ done: false, value: 'a' });
-    await step;
-    expect(following.wasTouched).toBe(false);
   });
 
   test('with a branch of tee() gets no other methods, and records an unreadable error', async () => {

@@ -1,7 +1,6 @@
 import { guard } from '../../../base/guard.ts';
-import { defaultLimits } from '../../../base/limits.ts';
-import { Chunks } from '../../../instrument/follow.ts';
 import { abandonment, type Watched } from '../../../instrument/observer.ts';
+import { Chunks } from '../../../instrument/stream-recorder.ts';
 import type { Run } from '../../../run/run.ts';
 
 /** Records the ids of the server's run and thread. */
@@ -27,7 +26,7 @@ export interface ReceivedEvent {
 export class StreamTrace implements Watched {
   readonly #run: Run;
   readonly #chunks: Chunks;
-  #wasTouched = true;
+  #wasUsed = true;
   /** Whether a read is pending. A read may take as long as the run, so the stream is in use. */
   #isReading = false;
   /** JSON of the last state. The application may change the parsed state. */
@@ -39,16 +38,14 @@ export class StreamTrace implements Watched {
     this.#chunks = new Chunks({ name }, run);
   }
 
-  get wasTouched(): boolean {
-    return this.#wasTouched || this.#isReading;
-  }
-
-  set wasTouched(value: boolean) {
-    this.#wasTouched = value;
-  }
-
   get idleMaxMs(): number {
-    return this.#run.sink?.capture.streamIdleMs ?? defaultLimits.streamIdleMs;
+    return this.#run.capture.streamIdleMs;
+  }
+
+  wasUsed(): boolean {
+    const wasUsed = this.#wasUsed || this.#isReading;
+    this.#wasUsed = false;
+    return wasUsed;
   }
 
   /** Ends the run as interrupted if the stream is not used any more. The trace must not refer to the stream. */
@@ -61,12 +58,12 @@ export class StreamTrace implements Watched {
 
   /** A read starts. */
   touch(): void {
-    this.#wasTouched = true;
+    this.#wasUsed = true;
     this.#isReading = true;
   }
 
   received({ name, data, state }: ReceivedEvent): void {
-    this.#wasTouched = true;
+    this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
     // Feedback URLs are credentials, even in a malformed event.

@@ -1,0 +1,183 @@
+import { guard } from '../base/guard.ts';
+import { types } from '../base/node.ts';
+import type { ChunkList } from '../payload/serialize.ts';
+import { applyIn } from '../run/context.ts';
+import type { Run } from '../run/run.ts';
+import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
+import { type ChunkOptions, userValue } from './plan.ts';
+
+/** Combines the chunks of one result. */
+export interface Collector {
+  /** Returns false if the chunk has no content. The first chunk with content is recorded as the event `new_token`. */
+  push(chunk: unknown): boolean;
+  /** Records the chunks in the run, which is open. Returns an error that the chunks contain. */
+  record(): unknown;
+}
+
+/** Records the chunks of a result in a run, and ends the run with the result. */
+export abstract class StreamRecorder implements StreamObserver, Watched {
+  isStepping = false;
+  protected readonly run: Run;
+  #collector: Collector | undefined;
+  #hasToken = false;
+  #isDetached = false;
+  #isPending = false;
+  #wasUsed = true;
+
+  constructor(run: Run) {
+    this.run = run;
+  }
+
+  protected abstract collect(): Collector;
+
+  /** Whether the consumer waits for the result of a step. */
+  protected get isPending(): boolean {
+    return this.#isPending;
+  }
+
+  get idleMaxMs(): number {
+    return this.run.capture.streamIdleMs;
+  }
+
+  wasUsed(): boolean {
+    const wasUsed = this.#wasUsed || this.#isPending;
+    this.#wasUsed = false;
+    return wasUsed;
+  }
+
+  step(method: Method, self: unknown, args: unknown[]): unknown {
+    this.#wasUsed = true;
+    this.isStepping = true;
+    try {
+      const result = applyIn(this.run.context, method, self, args);
+      this.#isPending = types.isPromise(result);
+      return result;
+    } finally {
+      this.isStepping = false;
+    }
+  }
+
+  chunk(value: unknown): void {
+    this.#isPending = false;
+    if (!this.run.isOpen) return;
+    this.#wasUsed = true;
+    this.#collector ??= this.collect();
+    const isToken = this.#collector.push(value);
+    if (!isToken || this.#hasToken) return;
+    this.#hasToken = true;
+    this.run.event('new_token');
+  }
+
+  end(): void {
+    if (!this.#isDetached && this.run.isOpen) this.#collector ??= this.collect();
+    this.#endWith(() => this.run.end());
+  }
+
+  fail(error: unknown): void {
+    this.#record();
+    this.run.fail(error);
+  }
+
+  cancel(): void {
+    this.#endWith(() => this.run.cancel());
+  }
+
+  abandon(reason: string): void {
+    this.#endWith(() => this.run.interrupt(reason));
+  }
+
+  watch(object: object): void {
+    if (this.run.isOpen) abandonment.watch(object, this);
+  }
+
+  detach(): void {
+    this.#isDetached = true;
+    abandonment.unwatch(this);
+  }
+
+  /** An error that the chunks contain takes precedence. */
+  #endWith(end: () => void): void {
+    const error = this.#record();
+    if (error === undefined) end();
+    else this.run.fail(error);
+  }
+
+  /** Returns an error that the chunks contain. */
+  #record(): unknown {
+    abandonment.unwatch(this);
+    const collector = this.#collector;
+    // The application may keep the result for a long time, so the chunks are released.
+    this.#collector = undefined;
+    return collector && this.run.isOpen ? guard('traceable', () => collector.record()) : undefined;
+  }
+}
+
+/** Maximum number of recorded chunks per result. Further chunks are counted. */
+const CHUNKS_MAX = 10_000;
+
+/** Maximum number of bytes of one binary chunk that `aggregate` and `outputs` receive. */
+const BINARY_BYTES_MAX = 65_536;
+
+/**
+ * The chunks of one result. Each chunk is encoded when the consumer reads the chunk. If `aggregate` or `outputs` is
+ * set, the chunk itself is kept instead. The total size of all chunks is limited to the maximum size of one payload.
+ */
+export class Chunks implements Collector {
+  readonly #options: ChunkOptions;
+  readonly #run: Run;
+  /** The chunks that `aggregate` or `outputs` receives. Undefined if neither option is set. */
+  #values: unknown[] | undefined;
+  /** The encoded chunks. Undefined if `#values` is set, or if outputs are not recorded. */
+  #list: ChunkList | undefined;
+  #charactersLeft: number;
+  #kept = 0;
+  #dropped = 0;
+
+  constructor(options: ChunkOptions, run: Run) {
+    this.#options = options;
+    this.#run = run;
+    if (options.aggregate === undefined && options.outputs === undefined) this.#list = run.chunkList();
+    else this.#values = [];
+    this.#charactersLeft = run.capture.payload.bytes;
+  }
+
+  push(chunk: unknown): true {
+    if (this.#kept >= CHUNKS_MAX || this.#charactersLeft <= 0) {
+      this.#dropped++;
+      return true;
+    }
+    this.#kept++;
+    if (this.#values !== undefined) this.#keepValue(this.#values, chunk);
+    else if (this.#list !== undefined) this.#charactersLeft -= this.#list.add(chunk);
+    return true;
+  }
+
+  record(): void {
+    if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
+    if (this.#values === undefined) {
+      if (this.#list !== undefined) this.#run.keepOutputs(`{"outputs":${this.#list.json()}}`);
+      return;
+    }
+    const { name, aggregate, outputs } = this.#options;
+    const value = aggregate === undefined ? this.#values : userValue('aggregate', name, aggregate, this.#values);
+    this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
+  }
+
+  /** Releases the memory of the chunks. */
+  release(): void {
+    this.#values = undefined;
+    this.#list = undefined;
+  }
+
+  #keepValue(values: unknown[], chunk: unknown): void {
+    if (typeof chunk === 'string') this.#charactersLeft -= chunk.length;
+    if (!ArrayBuffer.isView(chunk)) {
+      values.push(chunk);
+      return;
+    }
+    // The chunk is copied, because the application may reuse the buffer of a byte stream for the next chunk.
+    const copy = new Uint8Array(chunk.buffer, chunk.byteOffset, Math.min(chunk.byteLength, BINARY_BYTES_MAX)).slice();
+    values.push(copy);
+    this.#charactersLeft -= copy.byteLength;
+  }
+}
