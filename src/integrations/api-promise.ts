@@ -1,6 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { types } from '../base/node.ts';
-import { abandonment, type Method, replaceOwn, type Watched } from '../instrument/observer.ts';
+import { abandonment, interceptOwn, type Method, type Settlement, type Watched } from '../instrument/observer.ts';
+import { deriveOne } from '../instrument/promise.ts';
 import type { Run } from '../run/run.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import type { AnswerReader } from './call-reader.ts';
@@ -50,16 +51,10 @@ function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
   // If the promise is frozen, no promise is derived, because nobody would handle the rejection of a derived promise.
   if (!Reflect.set(promise, 'parseResponse', parseResponse)) return false;
-  const observed = responsePromise.then(
-    (props) => {
-      call.onResponse(props);
-      return props;
-    },
-    (error) => {
-      call.fail(error);
-      throw error;
-    },
-  );
+  const observed = deriveOne(responsePromise, {
+    fulfilled: (props) => call.onResponse(props as ResponseProps),
+    fail: (error) => call.fail(error),
+  }) as Promise<ResponseProps>;
   // An instrumentation has already requested the parsed response, and handles the rejection.
   if (promise.parsedPromise !== undefined) observed.catch(() => {});
   observe(promise, observed, call);
@@ -70,40 +65,32 @@ function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
 function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>, call: FollowedCall): void {
   if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = observed;
-  const observeResult = (key: string, onResult: (result: unknown) => unknown): void => {
-    replaceOwn(promise, key, (original) => {
-      return function (this: unknown, ...args: unknown[]): unknown {
-        return onResult(Reflect.apply(original, this, args));
-      };
-    });
-  };
-  observeResult('parseResponse', (parsed) => call.parse(parsed));
-  observeResult('asResponse', (response) => {
-    // The caller handles the rejection of `response`. If the application also parses, the parsed response is recorded.
+  interceptOwn(promise, 'parseResponse', (parse, self, args) => call.parse(Reflect.apply(parse, self, args)));
+  interceptOwn(promise, 'asResponse', (asResponse, self, args) => {
+    // The caller handles the rejection of the response. If the application also parses, the parsed response is recorded.
     observed.then(
       () => promise.parsedPromise ?? call.endWithStatus(),
       () => {},
     );
-    return response;
+    return Reflect.apply(asResponse, self, args);
   });
-  // Some clients call `_responseProps` to read a streamed response themselves.
-  observeResult('_responseProps', (props) => {
-    if (!types.isPromise(props)) return props;
-    return props.then((settled) => {
-      call.followBody(settled as ResponseProps);
-      return settled;
-    });
+  // The message threads of Anthropic's SDK call `_responseProps` and read a streamed response themselves.
+  interceptOwn(promise, '_responseProps', (responseProps, self, args) => {
+    observed.then(
+      (props) => call.followBody(props),
+      () => {},
+    );
+    return Reflect.apply(responseProps, self, args);
   });
-  replaceOwn(promise, '_thenUnwrap', (original) => {
-    return function (this: unknown, transform: unknown, ...args: unknown[]): unknown {
-      const derived = Reflect.apply(original, this, [call.observeInput(transform), ...args]);
-      guard(PLACE, () => observe(derived as Partial<ApiPromise>, observed, call));
-      return derived;
-    };
+  interceptOwn(promise, '_thenUnwrap', (thenUnwrap, self, [transform, ...args]) => {
+    const derived = Reflect.apply(thenUnwrap, self, [call.observeInput(transform), ...args]);
+    guard(PLACE, () => observe(derived as Partial<ApiPromise>, observed, call));
+    return derived;
   });
 }
 
-class FollowedCall {
+/** Ends the run of a call with the parsed response. */
+class FollowedCall implements Settlement {
   readonly #run: Run;
   readonly #reader: AnswerReader;
   readonly #requestIdHeader: string;
@@ -132,29 +119,17 @@ class FollowedCall {
   /** In later versions of the SDK, a derived promise parses the response itself and passes the result to `transform`. */
   observeInput(transform: unknown): unknown {
     if (typeof transform !== 'function') return transform;
-    const call = this;
-    return function (this: unknown, ...args: unknown[]): unknown {
-      call.#endWith(args[0]);
-      return Reflect.apply(transform, this, args);
+    return (...args: unknown[]): unknown => {
+      this.fulfilled(args[0]);
+      return transform(...args);
     };
   }
 
   parse(parsed: unknown): unknown {
     this.#useBody();
-    if (!types.isPromise(parsed)) {
-      this.#endWith(parsed);
-      return parsed;
-    }
-    return parsed.then(
-      (value) => {
-        this.#endWith(value);
-        return value;
-      },
-      (error) => {
-        this.fail(error);
-        throw error;
-      },
-    );
+    if (types.isPromise(parsed)) return deriveOne(parsed, this);
+    this.fulfilled(parsed);
+    return parsed;
   }
 
   endWithStatus(): void {
@@ -173,6 +148,14 @@ class FollowedCall {
     });
   }
 
+  /** Only the first parsed response is recorded. */
+  fulfilled(parsed: unknown): void {
+    if (this.#isParsed) return;
+    this.#isParsed = true;
+    if (followStream(parsed, this.#run, this.#reader)) return;
+    endWithAnswer(this.#run, () => this.#reader.read(parsed));
+  }
+
   fail(error: unknown): void {
     guard(PLACE, () => {
       const requestId = (error as { requestID?: unknown } | null)?.requestID;
@@ -184,14 +167,6 @@ class FollowedCall {
   #useBody(): void {
     this.#isBodyUsed = true;
     if (this.#unread !== undefined) abandonment.unwatch(this.#unread);
-  }
-
-  /** Only the first parsed value is recorded. */
-  #endWith(parsed: unknown): void {
-    if (this.#isParsed) return;
-    this.#isParsed = true;
-    if (followStream(parsed, this.#run, this.#reader)) return;
-    endWithAnswer(this.#run, () => this.#reader.read(parsed));
   }
 }
 

@@ -96,11 +96,15 @@ describe('a followed promise', () => {
       return { add: (event: unknown) => events.push(event), result: () => events };
     };
     const response = new Response('data: 1\n\ndata: 2\n\n');
-    const props = { response, options: { stream: true }, controller: new AbortController() };
-    const { promise, record } = follow(
-      { ...makePromise(() => 1), _responseProps: async () => props },
-      { ...reader, fold },
-    );
+    const responsePromise = Promise.resolve({ response, options: { stream: true } });
+    const call = {
+      ...makePromise(() => 1),
+      responsePromise,
+      _responseProps() {
+        return this.responsePromise;
+      },
+    };
+    const { promise, record } = follow(call, { ...reader, fold });
     const { body } = (await promise._responseProps()).response;
     for await (const _ of body as AsyncIterable<unknown> & typeof body);
     expect(record()).toMatchObject({ outputs: { value: [1, 2] }, end_time: expect.any(String) });
