@@ -89,26 +89,13 @@ function derivedFrom(promise: Result, settlement: Settlement): Result {
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
     // Node has already added symbols for the async id and the context to the derived promise.
-    if (Object.hasOwn(derived, key)) continue;
-    const property = Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor;
-    if ((key === 'then' || key === 'catch' || key === 'finally') && typeof property.value === 'function') {
-      property.value = calledOn(promise, derived, property.value);
-    }
-    Object.defineProperty(derived, key, property);
+    if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
+    Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
 }
 
-/**
- * Wraps a method that the application added to a promise. The method is called on the original promise, where the
- * caller handles the rejection, so the rejection of the derived promise is marked as handled.
- */
-function calledOn(promise: Result, derived: Result, method: Method): Method {
-  return function (this: unknown, ...args: unknown[]): unknown {
-    if (this !== derived) return Reflect.apply(method, this, args);
-    thenOfPromise.call(derived, undefined, () => {});
-    return Reflect.apply(method, promise, args);
-  };
-}
+/** Not copied: a method that the application added handles rejections of the original promise only. */
+const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**
  * Follows a thenable by replacing `then` on the instance. A lazy thenable stays lazy, because only the application

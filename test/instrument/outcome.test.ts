@@ -281,32 +281,6 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
   });
 });
 
-describe('a native promise with a `then` of its own', () => {
-  /** As patched by another library: the function is bound to the promise that it was made for. */
-  function patched(promise: Promise<unknown>) {
-    const calls: unknown[] = [];
-    const then = promise.then.bind(promise) as Promise<unknown>['then'];
-    const own = ((...callbacks: Parameters<typeof then>) => {
-      calls.push('then');
-      return then(...callbacks);
-    }) as typeof then;
-    return { promise: Object.defineProperty(promise, 'then', { value: own, configurable: true }), calls };
-  }
-
-  test('ends its run however it is waited for, and its `then` is called as often as without', async () => {
-    const recorder = record();
-    const awaited = patched(Promise.resolve('a'));
-    expect(await traceable(() => awaited.promise)()).toBe('a');
-    const asked = patched(Promise.resolve('b'));
-    expect(await traceable(() => asked.promise)().then((value) => `${value}!`)).toBe('b!');
-    const left = patched(Promise.resolve('c'));
-    traceable(() => left.promise)();
-    await new Promise(setImmediate);
-    expect([awaited.calls, asked.calls, left.calls]).toEqual([[], ['then'], []]);
-    expect(recorder.runs.map((run) => run.outputs?.outputs)).toEqual(['a', 'b', 'c']);
-  });
-});
-
 describe('a program ends as without tracing after', () => {
   test.each<[string, number, string, RegExp, string | undefined]>([
     ['a rejection that nobody handles', 1, '', /TypeError: lost/, 'TypeError: lost'],
