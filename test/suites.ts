@@ -23,7 +23,7 @@ export const programs: readonly string[] = [
   ...inFolder('test/export', 'shared-spool', 'unknown-runtime'),
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),
-  ...inFolder('test/instrument', 'outcome', 'sequence-program'),
+  ...inFolder('test/instrument', 'outcome'),
   ...inFolder('test/integrations', 'ai-process', 'rejections'),
   ...inFolder('test/package', 'curl', 'docs-programs', 'tarball'),
   ...inFolder('test/receiver', 'langsmith', 'sqlite-crash'),

@@ -291,6 +291,8 @@ describe('a program ends as without tracing after', () => {
     ['a rejection of a subclass that nobody handles', 1, '', /TypeError: lost/, undefined],
     ['a rejection of a subclass with one callback', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
     ['a step of an asynchronous generator that nobody handles', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['a web stream that fails while nobody handles the error', 1, '', /TypeError: torn/, 'TypeError: torn'],
+    ['a Node stream that fails while nobody handles the error', 1, '', /TypeError: torn/, 'TypeError: torn'],
     ['an error that is thrown', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
     ['an error that is thrown to nobody after a while', 1, '', /RangeError: thrown/, undefined],
     ['an error that is thrown inside of a timer', 1, '', /RangeError: thrown/, 'RangeError: thrown'],

@@ -1,5 +1,6 @@
 // Ways in which a program meets the result of a function, bare or traced: `node ends.mjs bare|traced <way>`.
 import { writeFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
 
 const [mode, way] = process.argv.slice(2);
 const { traceable } = await import('runspan');
@@ -53,6 +54,15 @@ const ways = {
       throw new TypeError('lost');
     })();
     generator.next().then(() => generator.next());
+  },
+  'a web stream that fails while nobody handles the error': () => {
+    const pull = (controller) => controller.error(new TypeError('torn'));
+    wrap(() => new ReadableStream({ pull }, { highWaterMark: 0 }))()
+      .getReader()
+      .read();
+  },
+  'a Node stream that fails while nobody handles the error': () => {
+    wrap(() => new Readable({ read() {} }))().destroy(new TypeError('torn'));
   },
   'an error that is thrown': () => {
     wrap(() => {
