@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { defaultLimits } from '../../src/base/limits.ts';
 import { redact } from '../../src/index.ts';
 import { spanToRun } from '../../src/otel/span-to-run.ts';
-import { RunSpanProcessor } from '../../src/otel.ts';
+import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
@@ -109,14 +109,15 @@ test.each([
   ['a key that ends with a quote', String.raw`{"a\"":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
 ])('the sent JSON has no secret that a duplicate key hides from parsers, beside %s', (_, text) => {
   const attributes = { 'openinference.span.kind': 'LLM', 'input.value': text, 'input.mime_type': 'application/json' };
-  const span = { ...bareSpan('call', { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' }) };
+  const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
+  const span: SpanLike = { ...bareSpan('call', ids), startTime: [1, 0], endTime: [2, 0], attributes };
   const capture = {
     hideInputs: false,
     hideOutputs: false,
     payload: payloadRules(defaultLimits, redact()),
     attachmentBytes: defaultLimits.attachmentBytes,
   };
-  const { inputs } = spanToRun({ ...span, attributes }, capture, { startUs: 1, parentIds: undefined });
+  const { inputs } = spanToRun(span, capture, { startUs: 1, parentIds: undefined });
   expect(inputs?.json).toContain('"b"');
   expect(inputs?.json).not.toContain('hunter2');
 });
