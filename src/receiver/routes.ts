@@ -24,7 +24,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 /** Returns the routes of a receiver. */
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
   const others = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
-  const tree = treeOf([
+  const endpoints = endpointsOf([
     ...interfaceRoutes,
     ...tokenRoutes,
     ...others,
@@ -33,14 +33,22 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
     ...pageRoutes,
   ]);
   const hidden = new Set(strict ? others : []);
-  const bodies = new RequestBodies();
-  const streams = new Set<Socket>();
+  const prefix = strict ? PREFIXED : `${PREFIX}/`;
+  const context = {
+    store,
+    scope: DEFAULT_SCOPE,
+    strict,
+    faults,
+    access,
+    bodies: new RequestBodies(),
+    streams: new Set<Socket>(),
+  };
   return async (request) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = urlOf(request);
-    const hasPrefix = pathname.startsWith(strict ? PREFIXED : `${PREFIX}/`);
-    const segments = segmentsOf(hasPrefix ? pathname.slice(PREFIX.length) : pathname);
-    const found = routesAt(tree, segments).filter((one) => !hidden.has(one));
+    const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
+    const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
+    const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
     access.admit(request, route?.admission ?? 'key');
     if (found.length === 0) throw new HttpError(404, `There is nothing at ${pathname}`);
@@ -48,43 +56,25 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
       const allowed = found.map(({ method }) => method).join(', ');
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    const parameters = parametersOf(route, segments);
-    const scope = DEFAULT_SCOPE;
-    return route.handle({ request, parameters, search, bodies, store, scope, faults, access, streams, strict });
+    return route.handle({ ...context, request, parameters: parametersIn(path, endpoint), search });
   };
 }
 
-/** The routes by the segments of their paths. The child `:` matches every other segment. */
-interface Tree {
-  readonly children: Map<string, Tree>;
-  readonly routes: Route[];
+/** The routes of a path. */
+interface Endpoint {
+  /** Has a named group for each parameter of the path. */
+  readonly pattern: RegExp;
+  readonly routes: readonly Route[];
 }
 
-function treeOf(routes: readonly Route[]): Tree {
-  const tree: Tree = { children: new Map(), routes: [] };
-  for (const route of routes) {
-    let node = tree;
-    for (const segment of segmentsOf(route.path)) {
-      const key = segment.startsWith(':') ? ':' : segment;
-      const child = node.children.get(key) ?? { children: new Map(), routes: [] };
-      node.children.set(key, child);
-      node = child;
-    }
-    node.routes.push(route);
-  }
-  return tree;
-}
-
-function routesAt(tree: Tree, segments: readonly string[]): readonly Route[] {
-  let node: Tree | undefined = tree;
-  for (const segment of segments) {
-    node = node?.children.get(segment) ?? (segment === '' ? undefined : node?.children.get(':'));
-  }
-  return node?.routes ?? [];
-}
-
-function segmentsOf(path: string): string[] {
-  return path.split('/').slice(1);
+/** Groups routes by their paths. Paths without parameters are first, so that they take precedence. */
+function endpointsOf(routes: readonly Route[]): Endpoint[] {
+  const paths = [...new Set(routes.map(({ path }) => path))];
+  const sorted = [...paths.filter((path) => !path.includes(':')), ...paths.filter((path) => path.includes(':'))];
+  return sorted.map((path) => ({
+    pattern: new RegExp(`^${path.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`),
+    routes: routes.filter((route) => route.path === path),
+  }));
 }
 
 /** Whether the request is a HEAD for an open route, for example from the health check of a proxy. */
@@ -92,29 +82,20 @@ function isProbe({ method, admission }: Route, request: IncomingMessage): boolea
   return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
 
-function parametersOf(route: Route, segments: readonly string[]): Record<string, string> {
-  const parameters: Record<string, string> = {};
-  for (const [at, name] of segmentsOf(route.path).entries()) {
-    if (name.startsWith(':')) parameters[name.slice(1)] = decoded(segments[at] ?? '');
-  }
-  return parameters;
-}
-
-function decoded(segment: string): string {
+function parametersIn(path: string, endpoint: Endpoint | undefined): Record<string, string> {
+  const groups = endpoint?.pattern.exec(path)?.groups ?? {};
   try {
-    return decodeURIComponent(segment);
+    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
   } catch {
     throw new HttpError(400, 'The path of the request contains an invalid escape');
   }
 }
 
-/** A request usually has only a path. In an absolute URL, the host must be the one of the `Host` header. */
+/** Parses the target of a request, which is a path or an absolute URL of this receiver. */
 function urlOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
-  const address = url.startsWith('/') ? own + url : url;
-  if (URL.canParse(address) && URL.canParse(own)) {
-    const parsed = new URL(address);
-    if (parsed.host === new URL(own).host) return parsed;
-  }
-  throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
+  const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
+  if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
+  // The host is checked already. A constant one makes every path valid.
+  return new URL(`http://receiver${target}`);
 }
