@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
-import { toHttpError } from './http-error.ts';
+import { HttpError, toHttpError } from './http-error.ts';
 import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
@@ -34,15 +34,19 @@ export interface Listening {
 
 /** Starts a server. Rejects with a RunspanError if it cannot listen. */
 export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
-  const pending = new Set<IncomingMessage>();
   const closing = new AbortController();
+  let pending = 0;
+  // `server.close` does not end connections that have never sent a request.
+  const endIdleConnections = (): void => {
+    if (closing.signal.aborted && pending === 0) server.closeAllConnections();
+  };
   const server = createServer(
     { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
-      pending.add(request);
+      pending += 1;
       response.on('close', () => {
-        pending.delete(request);
-        if (closing.signal.aborted && pending.size === 0) server.closeAllConnections();
+        pending -= 1;
+        endIdleConnections();
       });
       void respond(routes, request, response, closing.signal);
     },
@@ -52,13 +56,18 @@ export async function listen(routes: Routes, host: string, port: number): Promis
   server.on('clientError', respondToInvalid);
   await bind(server, host, port);
 
-  let closed: Promise<void> | undefined;
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     url: urlOf(server.address() as AddressInfo),
-    close: () => {
-      closing.abort();
-      closed ??= close(server, pending.size === 0);
-      return closed;
+    close: async () => {
+      if (!closing.signal.aborted) {
+        closing.abort();
+        server.close();
+        endIdleConnections();
+        const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        server.once('close', () => clearTimeout(timer));
+      }
+      await closed;
     },
   };
 }
@@ -89,27 +98,17 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
 }
 
-async function close(server: Server, isIdle: boolean): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Idle connections do not end by themselves.
-  if (isIdle) server.closeAllConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
-  await closed;
-  clearTimeout(timer);
-}
-
 async function respond(
   routes: Routes,
   request: IncomingMessage,
   response: ServerResponse,
   closing: AbortSignal,
 ): Promise<void> {
-  const { status, headers, content } = await answer(routes, request);
+  const { status, headers, content = '' } = await answer(routes, request);
   const allHeaders = { ...HEADERS, ...(closing.aborted && { connection: 'close' }), ...headers };
   if (typeof content !== 'function') {
-    const bytes = Buffer.from(content);
-    response.writeHead(status, { ...allHeaders, 'content-length': bytes.length });
-    response.end(bytes);
+    response.writeHead(status, { ...allHeaders, 'content-length': Buffer.byteLength(content) });
+    response.end(content);
     return;
   }
   response.writeHead(status, allHeaders);
@@ -123,22 +122,21 @@ async function respond(
   }
 }
 
-type SerializedAnswer = RouteResponse & Required<Pick<RouteResponse, 'content'>>;
-
-async function answer(routes: Routes, request: IncomingMessage): Promise<SerializedAnswer> {
+/** Returns the response with its `body` as text in `content`. */
+async function answer(routes: Routes, request: IncomingMessage): Promise<RouteResponse> {
   try {
     const found = await routes(request);
     // `stringify` may throw, for example if the text is too long.
     return { ...found, content: found.content ?? JSON.stringify(found.body) };
   } catch (error) {
-    const refused = toHttpError(error);
-    if (refused !== undefined) {
-      return { status: refused.status, headers: refused.headers, content: JSON.stringify({ detail: refused.detail }) };
-    }
-    logFailure(error);
-    return { status: 500, content: JSON.stringify({ detail: 'Internal error: see the log of the receiver' }) };
+    const known = toHttpError(error);
+    if (known === undefined) logFailure(error);
+    const { status, headers, detail } = known ?? INTERNAL_ERROR;
+    return { status, headers, content: JSON.stringify({ detail }) };
   }
 }
+
+const INTERNAL_ERROR = new HttpError(500, 'Internal error: see the log of the receiver');
 
 function logFailure(error: unknown): void {
   diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
