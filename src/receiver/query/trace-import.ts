@@ -1,13 +1,11 @@
-import type { Readable } from 'node:stream';
 import { isObject } from '../../base/options.ts';
-import { messageOf } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { readFeedback } from '../feedback/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
-import { decoderOf } from '../ingest/inflation.ts';
 import { JsonReader } from '../ingest/json.ts';
+import { decompressed } from '../ingest/request-body.ts';
 import { readRun, rulesFor } from '../ingest/run-message.ts';
 import type { Call } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
@@ -32,31 +30,11 @@ export async function importTrace(call: Call): Promise<Imported> {
   }
   const reader = new ExportReader();
   const trace = new TraceImport(call);
-  const { source, encoding } = bodyOf(call);
-  try {
-    for await (const chunk of source.iterator({ destroyOnReturn: false })) {
-      for (const entry of reader.write(chunk as Buffer)) await trace.add(entry.key, entry.bytes, entry.index);
-    }
-    reader.end();
-  } catch (error) {
-    if (error instanceof HttpError || encoding === undefined) throw error;
-    throw new HttpError(400, `The body is not valid ${encoding}: ${messageOf(error)}`);
-  } finally {
-    call.request.unpipe();
-    // Reads and drops the rest, so that the client receives the response.
-    call.request.resume();
+  for await (const chunk of decompressed(call.request)) {
+    for (const entry of reader.write(chunk)) await trace.add(entry.key, entry.bytes, entry.index);
   }
+  reader.end();
   return trace.end();
-}
-
-function bodyOf({ request }: Call): { source: Readable; encoding: string | undefined } {
-  const compressed = decoderOf(request.headers['content-encoding']);
-  if (compressed === undefined) return { source: request, encoding: undefined };
-  const { decoder, encoding } = compressed;
-  request.once('close', () => {
-    if (!request.complete) decoder.destroy(new Error('the connection ended before the body was complete'));
-  });
-  return { source: request.pipe(decoder), encoding };
 }
 
 /** An import whose parts arrive one by one. */
