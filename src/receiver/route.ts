@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Access, Admission } from './access.ts';
 import type { Faults } from './faults.ts';
-import { HttpError, ValidationIssues } from './http-error.ts';
+import { HttpError } from './http-error.ts';
 import { JsonReader } from './ingest/json.ts';
 import type { RequestBodies } from './ingest/request-body.ts';
 import { uuid } from './ingest/run-fields.ts';
 import type { Scope, Store } from './store/store.ts';
-import { validate } from './validation.ts';
+import { validated } from './validation.ts';
 
 /** A response with `body` as JSON, or with `content` of another type. */
 export interface RouteResponse {
@@ -44,12 +44,9 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** Returns the id in the path in lower case with hyphens. Throws 422 if it is not a UUID. */
-export function idOf({ parameters }: Call): string {
-  const issues = new ValidationIssues();
-  const id = validate(uuid(true), parameters.id, ['path', 'id'], issues);
-  issues.throwIfAny();
-  return id ?? '';
+/** Returns an id in the path in lower case with hyphens. Throws 422 if it is not a UUID. */
+export function idOf({ parameters }: Call, name = 'id'): string {
+  return validated(uuid(true), parameters[name], ['path', name]);
 }
 
 /** Returns the value of a JSON body. Throws 415 for another type, 400 for invalid JSON, and 413 for a larger body. */

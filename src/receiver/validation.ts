@@ -1,33 +1,39 @@
 import * as v from 'valibot';
 import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import type { Location, ValidationIssues } from './http-error.ts';
+import { type Location, ValidationIssues } from './http-error.ts';
 
 /** A schema whose messages describe the expected value, for example `a UUID`. */
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
 
 /**
  * Returns the output of the schema, or undefined if the value is invalid. Adds an issue for each missing or invalid
- * field. `locs` contains the locations of fields that are elsewhere in the request.
+ * field. `locate` overrides the location of a field in the request.
  */
 export function validate<Output>(
   schema: Schema<Output>,
   value: unknown,
   loc: Location,
   issues: ValidationIssues,
-  locs?: ReadonlyMap<string, Location>,
+  locate: (keys: Location) => Location = (keys) => [...loc, ...keys],
 ): Output | undefined {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
   for (const { path, message, input } of result.issues) {
     const keys = path?.map(({ key }) => key as string | number) ?? [];
     const name = `\`${keys.join('.') || loc.at(-1)}\``;
-    const elsewhere = locs?.get(`${keys[0]}`);
-    const at = elsewhere === undefined ? [...loc, ...keys] : [...elsewhere, ...keys.slice(1)];
-    if (path?.at(-1)?.origin === 'key') issues.add(at, 'missing', `${name} is missing`);
-    else issues.add(at, 'value', `Expected ${name} to be ${message}, got ${shown(input)}`);
+    if (path?.at(-1)?.origin === 'key') issues.add(locate(keys), 'missing', `${name} is missing`);
+    else issues.add(locate(keys), 'value', `Expected ${name} to be ${message}, got ${shown(input)}`);
   }
   return undefined;
+}
+
+/** Returns the output of the schema. Throws 422 if the value at this location of the request is invalid. */
+export function validated<Output>(schema: Schema<Output>, value: unknown, loc: Location): Output {
+  const issues = new ValidationIssues();
+  const output = validate(schema, value, loc, issues);
+  issues.throwIfAny();
+  return output as Output;
 }
 
 /** Returns a schema that converts a value. `parse` returns undefined if the value is invalid. */

@@ -4,21 +4,19 @@ import { shown } from '../../base/text.ts';
 import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { readRunQuery } from '../query/run-query.ts';
-import { type Call, type Route, type RouteResponse, readJson } from '../route.ts';
+import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { ranged } from '../store/run-filter.ts';
 import type { RunOperation } from '../store/store.ts';
-import { validate } from '../validation.ts';
 import { jsonTextPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
-import { uuid } from './run-fields.ts';
-import { readRun, rulesFor } from './run-message.ts';
+import { readRun } from './run-message.ts';
 
 /** The routes of the interface, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
-  { method: 'POST', path: '/runs', admission: 'write', handle: postRun },
-  { method: 'PATCH', path: '/runs/:id', admission: 'write', handle: patchRun },
+  { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
+  { method: 'PATCH', path: '/runs/:run_id', admission: 'write', handle: (call) => ingestRecord(call, 'patch') },
   { method: 'POST', path: '/runs/multipart', admission: 'write', handle: postMultipart },
 ];
 
@@ -37,33 +35,22 @@ const INFO = {
 };
 
 /** Maximum number of posts and patches per batch. Larger batches get 413, and senders then split them. */
-const BATCH_OPERATIONS_MAX = 1_000;
+const BATCH_RECORDS_MAX = 1_000;
 
 /** Stores the operations of a request. */
-export async function ingest(
-  { store, scope, faults }: Call,
-  operations: readonly RunOperation[],
-): Promise<RouteResponse> {
+export async function ingest({ store, scope, faults }: Call, operations: readonly RunOperation[]): Promise<void> {
   await faults.apply(operations);
   await store.apply(scope, operations);
-  return { status: 202, body: { accepted: operations.length } };
 }
 
-async function postRun(call: Call): Promise<RouteResponse> {
+async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
+  const id = kind === 'patch' ? idOf(call, 'run_id') : undefined;
   const record = objectOf(await readJson(call));
   const issues = new ValidationIssues();
-  const read = readRun({ rules: rulesFor('simple', 'post', call.strict), record, loc: ['body'] }, issues);
+  const operation = readRun({ format: 'simple', kind, strict: call.strict }, { record, loc: ['body'], id }, issues);
   issues.throwIfAny();
-  return ingest(call, [{ kind: 'post', ...read, attachments: [] }]);
-}
-
-async function patchRun(call: Call): Promise<RouteResponse> {
-  const record = objectOf(await readJson(call));
-  const issues = new ValidationIssues();
-  const id = validate(uuid(true), call.parameters.id, ['path', 'run_id'], issues) ?? '';
-  const read = readRun({ rules: rulesFor('simple', 'patch', call.strict), record, loc: ['body'], id }, issues);
-  issues.throwIfAny();
-  return ingest(call, [{ kind: 'patch', ...read, attachments: [] }]);
+  await ingest(call, [operation]);
+  return { status: 202, body: { accepted: 1 } };
 }
 
 async function postMultipart(call: Call): Promise<RouteResponse> {
@@ -71,33 +58,28 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   const boundary = boundaryOf(request.headers['content-type']);
   const read = (body: Buffer): Batch => readBatch(parseMultipart(body, boundary, strict), strict);
   const { operations, feedback } = await bodies.read(request, read);
-  const answer = await ingest(call, operations);
-  if (feedback.length === 0) return answer;
-  return {
-    status: 202,
-    body: { accepted: operations.length, feedback: await addFeedbackBatch(store, scope, feedback) },
-  };
+  await ingest(call, operations);
+  const accepted = operations.length;
+  if (feedback.length === 0) return { status: 202, body: { accepted } };
+  return { status: 202, body: { accepted, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 
 /** Stores the runs of `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
   const batch = objectOf(await readJson(call));
-  const [posts, patches] = [recordsIn(batch, 'post'), recordsIn(batch, 'patch')];
-  if (posts.length + patches.length > BATCH_OPERATIONS_MAX) {
-    throw new HttpError(413, `The batch has more than ${BATCH_OPERATIONS_MAX} posts and patches`);
+  const records = (['post', 'patch'] as const).flatMap((kind) =>
+    recordsIn(batch, kind).map((value, index) => ({ kind, index, record: objectOf(value, `${kind}[${index}]`) })),
+  );
+  if (records.length > BATCH_RECORDS_MAX) {
+    throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);
   }
   const issues = new ValidationIssues();
-  const operationOf = (kind: 'post' | 'patch', value: unknown, index: number): RunOperation => {
-    const record = objectOf(value, `${kind}[${index}]`);
-    const loc = ['body', kind, index];
-    return { kind, ...readRun({ rules: rulesFor('batch', kind, false), record, loc }, issues), attachments: [] };
-  };
-  const operations = [
-    ...posts.map((value, index) => operationOf('post', value, index)),
-    ...patches.map((value, index) => operationOf('patch', value, index)),
-  ];
+  const operations = records.map(({ kind, index, record }) =>
+    readRun({ format: 'batch', kind, strict: false }, { record, loc: ['body', kind, index] }, issues),
+  );
   issues.throwIfAny();
-  return ingest(call, operations);
+  await ingest(call, operations);
+  return { status: 202, body: { accepted: operations.length } };
 }
 
 async function queryRuns(call: Call): Promise<RouteResponse> {

@@ -3,12 +3,12 @@ import { cut } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';
-import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
+import { HttpError, ValidationIssues } from '../http-error.ts';
 import type { RunOperation } from '../store/store.ts';
-import { JsonReader } from './json.ts';
+import { type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
 import { parseUuid } from './run-fields.ts';
-import { readRun, rulesFor } from './run-message.ts';
+import { readRun } from './run-message.ts';
 
 /** The content of a multipart request. */
 export interface Batch {
@@ -22,28 +22,123 @@ export interface Batch {
  * fields.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
-  const named = new Map<string, { part: Part; name: PartName }>();
-  for (const part of parts) {
-    const name = parsePartName(part.name, strict);
-    const key = `${name.kind}.${name.id}.${name.rest}`;
-    if (named.has(key)) throw new HttpError(400, `The body has two parts ${JSON.stringify(part.name)}`);
-    named.set(key, { part, name });
-    checkLength(part, name, strict);
+  const reader = new BatchReader(strict);
+  for (const part of parts) reader.add(part);
+  return reader.end();
+}
+
+/** The parts of one operation. */
+interface Draft {
+  readonly kind: 'post' | 'patch';
+  readonly id: string;
+  record?: Record<string, unknown>;
+  /** The fields in parts of their own, and their JSON text. */
+  readonly payloads: Record<string, unknown>;
+  readonly texts: Record<string, string>;
+  readonly attachments: Attachment[];
+}
+
+class BatchReader {
+  readonly #strict: boolean;
+  readonly #json = new JsonReader();
+  readonly #issues = new ValidationIssues();
+  readonly #names = new Set<string>();
+  /** By kind and run id. */
+  readonly #drafts = new Map<string, Draft>();
+  readonly #attachments: { readonly part: Part; readonly id: string; readonly name: string }[] = [];
+  readonly #feedback: Feedback[] = [];
+
+  constructor(strict: boolean) {
+    this.#strict = strict;
   }
-  const json = new JsonReader();
-  const issues = new ValidationIssues();
-  const feedback: Feedback[] = [];
-  const drafts = new Map<string, Draft>();
-  for (const { part, name } of named.values()) {
-    if (name.kind === 'feedback') feedback.push(feedbackIn(part, name, json, issues));
-    else if (name.kind !== 'attachment')
-      addJson(draftOf(drafts, name.kind, name.id), part, name.rest, json, issues, strict);
+
+  add(part: Part): void {
+    const { kind, id, rest = '' } = parsePartName(part.name, this.#strict);
+    const name = `${kind}.${id}.${rest}`;
+    if (this.#names.has(name)) throw new HttpError(400, `The body has two parts ${JSON.stringify(part.name)}`);
+    this.#names.add(name);
+    this.#checkLength(part, kind);
+    if (kind === 'attachment') this.#attachments.push({ part, id, name: rest });
+    else if (kind === 'feedback') this.#addFeedback(part, id);
+    else this.#addJson(part, kind, id, rest);
   }
-  if (drafts.size + feedback.length === 0) throw new HttpError(400, 'The body has no run');
-  const operations = [...drafts.values()].map((draft) => operationOf(draft, strict, issues));
-  issues.throwIfAny();
-  for (const { part, name } of named.values()) if (name.kind === 'attachment') attach(drafts, part, name);
-  return { operations, feedback };
+
+  end(): Batch {
+    if (this.#drafts.size + this.#feedback.length === 0) throw new HttpError(400, 'The body has no run');
+    for (const { part, id, name } of this.#attachments) {
+      const draft = this.#drafts.get(`post.${id}`) ?? this.#drafts.get(`patch.${id}`);
+      if (draft === undefined) throw new HttpError(400, `Part ${part.name} belongs to a run that is not in the body`);
+      const mimeType = part.contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
+      // Copied, because a view would keep the whole request in memory.
+      draft.attachments.push({ name, mimeType, bytes: Uint8Array.from(part.bytes) });
+    }
+    const operations = Array.from(this.#drafts.values(), (draft) => this.#operationOf(draft));
+    this.#issues.throwIfAny();
+    return { operations, feedback: this.#feedback };
+  }
+
+  /**
+   * Other clients send the length of a part as a parameter of Content-Type. In strict mode, each JSON part needs a
+   * Content-Length. A wrong Content-Length is refused in both modes.
+   */
+  #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
+    if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
+      throw new HttpError(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
+    }
+    if (this.#strict && contentLength === undefined && kind !== 'attachment') {
+      throw new HttpError(400, `Part ${name} has no Content-Length`);
+    }
+    if (contentLength !== undefined && contentLength !== String(bytes.length)) {
+      throw new HttpError(400, `Part ${name} has ${bytes.length} bytes, but its Content-Length is ${contentLength}`);
+    }
+  }
+
+  #addJson(part: Part, kind: Draft['kind'], id: string, field: string): void {
+    const key = `${kind}.${id}`;
+    const draft = this.#drafts.get(key) ?? { kind, id, payloads: {}, texts: {}, attachments: [] };
+    this.#drafts.set(key, draft);
+    const { value, text } = this.#parse(part);
+    if (this.#strict && part.hasFilename) {
+      throw new HttpError(400, `Part ${part.name} has a filename, which only attachments may have`);
+    }
+    if (field === '') {
+      if (!isObject(value)) throw new HttpError(400, `Part ${part.name} is not a JSON object`);
+      draft.record = value;
+      return;
+    }
+    if (this.#strict && isEmpty(value)) {
+      this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
+    }
+    // Other clients describe model objects in `serialized`, for which a run record has no field.
+    if (value === null || field === 'serialized') return;
+    draft.payloads[field] = value;
+    if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
+  }
+
+  #addFeedback(part: Part, id: string): void {
+    if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
+    const { value } = this.#parse(part);
+    // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
+    const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
+    this.#feedback.push(readFeedback(given, ['body', part.name], this.#issues));
+  }
+
+  #parse({ name, contentType = '', bytes }: Part): Json {
+    if (!/^application\/json\s*(;|$)/i.test(contentType)) {
+      throw new HttpError(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
+    }
+    return this.#json.read(bytes, `Part ${name}`);
+  }
+
+  #operationOf({ kind, id, record, payloads, texts, attachments }: Draft): RunOperation {
+    const main = `${kind}.${id}`;
+    if (record === undefined) {
+      throw new HttpError(400, `The body has payload parts of ${main}, but no main part ${main}`);
+    }
+    const format = { format: 'multipart', kind, strict: this.#strict } as const;
+    const operation = readRun(format, { record, loc: ['body', main], id, payloads }, this.#issues);
+    return { ...operation, texts, attachments };
+  }
 }
 
 /**
@@ -53,7 +148,8 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
  *     attachment.<run id>.<name>                      an attachment, whose name may contain dots
  *
- * Other clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`.
+ * Other clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`. Strict mode also
+ * accepts attachments, which our exporter and other clients send.
  */
 interface PartName {
   readonly kind: 'post' | 'patch' | 'attachment' | 'feedback';
@@ -62,137 +158,29 @@ interface PartName {
 }
 
 const NAME = /^(post|patch|attachment|feedback)\.([^.]+)(?:\.(.+))?$/s;
-const PAYLOADS = ['inputs', 'outputs', 'events'] as const;
-const FIELDS_OF_OTHERS = ['extra', 'error', 'serialized'] as const;
+const PAYLOADS = ['inputs', 'outputs', 'events'];
+const LENIENT_PAYLOADS = [...PAYLOADS, 'extra', 'error', 'serialized'];
 
 function parsePartName(text: string, strict: boolean): PartName {
   const [, kind, run = '', rest] = NAME.exec(text) ?? [];
   const id = parseUuid(run, !strict);
-  const fields: readonly string[] = strict ? PAYLOADS : [...PAYLOADS, ...FIELDS_OF_OTHERS];
-  const isRest =
-    kind === 'attachment' ? rest !== undefined : rest === undefined || (kind !== 'feedback' && fields.includes(rest));
-  if (id !== undefined && isRest && !(strict && kind === 'feedback'))
-    return { kind: kind as PartName['kind'], id, rest };
+  const payloads = strict ? PAYLOADS : LENIENT_PAYLOADS;
+  const isValid =
+    kind === 'attachment'
+      ? rest !== undefined
+      : rest === undefined
+        ? !(strict && kind === 'feedback')
+        : kind !== 'feedback' && payloads.includes(rest);
+  if (id !== undefined && isValid) return { kind: kind as PartName['kind'], id, rest };
   const uuid = strict ? '<uuid with hyphens>' : '<uuid>';
-  const names = [
-    `<post|patch>.${uuid}[.${fields.join('|')}]`,
-    ...(strict ? [] : [`feedback.${uuid}`]),
-    `attachment.${uuid}.<name>`,
-  ];
+  const names = [`<post|patch>.${uuid}[.${payloads.join('|')}]`, `attachment.${uuid}.<name>`];
+  if (!strict) names.push(`feedback.${uuid}`);
   throw new HttpError(400, `Expected the part name to be ${names.join(', ')}, got ${JSON.stringify(cut(text, 120))}`);
-}
-
-/**
- * Other clients send the length of a part as a parameter of Content-Type. In strict mode, each JSON part needs a
- * Content-Length. A wrong Content-Length is refused in both modes.
- */
-function checkLength(
-  { name, contentType = '', contentLength, bytes }: Part,
-  { kind }: PartName,
-  strict: boolean,
-): void {
-  if (strict && LENGTH_PARAMETER.test(contentType)) {
-    throw new HttpError(400, `Part ${name} has its length in Content-Type; send it as Content-Length`);
-  }
-  if (strict && contentLength === undefined && kind !== 'attachment') {
-    throw new HttpError(400, `Part ${name} has no Content-Length`);
-  }
-  if (contentLength !== undefined && contentLength !== String(bytes.length)) {
-    throw new HttpError(400, `Part ${name} has ${bytes.length} bytes, but its Content-Length is ${contentLength}`);
-  }
 }
 
 // The lookbehind avoids quadratic time for a long sequence of spaces.
 const LENGTH_PARAMETER = /(?<!\s)\s*;\s*length=[^;]*/i;
 
-/** The parts of one operation. */
-interface Draft {
-  readonly kind: 'post' | 'patch';
-  readonly id: string;
-  record?: Record<string, unknown>;
-  readonly payloads: Record<string, unknown>;
-  readonly payloadLocs: Map<string, Location>;
-  readonly texts: Record<string, string>;
-  readonly attachments: Attachment[];
-}
-
-function draftOf(drafts: Map<string, Draft>, kind: Draft['kind'], id: string): Draft {
-  const key = `${kind}.${id}`;
-  const draft = drafts.get(key) ?? { kind, id, payloads: {}, payloadLocs: new Map(), texts: {}, attachments: [] };
-  drafts.set(key, draft);
-  return draft;
-}
-
-function addJson(
-  draft: Draft,
-  part: Part,
-  field: string | undefined,
-  json: JsonReader,
-  issues: ValidationIssues,
-  strict: boolean,
-): void {
-  const { value, text } = readJsonPart(part, json);
-  if (strict && part.hasFilename)
-    throw new HttpError(400, `Part ${part.name} has a filename, which only attachments may have`);
-  if (field === undefined) {
-    if (!isObject(value)) throw new HttpError(400, `Part ${part.name} is not a JSON object`);
-    draft.record = value;
-    return;
-  }
-  const loc = ['body', part.name];
-  draft.payloadLocs.set(field, loc);
-  if (strict && isEmpty(value)) issues.add(loc, 'empty', 'Send this part only if its value is not empty');
-  // Other clients describe model objects in `serialized`, for which a run record has no field.
-  if (value === null || field === 'serialized') return;
-  draft.payloads[field] = value;
-  if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
-}
-
-function readJsonPart({ name, contentType = '', bytes }: Part, json: JsonReader): { value: unknown; text: string } {
-  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new HttpError(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
-  }
-  return json.read(bytes, `Part ${name}`);
-}
-
 function isEmpty(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
-}
-
-function operationOf(draft: Draft, strict: boolean, issues: ValidationIssues): RunOperation {
-  const { kind, id, record, payloads, payloadLocs, texts, attachments } = draft;
-  const main = `${kind}.${id}`;
-  if (record === undefined) {
-    throw new HttpError(400, `The body has payload parts of ${main}, but no main part ${main}`);
-  }
-  const message = {
-    rules: rulesFor('multipart', kind, strict),
-    record,
-    loc: ['body', main],
-    id,
-    payloads,
-    payloadLocs,
-  };
-  return { kind, ...readRun(message, issues), texts, attachments };
-}
-
-function feedbackIn(part: Part, { id }: PartName, json: JsonReader, issues: ValidationIssues): Feedback {
-  if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
-  const { value } = readJsonPart(part, json);
-  // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
-  const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
-  return readFeedback(given, ['body', part.name], issues);
-}
-
-/** Strict mode also accepts attachments, which our exporter and other clients send. */
-function attach(
-  drafts: ReadonlyMap<string, Draft>,
-  { name: partName, contentType, bytes }: Part,
-  { id, rest = '' }: PartName,
-): void {
-  const draft = drafts.get(`post.${id}`) ?? drafts.get(`patch.${id}`);
-  if (draft === undefined) throw new HttpError(400, `Part ${partName} belongs to a run that is not in the body`);
-  const mimeType = contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
-  // Copied, because a view would keep the whole request in memory.
-  draft.attachments.push({ name: rest, mimeType, bytes: Uint8Array.from(bytes) });
 }

@@ -1,33 +1,43 @@
 import * as v from 'valibot';
 import type { Location, ValidationIssues } from '../http-error.ts';
-import type { RunFields } from '../store/store.ts';
+import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
-import { type DottedOrder, type RunField, runFields } from './run-fields.ts';
+import { type DottedOrder, runFields } from './run-fields.ts';
+
+/** Determines which fields a run record requires and accepts. */
+export interface RunFormat {
+  /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which other clients send. */
+  readonly format: 'multipart' | 'simple' | 'batch';
+  readonly kind: 'post' | 'patch';
+  readonly strict: boolean;
+}
 
 /** A post or patch of a run. */
 export interface RunMessage {
-  readonly rules: RunRules;
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
   /** The id in the part name or the path. @default the `id` of the record */
-  readonly id?: string;
-  /** Fields from parts of their own. They take precedence over the fields of `record`. */
+  readonly id?: string | undefined;
+  /** Fields in the parts `<main part>.<field>`. They take precedence over the fields of `record`, the main part. */
   readonly payloads?: Readonly<Record<string, unknown>>;
-  /** The locations of the payloads. */
-  readonly payloadLocs?: ReadonlyMap<string, Location>;
 }
 
 /** Validates a message. The result is usable only if no issue was added. */
-export function readRun(message: RunMessage, issues: ValidationIssues): { id: string; fields: RunFields } {
-  const { rules, record, loc, payloads, payloadLocs } = message;
-  if (rules.strict) checkFields(record, rules, loc, issues);
-  const whole = payloads === undefined ? record : { ...record, ...payloads };
-  const input = validate(rules.schema, whole, loc, issues, payloadLocs);
-  if (input === undefined) return { id: '', fields: {} };
+export function readRun(format: RunFormat, message: RunMessage, issues: ValidationIssues): RunOperation {
+  const { kind, strict } = format;
+  const { record, loc, payloads = {} } = message;
+  const schema = schemaOf(format);
+  if (strict) {
+    checkKnownFields(schema, record, loc, issues);
+    checkPlaces(format, record, loc, issues);
+  }
+  const locate = ([field = '', ...keys]: Location): Location =>
+    Object.hasOwn(payloads, field) ? ['body', `${loc[1]}.${field}`, ...keys] : [...loc, field, ...keys];
+  const input = validate(schema, { ...record, ...payloads }, loc, issues, locate);
+  if (input === undefined) return { kind, id: '', fields: {}, attachments: [] };
   const id = message.id ?? input.id ?? '';
-  if (input.id !== undefined && input.id !== id) issues.add([...loc, 'id'], 'mismatch', `\`id\` is not ${id}`);
-  checkRelations(id, input, message, issues);
-  return { id, fields: fieldsOf(input) };
+  checkRelations(format, id, input, (field, type, msg) => issues.add([...loc, field], type, msg));
+  return { kind, id, fields: fieldsOf(input), attachments: [] };
 }
 
 /** The output of a schema: null in a field that is absent. */
@@ -36,15 +46,22 @@ type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?:
   readonly dotted_order?: DottedOrder | null;
 };
 
-function checkFields(record: object, { schema, elsewhere }: RunRules, loc: Location, issues: ValidationIssues): void {
-  checkKnownFields(schema, record, loc, issues);
-  for (const [field, place] of Object.entries(elsewhere)) {
+/** Checks that no field is in the record that belongs elsewhere. */
+function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location, issues: ValidationIssues): void {
+  const add = (field: string, place: string): void => {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
-  }
+  };
+  if (format === 'multipart') for (const field of ['inputs', 'outputs', 'events']) add(field, 'in a part of its own');
+  else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
 }
 
 /** Checks how the fields relate to each other (interface, "POST /runs/multipart", rules 5 and 6). */
-function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage, issues: ValidationIssues): void {
+function checkRelations(
+  { format, kind, strict }: RunFormat,
+  id: string,
+  input: RunInput,
+  add: (field: keyof RunInput, type: string, msg: string) => void,
+): void {
   const {
     session_name: name,
     session_id: sessionId,
@@ -52,11 +69,11 @@ function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage,
     trace_id: trace,
     dotted_order: order,
   } = input;
-  const add = (field: RunField, type: string, msg: string): void => issues.add([...loc, field], type, msg);
-  if (rules.needsSession && name === undefined && sessionId === undefined) {
+  if (input.id !== undefined && input.id !== id) add('id', 'mismatch', `\`id\` is not ${id}`);
+  if (strict && kind === 'post' && name === undefined && sessionId === undefined) {
     add('session_name', 'missing', 'Send `session_name` or `session_id`');
   }
-  if (rules.strict && name !== undefined && sessionId !== undefined) {
+  if (strict && name !== undefined && sessionId !== undefined) {
     add('session_id', 'conflict', 'Send `session_name` or `session_id`, not both');
   }
   if (parent === id) add('parent_run_id', 'mismatch', 'A run cannot be its own parent');
@@ -71,7 +88,7 @@ function checkRelations(id: string, input: RunInput, { rules, loc }: RunMessage,
   if (parent && parent !== parentId) {
     add('parent_run_id', 'mismatch', '`parent_run_id` is not the id in the second-to-last segment of `dotted_order`');
   }
-  if (rules.needsParent && parentId !== undefined && !parent) {
+  if (strict && format === 'multipart' && parentId !== undefined && !parent) {
     add('parent_run_id', 'missing', '`parent_run_id` is missing, although `dotted_order` has a parent');
   }
 }
@@ -90,50 +107,28 @@ function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFiel
   } as RunFields;
 }
 
-/** The requirements for a run record, which depend on the request format and on strict mode. */
-export interface RunRules {
-  readonly strict: boolean;
-  readonly schema: Schema<RunInput> & { readonly entries: object };
-  /** Describes where fields belong that must not be in this record. */
-  readonly elsewhere: Readonly<Record<string, string>>;
-  /** Whether `session_name` or `session_id` is required. */
-  readonly needsSession: boolean;
-  /** Whether the record of a child needs `parent_run_id`, although `dotted_order` contains it. */
-  readonly needsParent: boolean;
+type RunSchema = Schema<RunInput> & { readonly entries: object };
+
+/** Created on first use, because a receiver uses few of them. */
+const schemas = new Map<string, RunSchema>();
+
+function schemaOf(format: RunFormat): RunSchema {
+  const key = `${format.format} ${format.kind} ${format.strict}`;
+  const schema = schemas.get(key) ?? createSchema(format);
+  schemas.set(key, schema);
+  return schema;
 }
 
-/** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which other clients send. */
-export type RunFormat = 'multipart' | 'simple' | 'batch';
-
-export function rulesFor(format: RunFormat, kind: 'post' | 'patch', strict: boolean): RunRules {
-  const key = `${format} ${kind} ${strict}`;
-  const rules = cache.get(key) ?? createRules(format, kind, strict);
-  cache.set(key, rules);
-  return rules;
-}
-
-const cache = new Map<string, RunRules>();
-
-function createRules(format: RunFormat, kind: 'post' | 'patch', strict: boolean): RunRules {
-  const required = requiredFields(format, kind, strict);
-  const entries = Object.entries(runFields({ hexIds: !strict || format === 'simple', loose: !strict }));
+function createSchema(format: RunFormat): RunSchema {
+  const { strict } = format;
+  const required = requiredFields(format);
   const optional = (one: Schema<unknown>): Schema<unknown> => (strict ? v.optional(one) : v.nullish(one));
-  const schema = v.object(
-    Object.fromEntries(entries.map(([field, one]) => [field, required.includes(field) ? one : optional(one)])),
-  );
-  return {
-    strict,
-    schema: schema as unknown as RunRules['schema'],
-    elsewhere: !strict ? {} : format === 'multipart' ? PARTS : kind === 'post' ? ON_UPDATE : {},
-    needsSession: strict && kind === 'post',
-    needsParent: strict && format === 'multipart',
-  };
+  const fields = Object.entries(runFields({ hexIds: !strict || format.format === 'simple', loose: !strict }));
+  const entries = fields.map(([field, one]) => [field, required.includes(field) ? one : optional(one)]);
+  return v.object(Object.fromEntries(entries)) as unknown as RunSchema;
 }
 
-const PARTS = { inputs: 'in a part of its own', outputs: 'in a part of its own', events: 'in a part of its own' };
-const ON_UPDATE = { outputs: 'in `PATCH /runs/{run_id}`' };
-
-function requiredFields(format: RunFormat, kind: 'post' | 'patch', strict: boolean): readonly string[] {
+function requiredFields({ format, kind, strict }: RunFormat): readonly string[] {
   if (format === 'simple') {
     if (kind === 'post') return ['id', 'name', 'run_type', 'inputs', 'start_time'];
     // Also in strict mode, `outputs` is optional, because a failed run has none.
