@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
 import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
-import { changeOf, newSubscribers, SqliteStore } from '../../src/receiver/store/sqlite/sqlite-store.ts';
-import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
 import {
-  CallHandler,
-  type ConnectionOptions,
+  changeOf,
+  newSubscribers,
   type ReaderCalls,
+  SqliteStore,
   type WriterCalls,
-} from '../../src/receiver/store/sqlite/worker-calls.ts';
+} from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import type { ConnectionOptions, Thread } from '../../src/receiver/store/sqlite/thread.ts';
+import { openHandler } from '../../src/receiver/store/sqlite/worker.ts';
 import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '../../src/receiver.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
@@ -27,10 +28,10 @@ export function storePath(): string {
 export async function openLocalStore(path = storePath(), limits = LIMITS): Promise<SqliteStore> {
   const subscribers = newSubscribers();
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
-    const handler = await CallHandler.open(options, (change) => subscribers.report(change.tenant, changeOf(change)));
+    const handler = await openHandler(options, (change) => subscribers.report(change.tenant, changeOf(change)));
     return {
       call: (name, ...args) => handler.call(name, structuredClone(args)) as never,
-      close: () => handler.close(),
+      close: async () => handler.close(),
     };
   };
   const owner = { pid: process.pid, started_at: '2026-11-20T07:00:00.000Z' };

@@ -3,10 +3,10 @@ import { statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
 import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
 import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
 import type { TenantChange } from '../../src/receiver/store/sqlite/writer.ts';
-import type { RunFields, RunOperation } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, type RunFields, type RunOperation } from '../../src/receiver.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
@@ -21,10 +21,13 @@ function post(index: number, fields: RunFields = {}): RunOperation {
   };
 }
 
+const CHARACTERS = '!#$%&()*+,-./:;<=>?@[]^{|}~`';
+const NOISE = Array.from(randomBytes(2_100_000), (byte) => CHARACTERS[byte % CHARACTERS.length]).join('');
+
 /** Text that can hardly be compressed, and has no words. */
 function noise(length: number): string {
-  const characters = '!#$%&()*+,-./:;<=>?@[]^{|}~`';
-  return Array.from(randomBytes(length), (byte) => characters[byte % characters.length]).join('');
+  const from = Math.floor(Math.random() * (NOISE.length - length));
+  return NOISE.slice(from, from + length);
 }
 
 const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
@@ -42,7 +45,7 @@ async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = 
     connection.close();
     lock.release();
   });
-  const apply = (...operations: RunOperation[]) => commits.apply('default', operations.map(encodedOperation));
+  const apply = (...operations: RunOperation[]) => commits.apply(DEFAULT_SCOPE, operations.map(encodedOperation));
   return { apply, changes, commits, connection, path };
 }
 
@@ -211,7 +214,7 @@ describe('what is kept', () => {
       };
       await apply(large);
     }
-    await commits.addFeedback('default', { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
+    await commits.addFeedback(DEFAULT_SCOPE, { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const largest = statSync(path).size;

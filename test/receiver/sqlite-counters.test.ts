@@ -2,14 +2,13 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { SqliteCommits } from '../../src/receiver/store/sqlite/commits.ts';
 import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
 import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
-import { DEFAULT_SCOPE, filterOf, type RunOperation, ranged, type StatisticsQuery } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, type RunOperation, ranged, type StatisticsQuery } from '../../src/receiver.ts';
 import { isoTimestamp } from '../../src/run/time.ts';
 import { LIMITS, storePath } from './local-store.ts';
 
-const { tenant } = DEFAULT_SCOPE;
 const id = (index: number) => `0193b3a0-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 const FIRST_MS = Date.UTC(2026, 10, 20);
 const DAY_MS = 86_400_000;
@@ -23,8 +22,7 @@ async function open(nowMs: () => number) {
     lock.release();
   });
   const reader = new SqliteReader(connection, () => undefined);
-  const statistics = (query: StatisticsQuery) =>
-    reader.statistics(tenant, filterOf(DEFAULT_SCOPE, ranged(query)), ranged(query));
+  const statistics = (query: StatisticsQuery) => reader.statistics(DEFAULT_SCOPE, ranged(query));
   return { commits, connection, statistics };
 }
 
@@ -82,7 +80,7 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
           expect(statistics(query)).toEqual(statistics({ ...query, metadata: { scanned: 'yes' } }));
         }
       };
-      const apply = (call: readonly RunOperation[]) => commits.apply(tenant, call.map(encodedOperation));
+      const apply = (call: readonly RunOperation[]) => commits.apply(DEFAULT_SCOPE, call.map(encodedOperation));
       for (const call of calls.slice(0, oldCalls)) await apply(call);
       await Promise.all(calls.map(apply));
       compare();
@@ -111,11 +109,11 @@ test('a large trace is deleted in several transactions, and its runs arrive agai
     attachments: [],
   });
   const posts = Array.from({ length: 1_000 }, (_, index) => encodedOperation(post(index)));
-  await commits.apply(tenant, posts);
+  await commits.apply(DEFAULT_SCOPE, posts);
   nowMs += 2 * DAY_MS;
   const exec = vi.spyOn(connection, 'exec');
-  await commits.apply(tenant, []);
-  await commits.apply(tenant, [encodedOperation(post(999))]);
+  await commits.apply(DEFAULT_SCOPE, []);
+  await commits.apply(DEFAULT_SCOPE, [encodedOperation(post(999))]);
   await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(1));
   expect(exec.mock.calls.flat().filter((sql) => sql === 'COMMIT').length).toBeGreaterThanOrEqual(5);
   expect(statistics({}).total.runs).toBe(1);

@@ -1,14 +1,14 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { cursorOf } from '../../src/receiver/query/cursor.ts';
 import type { ListQuery } from '../../src/receiver/query/query.ts';
 import { loadEngine, type SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
 import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '../../src/receiver/store/sqlite/reader.ts';
 import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
-import { DEFAULT_SCOPE, filterOf, ranged } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, ranged } from '../../src/receiver.ts';
 import { storePath } from './local-store.ts';
 
-const TENANT = 'default';
 const ID = '00000000-0000-7000-8000-000000000001';
 
 async function make() {
@@ -43,35 +43,39 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
   );
 }
 
-const page = ({ sort = 'start_time', order = 'descending', limit = 50, ...query }: ListQuery) => ({
-  filter: filterOf(DEFAULT_SCOPE, ranged(query)),
-  sort,
-  order,
-  limit,
-  after: { value: 1, n: 1 },
-});
-
-const ofTrace = filterOf(DEFAULT_SCOPE, ranged({ traceId: ID }));
+const page = (query: ListQuery) => ranged({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
 
 describe('a query', () => {
   test.each<[string, (reader: SqliteReader) => unknown, string | undefined]>([
-    ['a list of runs', (reader) => reader.list(TENANT, page({})), 'runs_by_start'],
-    ['a list of runs, oldest first', (reader) => reader.list(TENANT, page({ order: 'ascending' })), 'runs_by_start'],
-    ['the runs of a project', (reader) => reader.list(TENANT, page({ project: 'a' })), 'runs_by_project'],
-    ['the runs of a name', (reader) => reader.list(TENANT, page({ name: 'a' })), 'runs_by_name'],
-    ['the runs of a model', (reader) => reader.list(TENANT, page({ model: 'a' })), 'runs_by_model'],
-    ['the runs that failed', (reader) => reader.list(TENANT, page({ status: 'error' })), 'runs_by_failure'],
-    ['the runs of a thread', (reader) => reader.list(TENANT, page({ metadata: { thread_id: 'a' } })), 'runs_by_thread'],
-    ['the runs of a user', (reader) => reader.list(TENANT, page({ metadata: { user_id: 'a' } })), 'runs_by_user'],
-    ['a list of traces', (reader) => reader.traces(TENANT, page({})), 'roots_by_start'],
-    ['the traces of a project', (reader) => reader.traces(TENANT, page({ project: 'a' })), 'roots_by_project'],
-    ['the traces of a name', (reader) => reader.traces(TENANT, page({ name: 'a' })), 'roots_by_name'],
-    ['the outline of a trace', (reader) => reader.outline(TENANT, ofTrace), 'runs_by_trace'],
-    ['a trace', (reader) => reader.runKeys(TENANT, ofTrace, undefined), 'runs_by_trace'],
-    ['a run', (reader) => reader.details(TENANT, [], ID), undefined],
-    ['a payload', (reader) => reader.payload(TENANT, [], ID, 'inputs'), undefined],
-    ['changes', (reader) => reader.changes(TENANT, 0, 10), undefined],
-    ['the tokens of a run', (reader) => reader.tokens(TENANT, ID), undefined],
+    ['a list of runs', (reader) => reader.list(DEFAULT_SCOPE, page({})), 'runs_by_start'],
+    [
+      'a list of runs, oldest first',
+      (reader) => reader.list(DEFAULT_SCOPE, page({ order: 'ascending' })),
+      'runs_by_start',
+    ],
+    ['the runs of a project', (reader) => reader.list(DEFAULT_SCOPE, page({ project: 'a' })), 'runs_by_project'],
+    ['the runs of a name', (reader) => reader.list(DEFAULT_SCOPE, page({ name: 'a' })), 'runs_by_name'],
+    ['the runs of a model', (reader) => reader.list(DEFAULT_SCOPE, page({ model: 'a' })), 'runs_by_model'],
+    ['the runs that failed', (reader) => reader.list(DEFAULT_SCOPE, page({ status: 'error' })), 'runs_by_failure'],
+    [
+      'the runs of a thread',
+      (reader) => reader.list(DEFAULT_SCOPE, page({ metadata: { thread_id: 'a' } })),
+      'runs_by_thread',
+    ],
+    [
+      'the runs of a user',
+      (reader) => reader.list(DEFAULT_SCOPE, page({ metadata: { user_id: 'a' } })),
+      'runs_by_user',
+    ],
+    ['a list of traces', (reader) => reader.traces(DEFAULT_SCOPE, page({})), 'roots_by_start'],
+    ['the traces of a project', (reader) => reader.traces(DEFAULT_SCOPE, page({ project: 'a' })), 'roots_by_project'],
+    ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ name: 'a' })), 'roots_by_name'],
+    ['the outline of a trace', (reader) => reader.outline(DEFAULT_SCOPE, ID), 'runs_by_trace'],
+    ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, ranged({ traceId: ID })), 'runs_by_trace'],
+    ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
+    ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
+    ['changes', (reader) => reader.changes(DEFAULT_SCOPE, '0', 10), undefined],
+    ['the tokens of a run', (reader) => reader.tokens(DEFAULT_SCOPE, ID), undefined],
   ])('for %s reads no more rows than it returns', async (_, ask, index) => {
     const { connection, reader } = await make();
     const plans = plansOf(connection, () => ask(reader));

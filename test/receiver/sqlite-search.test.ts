@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { parseSearch, type Search } from '../../src/receiver/store/search-words.ts';
 import { loadEngine } from '../../src/receiver/store/sqlite/database.ts';
-import { encodedOperation } from '../../src/receiver/store/sqlite/encoded-operation.ts';
 import { openToWrite } from '../../src/receiver/store/sqlite/file.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
 import { SqliteIndex, SqliteSearch } from '../../src/receiver/store/sqlite/search.ts';
 import { SqliteWriter } from '../../src/receiver/store/sqlite/writer.ts';
 import { storePath } from './local-store.ts';

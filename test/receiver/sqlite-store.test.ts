@@ -1,10 +1,14 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunspanError } from '../../src/base/errors.ts';
-import { encodedOperation, encodedSizeBytes } from '../../src/receiver/store/sqlite/encoded-operation.ts';
-import { newSubscribers, SqliteStore } from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
+import {
+  newSubscribers,
+  type ReaderCalls,
+  SqliteStore,
+  type WriterCalls,
+} from '../../src/receiver/store/sqlite/sqlite-store.ts';
 import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
-import type { ReaderCalls, WriterCalls } from '../../src/receiver/store/sqlite/worker-calls.ts';
 import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '../../src/receiver.ts';
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
@@ -129,7 +133,7 @@ describe('a store on disk', () => {
 
 describe('when more comes than can be written', () => {
   test('requests are told to come again while 64 MiB wait, and are taken again when these are written', async () => {
-    const bareBytes = encodedSizeBytes(encodedOperation(post()));
+    const bareBytes = encodedOperation(post()).sizeBytes;
     for (const [waitingBytes, isTaken] of [
       [64 * 1024 * 1024 - 1, true],
       [64 * 1024 * 1024, false],

@@ -5,31 +5,40 @@ import { previewOf } from './preview.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
-/** What lists and figures take from the payloads of a run, so that these need not be looked at again. */
+/** The facts about the payloads of a run that lists and statistics need. */
 export interface PayloadFacts {
   inputs_preview?: string;
   outputs_preview?: string;
-  /** The usage that stands in the outputs. */
   outputs_usage?: UnpricedUsage;
   first_token_time?: string;
 }
 
-/** The fields of a run that are no payloads. */
+/** The fields of a run without the payloads. */
 export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
-/** The event of a run that says that the first piece of its answer has come. */
+/** The name of the event of the first token. */
 const FIRST_TOKEN_EVENT = 'new_token';
 
-/** How the error of a run begins that its exporter has given up. */
+/** The beginning of the error of a run that its exporter has given up. */
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
 
-/** The facts of those payloads that are there. One payload alone tells nothing of the facts of another. */
-export function payloadFacts({ inputs, outputs, events }: RunFields): PayloadFacts {
+/** Returns the facts about the payloads that are present. */
+export function payloadFacts(fields: RunFields): PayloadFacts {
+  return { ...previewsIn(fields), ...usageFacts(fields) };
+}
+
+export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
   set(facts, 'inputs_preview', previewOf(inputs));
   set(facts, 'outputs_preview', previewOf(outputs));
+  return facts;
+}
+
+/** Returns the facts without the previews. */
+export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
+  const facts: PayloadFacts = {};
   set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
@@ -37,7 +46,7 @@ export function payloadFacts({ inputs, outputs, events }: RunFields): PayloadFac
   return facts;
 }
 
-/** The run as lists show it, or undefined as long as too little of it is known. */
+/** Returns the run as in lists. Undefined if the name, the type or the start is missing. */
 export function summaryOf(
   id: string,
   traceId: string,
@@ -59,7 +68,7 @@ export function summaryOf(
   return summary;
 }
 
-/** The run as a line of a trace: a copy, made field by field, as traces have 100 000 runs and whoever follows one asks often. */
+/** Returns the run as in an outline. Copies field by field, because a trace may have 100,000 runs. */
 export function outlineOf(summary: RunSummary): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
@@ -124,16 +133,16 @@ const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] =
 ];
 
 /** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
-function usageOf(told: unknown): UnpricedUsage | undefined {
-  if (!isObject(told)) return undefined;
+function usageOf(given: unknown): UnpricedUsage | undefined {
+  if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};
-  const input = countOf(told.input_tokens) ?? countOf(told.prompt_tokens);
-  const output = countOf(told.output_tokens) ?? countOf(told.completion_tokens);
+  const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
+  const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
   set(usage, 'input_tokens', input);
   set(usage, 'output_tokens', output);
-  set(usage, 'total_tokens', countOf(told.total_tokens) ?? sumOf(input, output));
-  set(usage, 'total_cost', countOf(told.total_cost) ?? sumOf(countOf(told.input_cost), countOf(told.output_cost)));
-  set(usage, 'cache_surcharge_tokens', surchargeOf(told.input_token_details));
+  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(input, output));
+  set(usage, 'total_cost', countOf(given.total_cost) ?? sumOf(countOf(given.input_cost), countOf(given.output_cost)));
+  set(usage, 'cache_surcharge_tokens', surchargeOf(given.input_token_details));
   return Object.keys(usage).length === 0 ? undefined : usage;
 }
 
@@ -143,7 +152,7 @@ function surchargeOf(details: unknown): number | undefined {
   return tokens === 0 ? undefined : tokens;
 }
 
-/** Beyond what can be counted it is a mistake of its sender, which would drown the sums. */
+/** Ignores numbers beyond the safe integers, which would make sums useless. */
 function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
@@ -154,9 +163,9 @@ function sumOf(a: number | undefined, b: number | undefined): number | undefined
 
 function modelOf({ extra }: SmallFields): string | undefined {
   const metadata = extra?.metadata;
-  for (const told of [metadata, extra?.invocation_params, metadata?.ls_invocation_params]) {
-    if (!isObject(told)) continue;
-    const model = told === metadata ? told.ls_model_name : (told.model ?? told.model_name);
+  for (const given of [metadata, extra?.invocation_params, metadata?.ls_invocation_params]) {
+    if (!isObject(given)) continue;
+    const model = given === metadata ? given.ls_model_name : (given.model ?? given.model_name);
     if (typeof model === 'string' && model !== '') return model;
   }
   return undefined;

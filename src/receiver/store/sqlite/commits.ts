@@ -1,10 +1,11 @@
 import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
+import type { Scope } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
-import type { EncodedOperation } from './encoded-operation.ts';
 import { isOfTheFile } from './errors.ts';
 import { type StoreOwner, setOwner } from './file.ts';
+import type { EncodedOperation } from './payloads.ts';
 import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter, type TenantChange } from './writer.ts';
@@ -70,14 +71,14 @@ export class SqliteCommits {
     this.#rest();
   }
 
-  apply(tenant: string, operations: readonly EncodedOperation[]): Promise<void> {
+  apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<void> {
     return this.#call(() => {
       this.#changed(this.#writer.apply(tenant, operations));
       this.#index.waiting += operations.length;
     });
   }
 
-  addFeedback(tenant: string, feedback: Feedback): Promise<boolean> {
+  addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
     return this.#call(() => {
       const change = this.#writer.addFeedback(tenant, feedback);
       this.#changed(change);
@@ -85,7 +86,7 @@ export class SqliteCommits {
     });
   }
 
-  addTokens(tenant: string, tokens: readonly FeedbackToken[]): Promise<void> {
+  addTokens({ tenant }: Scope, tokens: readonly FeedbackToken[]): Promise<void> {
     return this.#call(() => this.#writer.addTokens(tenant, tokens));
   }
 

@@ -1,27 +1,18 @@
 import { USAGE_KEYS } from '../run-summary.ts';
-import type { RunStatus, Usage } from '../run-view.ts';
-import { addUsage, eachLatency, type Latencies, latencyPairs, type UsageSums, usageSumsOf } from '../statistics.ts';
+import {
+  addUsage,
+  eachLatency,
+  type Latencies,
+  latencyBucketOf,
+  latencyPairs,
+  type UsageSums,
+  usageSumsOf,
+} from '../statistics.ts';
 import type { Row, SqliteConnection, SqlValue } from './database.ts';
+import { countedUsageIn, type RunRow } from './run-row.ts';
 
 /** The lengths of counter periods in minutes. Each is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
-
-/** What a run adds to the sums of its trace and to the counters. */
-export interface Contribution {
-  readonly tenant: number;
-  readonly trace: number;
-  readonly startUs: number;
-  readonly endUs: number | undefined;
-  readonly project: string;
-  readonly name: string;
-  readonly runType: string;
-  readonly model: string | undefined;
-  readonly status: RunStatus;
-  /** Undefined if the run has not ended. */
-  readonly latencyBucket: number | undefined;
-  /** Undefined if the usage of the run does not count. */
-  readonly usage: Usage | undefined;
-}
 
 /** The columns of usage, in the order of `UsageSums`. */
 const USAGE_COLUMNS: readonly string[] = [...USAGE_KEYS, ...USAGE_KEYS.map((key) => `${key}_runs`)];
@@ -40,7 +31,8 @@ export function usageSumsIn(row: SumsRow): UsageSums | undefined {
 }
 
 /** A counter, or a change to a counter. */
-interface Sums {
+interface Counter {
+  readonly key: readonly SqlValue[];
   runs: number;
   usage: UsageSums | undefined;
   readonly latencies: Map<number, number>;
@@ -51,7 +43,7 @@ const MINUTE_US = 60_000_000;
 /** Collects the changes of a transaction to the counters, and writes each changed counter once. */
 export class Counters {
   readonly #connection: SqliteConnection;
-  readonly #changes: { readonly contribution: Contribution; readonly sign: 1 | -1 }[] = [];
+  readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
   /** The changes of calls that have ended. */
   #kept = 0;
 
@@ -59,8 +51,8 @@ export class Counters {
     this.#connection = connection;
   }
 
-  add(contribution: Contribution, sign: 1 | -1): void {
-    this.#changes.push({ contribution, sign });
+  add(run: RunRow, sign: 1 | -1): void {
+    if (run.start_us !== null) this.#changes.push({ run, sign });
   }
 
   /** Ends a call. The changes of a call that failed are dropped. */
@@ -71,28 +63,29 @@ export class Counters {
 
   /** Writes all changes, before the transaction is committed. */
   flush(): void {
-    const counters = new Map<string, { readonly key: SqlValue[]; readonly sums: Sums }>();
-    for (const { contribution, sign } of this.#changes) {
-      const { tenant, startUs, project, name, runType, model = '', status, latencyBucket } = contribution;
-      const dimensions = [project, name, runType, model, status];
+    const counters = new Map<string, Counter>();
+    for (const { run, sign } of this.#changes) {
+      const { tenant, project, name, run_type, status } = run;
+      const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
+      const dimensions = [project, name, run_type, run.model ?? '', status];
       const text = dimensions.join('\0');
       const minute = Math.floor(startUs / MINUTE_US);
-      const usage = contribution.usage && usageSumsOf(contribution.usage);
+      const counted = countedUsageIn(run);
+      const usage = counted && usageSumsOf(counted);
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;
         let counter = counters.get(id);
         if (counter === undefined) {
-          const sums = { runs: 0, usage: undefined, latencies: new Map() };
-          counter = { key: [tenant, period, start, ...dimensions], sums };
+          counter = { key: [tenant, period, start, ...dimensions], runs: 0, usage: undefined, latencies: new Map() };
           counters.set(id, counter);
         }
-        add(counter.sums, sign, 1, usage);
-        if (latencyBucket !== undefined) addLatency(counter.sums, latencyBucket, sign);
+        add(counter, sign, 1, usage);
+        if (endUs !== null) addLatency(counter, latencyBucketOf(Math.max(0, endUs - startUs)), sign);
       }
     }
     this.drop();
-    for (const { key, sums } of counters.values()) this.#write(key, sums);
+    for (const counter of counters.values()) this.#write(counter);
   }
 
   /** Drops all changes, after a rollback. */
@@ -101,30 +94,30 @@ export class Counters {
     this.#kept = 0;
   }
 
-  #write(key: readonly SqlValue[], sums: Sums): void {
-    const row = this.#connection.one<SumsRow>(SELECT, ...key);
+  #write(counter: Counter): void {
+    const row = this.#connection.one<SumsRow>(SELECT, ...counter.key);
     if (row !== undefined) {
-      add(sums, 1, row.runs, usageSumsIn(row));
-      eachLatency(row.latencies, (bucket, runs) => addLatency(sums, bucket, runs));
+      add(counter, 1, row.runs, usageSumsIn(row));
+      eachLatency(row.latencies, (bucket, runs) => addLatency(counter, bucket, runs));
     }
-    if (sums.runs === 0) {
-      this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
+    if (counter.runs === 0) {
+      this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...counter.key);
       return;
     }
-    const usage = sums.usage?.some((value) => value !== 0) ? sums.usage : USAGE_COLUMNS.map(() => null);
-    const latencies = [...sums.latencies].map(([bucket, runs]) => latencyPairs(bucket, runs)).join('');
-    this.#connection.run(REPLACE, ...key, sums.runs, ...usage, latencies);
+    const usage = counter.usage?.some((value) => value !== 0) ? counter.usage : USAGE_COLUMNS.map(() => null);
+    const latencies = [...counter.latencies].map(([bucket, runs]) => latencyPairs(bucket, runs)).join('');
+    this.#connection.run(REPLACE, ...counter.key, counter.runs, ...usage, latencies);
   }
 }
 
-function add(sums: Sums, sign: 1 | -1, runs: number, usage: UsageSums | undefined): void {
-  sums.runs += sign * runs;
+function add(counter: Counter, sign: 1 | -1, runs: number, usage: UsageSums | undefined): void {
+  counter.runs += sign * runs;
   if (usage === undefined) return;
-  sums.usage ??= usageSumsOf({});
-  addUsage(sums.usage, usage, sign);
+  counter.usage ??= usageSumsOf({});
+  addUsage(counter.usage, usage, sign);
 }
 
-function addLatency({ latencies }: Sums, bucket: number, runs: number): void {
+function addLatency({ latencies }: Counter, bucket: number, runs: number): void {
   const sum = (latencies.get(bucket) ?? 0) + runs;
   if (sum === 0) latencies.delete(bucket);
   else latencies.set(bucket, sum);

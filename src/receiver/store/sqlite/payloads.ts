@@ -1,5 +1,8 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { Attachment } from '../../../run/record.ts';
+import { type PayloadFacts, previewsIn, usageFacts } from '../run-summary.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
+import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
 /** Longer payloads are compressed. */
@@ -9,19 +12,56 @@ const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
 const DEFLATED = 1;
 
-interface PayloadRow {
-  codec: number;
-  data: string | Uint8Array;
+/** A payload as JSON text, and the facts about it that are stored. */
+export interface EncodedPayload {
+  readonly field: PayloadField;
+  readonly text: string;
+  /** Without a preview if the payload is short. Lists then make the preview from the payload. */
+  readonly facts: PayloadFacts | undefined;
+}
+
+/** The facts about each payload. */
+export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
+
+/** An operation as it is sent to the thread that writes. */
+export interface EncodedOperation {
+  readonly kind: RunOperation['kind'];
+  readonly id: string;
+  /** JSON text of all fields but the payloads. */
+  readonly fields: string;
+  readonly payloads: readonly EncodedPayload[];
+  readonly attachments: readonly Attachment[];
+  /** The approximate size in memory. */
+  readonly sizeBytes: number;
+}
+
+export function encodedOperation({ kind, id, fields, texts, attachments }: RunOperation): EncodedOperation {
+  const { inputs, outputs, events, ...small } = fields;
+  const payloads = PAYLOAD_FIELDS.flatMap((field) => {
+    if (fields[field] === undefined) return [];
+    const payload = { [field]: fields[field] };
+    const text = texts?.[field] ?? JSON.stringify(fields[field]);
+    const facts = { ...usageFacts(payload), ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(payload)) };
+    return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
+  });
+  const json = JSON.stringify(small);
+  const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];
+  const sizeBytes = sizes.reduce((sum, { length }) => sum + length, 0);
+  return { kind, id, fields: json, payloads, attachments: attachments.map(withOwnBuffer), sizeBytes };
+}
+
+/** Copies bytes that are part of a larger buffer, because the whole buffer would be copied to the other thread. */
+function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
+  return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
+}
+
+export function factsIn(facts: StoredFacts): PayloadFacts {
+  return Object.assign({}, ...Object.values(facts));
 }
 
 /** Returns the key of the row of a payload. */
-export function payloadKey(n: number, field: PayloadField): number {
+function payloadKey(n: number, field: PayloadField): number {
   return n * 4 + PAYLOAD_FIELDS.indexOf(field);
-}
-
-/** Whether the preview of a payload is stored. Other previews are made from the payload when a list is read. */
-export function hasStoredPreview(text: string): boolean {
-  return text.length > PREVIEW_LENGTH_MIN;
 }
 
 export function writePayload(connection: SqliteConnection, n: number, field: PayloadField, text: string): void {
@@ -41,17 +81,15 @@ function deflated(bytes: Buffer): Buffer {
 
 /** Returns the JSON text of a payload. */
 export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
-  const row = connection.one<PayloadRow>('SELECT codec, data FROM payloads WHERE n = ?', payloadKey(n, field));
+  const sql = 'SELECT codec, data FROM payloads WHERE n = ?';
+  const row = connection.one<{ codec: number; data: string | Uint8Array }>(sql, payloadKey(n, field));
   if (row === undefined) return undefined;
   return row.codec === PLAIN ? String(row.data) : inflateRawSync(row.data as Uint8Array).toString();
 }
 
 /** Returns the bytes of JSON text of each payload of a run. */
 export function payloadSizes(connection: SqliteConnection, n: number): Partial<Record<PayloadField, number>> {
-  const rows = connection.all<{ n: number; size: number }>(
-    'SELECT n, size FROM payloads WHERE n >= ? AND n < ? ORDER BY n',
-    n * 4,
-    n * 4 + 4,
-  );
+  const sql = 'SELECT n, size FROM payloads WHERE n >= ? AND n < ? ORDER BY n';
+  const rows = connection.all<{ n: number; size: number }>(sql, n * 4, n * 4 + 4);
   return Object.fromEntries(rows.map(({ n: key, size }) => [PAYLOAD_FIELDS[key % 4], size]));
 }

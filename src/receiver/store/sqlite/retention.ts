@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
-import { deleteRun } from './delete-run.ts';
+import { deleteRun } from './stored-run.ts';
 
 /** The limits of a store. */
 export interface Retention {

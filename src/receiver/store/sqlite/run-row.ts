@@ -1,78 +1,73 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
-import { DEFAULT_PROJECT, projectOf } from '../run-filter.ts';
-import type { SmallFields } from '../run-summary.ts';
+import { projectOf } from '../run-filter.ts';
+import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-summary.ts';
 import type { RunSummary, Usage } from '../run-view.ts';
-import { idText, type Row, type SqlValue } from './database.ts';
+import { idText } from './database.ts';
 
-/** The columns of `runs` that are derived from the fields of a visible run. */
-export const SHOWN_COLUMNS = [
-  'start_us',
-  'end_us',
-  'project',
-  'session_id',
-  'name',
-  'run_type',
-  'status',
-  'model',
-  'thread',
-  'user',
-  'first_token_us',
-  'input_tokens',
-  'output_tokens',
-  'total_tokens',
-  'total_cost',
-] as const;
+/** A row of `runs`. The columns from `start_us` on are null until the run is visible. */
+export type RunRow = {
+  readonly n: number;
+  readonly tenant: number;
+  readonly id: Uint8Array;
+  readonly trace: number;
+  /** Whether a message names the trace. Otherwise the run follows its parent. */
+  readonly is_named: number;
+  readonly parent: Uint8Array | null;
+  /** The id or span of a parent that has not arrived. */
+  readonly waits_for: Uint8Array | null;
+  readonly span: Uint8Array | null;
+  /** Whether a run below this one has usage. */
+  readonly below: number;
+} & ShownColumns;
 
-export type ShownColumns = Record<(typeof SHOWN_COLUMNS)[number], SqlValue>;
-
-const HIDDEN = Object.fromEntries(SHOWN_COLUMNS.map((column) => [column, null])) as ShownColumns;
+/** The columns that are derived from the fields of a visible run. */
+export type ShownColumns = {
+  readonly [Column in keyof typeof SHOWN]: Exclude<ReturnType<(typeof SHOWN)[Column]>, undefined> | null;
+};
 
 /** Metadata that identifies a conversation. The first that is text is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
-/** Returns the columns of a run, all empty if it is not visible. */
+const SHOWN = {
+  start_us: ({ start_time }: RunSummary) => parseIsoTimestamp(start_time),
+  end_us: ({ end_time }: RunSummary) => parseIsoTimestamp(end_time ?? ''),
+  project: projectOf,
+  session_id: ({ session_id }: RunSummary) => session_id,
+  name: ({ name }: RunSummary) => name,
+  run_type: ({ run_type }: RunSummary) => run_type,
+  status: ({ status }: RunSummary) => status,
+  model: ({ model }: RunSummary) => model,
+  thread: (_: RunSummary, { extra }: SmallFields) => THREAD_KEYS.map((key) => extra?.metadata?.[key]).find(isText),
+  user: (_: RunSummary, { extra }: SmallFields) => [extra?.metadata?.user_id].find(isText),
+  input_tokens: ({ usage }: RunSummary) => usage?.input_tokens,
+  output_tokens: ({ usage }: RunSummary) => usage?.output_tokens,
+  total_tokens: ({ usage }: RunSummary) => usage?.total_tokens,
+  total_cost: ({ usage }: RunSummary) => usage?.total_cost,
+} as const;
+
+const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
+
+/** The columns of `runs` that are written. */
+export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
+  ...(['tenant', 'id', 'trace', 'is_named', 'parent', 'waits_for', 'span', 'below'] as const),
+  ...SHOWN_COLUMNS,
+];
+
+/** Returns the columns of a run, all null if it is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
-  const startUs = timeOf(summary?.start_time);
-  if (summary === undefined || startUs === null) return HIDDEN;
-  const metadata = fields.extra?.metadata;
-  return {
-    start_us: startUs,
-    end_us: timeOf(summary.end_time),
-    project: projectOf(summary),
-    session_id: summary.session_id ?? null,
-    name: summary.name,
-    run_type: summary.run_type,
-    status: summary.status,
-    model: summary.model ?? null,
-    thread: textOf(THREAD_KEYS.map((key) => metadata?.[key]).find((value) => textOf(value) !== null)),
-    user: textOf(metadata?.user_id),
-    first_token_us: timeOf(summary.first_token_time),
-    input_tokens: summary.usage?.input_tokens ?? null,
-    output_tokens: summary.usage?.output_tokens ?? null,
-    total_tokens: summary.usage?.total_tokens ?? null,
-    total_cost: summary.usage?.total_cost ?? null,
-  };
+  const entries = SHOWN_COLUMNS.map((column) => [column, (summary && SHOWN[column](summary, fields)) ?? null]);
+  return Object.fromEntries(entries) as ShownColumns;
 }
 
-function timeOf(time: string | undefined): number | null {
-  return (time === undefined ? undefined : parseIsoTimestamp(time)) ?? null;
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
 }
 
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
-}
-
-/** Fields of `details`: what columns do not have. `session_name` is null if the run names no project. */
-type StoredFields = Omit<SmallFields, 'session_name'> & { session_name?: string | null };
-
-/** Returns the JSON text of the fields that columns do not have. */
-export function storedFields(fields: SmallFields, isVisible: boolean): string {
-  const { trace_id: _trace, parent_run_id: _parent, ...others } = fields;
-  if (!isVisible) return JSON.stringify(others);
-  const { name, run_type, start_time, end_time, session_id, session_name, ...rest } = others;
-  const texts = Object.entries({ name, run_type, session_id, session_name });
-  const inexact = Object.fromEntries(texts.filter(([, text]) => text !== undefined && !isExact(text)));
-  return JSON.stringify({ ...rest, ...inexact, ...(session_name === undefined && { session_name: null }) });
+/** Returns the JSON text of the fields of a run, without the fields that its columns have. */
+export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields, isVisible: boolean): string {
+  if (!isVisible) return JSON.stringify(fields);
+  const { name = '', run_type = '', start_time, end_time, ...rest } = fields;
+  return JSON.stringify({ ...rest, ...(!isExact(name) && { name }), ...(!isExact(run_type) && { run_type }) });
 }
 
 /** Whether SQLite stores a text as it is. */
@@ -80,81 +75,45 @@ function isExact(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** The columns that `fieldsOf` reads. */
-export const FIELD_COLUMNS: readonly string[] = [
-  'parent',
-  'start_us',
-  'end_us',
-  'project',
-  'session_id',
-  'name',
-  'run_type',
-];
+/** A run as `SELECT_RUNS` returns it. `fields`, `facts` and `patched` are JSON text. */
+export type SelectedRun = RunRow & {
+  readonly trace_id: Uint8Array;
+  readonly evicted: number;
+  readonly fields: string;
+  readonly facts: string | null;
+  readonly patched: string | null;
+};
+
+export const SELECT_RUNS = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.evicted AS evicted
+  FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
 /** Restores the fields of a run, except for `trace_id`. */
-export function fieldsOf(row: Row, stored: string): SmallFields {
-  const { session_name, ...rest } = JSON.parse(stored) as StoredFields;
-  const fields: SmallFields = {};
-  if (row.parent !== null) fields.parent_run_id = idText(row.parent as Uint8Array);
-  if (row.start_us !== null) {
-    fields.name = row.name as string;
-    fields.run_type = row.run_type as string;
-    fields.start_time = isoTimestamp(row.start_us as number);
-    if (row.end_us !== null) fields.end_time = isoTimestamp(row.end_us as number);
-    if (row.session_id !== null) fields.session_id = row.session_id as string;
-    if (session_name === undefined) fields.session_name = (row.project as string | null) ?? DEFAULT_PROJECT;
-  }
-  if (typeof session_name === 'string') fields.session_name = session_name;
-  return Object.assign(fields, rest);
+export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
+  const { parent, start_us, end_us, name, run_type, fields } = row;
+  return {
+    ...(name !== null && { name }),
+    ...(run_type !== null && { run_type }),
+    ...(start_us !== null && { start_time: isoTimestamp(start_us) }),
+    ...(end_us !== null && { end_time: isoTimestamp(end_us) }),
+    ...(parent !== null && { parent_run_id: idText(parent) }),
+    ...JSON.parse(fields),
+  };
 }
 
-/** Returns the usage in the columns of a row. */
+/** SQL condition: the usage of a run counts in sums. */
+export const COUNTS_USAGE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
+
+/** Returns the usage of a run if it counts in sums. */
+export function countedUsageIn(row: RunRow): Usage | undefined {
+  return countsUsage(row.run_type ?? '', row.below === 1) ? usageIn(row) : undefined;
+}
+
+/** Returns the usage in a row of `runs` or `traces`. */
 export function usageIn(row: Readonly<Record<string, unknown>>): Usage | undefined {
   const usage: Usage = {};
-  for (const key of ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'] as const) {
+  for (const key of USAGE_KEYS) {
     const value = row[key] ?? null;
     if (value !== null) usage[key] = value as number;
   }
   return Object.keys(usage).length === 0 ? undefined : usage;
-}
-
-/** Returns what `rest` keeps of the fields that came in patches: all values of `fields` at these names. */
-export function patchedPart(fields: SmallFields, { fields: names, extra, metadata }: PatchedNames): SmallFields {
-  const part: Record<string, unknown> = {};
-  for (const name of names) {
-    const value = fields[name as keyof SmallFields];
-    if (value !== undefined) part[name] = value;
-  }
-  if (extra.length > 0 || metadata.length > 0) {
-    const own = fields.extra ?? {};
-    const picked = pick(own, extra);
-    if (metadata.length > 0) picked.metadata = pick(own.metadata ?? {}, metadata);
-    part.extra = picked;
-  }
-  return part;
-}
-
-/** The names of the fields that came in patches, without `extra`, and the keys in `extra` and `extra.metadata`. */
-export interface PatchedNames {
-  readonly fields: readonly string[];
-  readonly extra: readonly string[];
-  readonly metadata: readonly string[];
-}
-
-export const NOTHING_PATCHED: PatchedNames = { fields: [], extra: [], metadata: [] };
-
-/** Adds the names of the fields of a patch, including payloads. */
-export function withPatch(names: PatchedNames, patch: SmallFields, payloads: readonly string[]): PatchedNames {
-  const { extra, ...fields } = patch;
-  const { metadata, ...others } = extra ?? {};
-  const union = (a: readonly string[], b: readonly string[]): string[] => [...new Set([...a, ...b])];
-  return {
-    fields: union(names.fields, [...Object.keys(fields), ...payloads]),
-    extra: union(names.extra, Object.keys(metadata === undefined ? (extra ?? {}) : others)),
-    metadata: union(names.metadata, Object.keys(metadata ?? {})),
-  };
-}
-
-function pick(from: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(keys.flatMap((key) => (Object.hasOwn(from, key) ? [[key, from[key]]] : [])));
 }

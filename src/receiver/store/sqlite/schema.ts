@@ -60,7 +60,6 @@ export const SCHEMA = `
     model TEXT,
     thread TEXT,
     user TEXT,
-    first_token_us INTEGER,
     input_tokens REAL,
     output_tokens REAL,
     total_tokens REAL,
@@ -83,12 +82,11 @@ export const SCHEMA = `
   CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;
 
   CREATE TABLE tags (
-    tenant INTEGER NOT NULL, tag TEXT NOT NULL, start_us INTEGER NOT NULL, n INTEGER NOT NULL,
-    PRIMARY KEY (tenant, tag, start_us, n)
+    tenant INTEGER NOT NULL, tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tenant, tag, n)
   ) WITHOUT ROWID;
 
-  -- JSON: fields without a column, previews of large payloads, and the names of fields that came in patches.
-  CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, previews TEXT, patched TEXT);
+  -- JSON: fields without a column, facts about the payloads, and the fields of all patches.
+  CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, facts TEXT, patched TEXT);
 
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.
   CREATE TABLE payloads (n INTEGER PRIMARY KEY, codec INTEGER NOT NULL, size INTEGER NOT NULL, data NOT NULL);

@@ -1,9 +1,9 @@
 import { indexText, isFound, runWords, type Search } from '../search-words.ts';
 import type { RunFields } from '../store.ts';
 import type { Condition } from './conditions.ts';
-import type { Row, SqliteConnection } from './database.ts';
+import type { SqliteConnection } from './database.ts';
 import { readPayload } from './payloads.ts';
-import { FIELD_COLUMNS, fieldsOf } from './run-row.ts';
+import { fieldsOf, type SelectedRun } from './run-row.ts';
 
 /** If the index names more runs, the index is queried for each run that matches the other conditions. */
 const RARE_MAX = 20_000;
@@ -80,8 +80,8 @@ export class SqliteIndex {
 
 /** Returns the fields of a run that contain its words, and others. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
-  const row = connection.one<Row>(SEARCHED, n);
-  const fields: RunFields = row === undefined ? {} : fieldsOf(row, row.fields as string);
+  const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
+  const fields: RunFields = row === undefined ? {} : fieldsOf(row);
   for (const field of ['inputs', 'outputs'] as const) {
     const text = readPayload(connection, n, field);
     if (text !== undefined) fields[field] = JSON.parse(text);
@@ -89,7 +89,6 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
   return fields;
 }
 
-const SEARCHED = `SELECT ${FIELD_COLUMNS.join(', ')}, fields FROM runs JOIN details USING (n) WHERE n = ?`;
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
 /** The index knows only which words a run has. For a phrase, it is queried for the words. */

@@ -3,20 +3,16 @@ import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
-import type { Attachment } from '../../../run/record.ts';
-import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
-import { PAGE_ITEMS, positionOf } from '../../query/cursor.ts';
-import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
+import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
-import { ALL_TIMES, filterOf } from '../run-filter.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from '../run-view.ts';
-import { type Changes, type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
+import type { RunOutline, RunSummary, TraceSummary } from '../run-view.ts';
+import { type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
-import { encodedOperation, encodedSizeBytes } from './encoded-operation.ts';
+import type { SqliteCommits } from './commits.ts';
 import type { StoreOwner } from './file.ts';
-import type { PageQuery } from './pages.ts';
-import { type Thread, WorkerThread } from './thread.ts';
-import type { ReaderCalls, WriterCalls } from './worker-calls.ts';
+import { encodedOperation } from './payloads.ts';
+import type { SqliteReader } from './reader.ts';
+import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 import type { TenantChange } from './writer.ts';
 
 /** The limits of a store on disk. Beyond a limit the traces that were changed least recently are deleted as a whole. */
@@ -51,6 +47,12 @@ const LOG_INTERVAL_MS = 60_000;
 /** The number of runs that are read at a time. */
 const RUNS_AT_ONCE = 100;
 
+/** The calls to the thread that writes. */
+export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'setOwner'>;
+/** The calls to a thread that reads. */
+export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
+type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
+
 /** The threads of a store. */
 interface Threads {
   /** Undefined if the file is open to read only. */
@@ -69,6 +71,8 @@ export class SqliteStore implements Store {
   readonly #path: string;
   readonly #threads: Threads;
   readonly #subscribers: Subscribers;
+  readonly #apply = this.#writing('apply');
+  readonly #setOwner = this.#writing('setOwner');
   #slowReader: Promise<Thread<ReaderCalls>> | undefined;
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
@@ -105,19 +109,28 @@ export class SqliteStore implements Store {
     this.#subscribers = subscribers;
   }
 
-  async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<void> {
-    const { writer } = this.#threads;
-    if (writer === undefined) throw readOnlyError(this.#path);
+  readonly attachment: Store['attachment'] = this.#reading('attachment');
+  readonly projects: Store['projects'] = this.#reading('projects');
+  readonly details: Store['details'] = this.#reading('details');
+  readonly payload: Store['payload'] = this.#reading('payload');
+  readonly changes: Store['changes'] = this.#reading('changes');
+  readonly feedback: Store['feedback'] = this.#reading('feedback');
+  readonly token: Store['token'] = this.#reading('token');
+  readonly tokens: Store['tokens'] = this.#reading('tokens');
+  readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
+  readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
+  /** Returns the process that has the file open to write. */
+  readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
+
+  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
       throw new StoreError('busy', 'More runs arrive than can be written; send them again later', 1);
     }
     const encoded = operations.map(encodedOperation);
-    const sizeBytes = encoded.reduce((sum, operation) => sum + encodedSizeBytes(operation), 0);
+    const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);
     this.#pendingBytes += sizeBytes;
     try {
-      await writer.call('apply', tenant, encoded);
-    } catch (error) {
-      throw this.#unavailable(error);
+      await this.#apply(scope, encoded);
     } finally {
       this.#pendingBytes -= sizeBytes;
     }
@@ -125,87 +138,41 @@ export class SqliteStore implements Store {
 
   async *runs(scope: Scope, query: Ranged<RunQuery>): AsyncGenerator<string> {
     const reader = await this.#readerOf(query);
-    const keys = await reader.call('runKeys', scope.tenant, filterOf(scope, query), query.limit);
+    const keys = await reader.call('runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
       yield* await reader.call('runTexts', keys.slice(at, at + RUNS_AT_ONCE));
     }
   }
 
-  attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
-    return this.#threads.reader.call('attachment', scope.tenant, projectsOf(scope), runId, name);
+  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
+    return (await this.#readerOf(query)).call('traces', scope, query);
+  }
+
+  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
+    return (await this.#readerOf(query)).call('list', scope, query);
+  }
+
+  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
+    const items: RunOutline[] = [];
+    for (const [at, piece] of (await this.#threads.reader.call('outline', scope, traceId)).entries()) {
+      // Other work runs after each piece.
+      if (at > 0) await new Promise((next) => void setImmediate(next));
+      for (const item of JSON.parse(piece) as RunOutline[]) items.push(item);
+    }
+    return items;
+  }
+
+  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
+    return (await this.#openSlowReader()).call('statistics', scope, query);
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
     return this.#subscribers.add(tenant, listener);
   }
 
-  projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-    return this.#threads.reader.call('projects', scope.tenant, filterOf(scope, { range }));
-  }
-
-  async traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>> {
-    const page = pageQueryOf(scope, query);
-    return (await this.#readerOf(query)).call('traces', scope.tenant, page);
-  }
-
-  async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
-    const page = pageQueryOf(scope, query);
-    return (await this.#readerOf(query)).call('list', scope.tenant, page);
-  }
-
-  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
-    const filter = filterOf(scope, { traceId, range: ALL_TIMES });
-    return parsed(await this.#threads.reader.call('outline', scope.tenant, filter));
-  }
-
-  details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
-    return this.#threads.reader.call('details', scope.tenant, projectsOf(scope), runId);
-  }
-
-  payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
-    return this.#threads.reader.call('payload', scope.tenant, projectsOf(scope), runId, field);
-  }
-
-  async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
-    const reader = await this.#openSlowReader();
-    return reader.call('statistics', scope.tenant, filterOf(scope, query), query);
-  }
-
-  async changes({ tenant }: Scope, after: string | undefined, limit: number): Promise<Changes> {
-    const afterSeq =
-      after === undefined ? undefined : /^\d{1,15}$/.test(after) ? Number(after) : Number.MAX_SAFE_INTEGER;
-    const { seq, traceIds } = await this.#threads.reader.call('changes', tenant, afterSeq, limit);
-    return { cursor: `${seq}`, traceIds };
-  }
-
-  addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
-    return this.#write((writer) => writer.call('addFeedback', tenant, feedback));
-  }
-
-  feedback({ tenant }: Scope, traceId: string): Promise<Feedback[]> {
-    return this.#threads.reader.call('feedback', tenant, traceId);
-  }
-
-  addTokens({ tenant }: Scope, tokens: readonly FeedbackToken[]): Promise<void> {
-    return this.#write((writer) => writer.call('addTokens', tenant, tokens));
-  }
-
-  token({ tenant }: Scope, id: string): Promise<FeedbackToken | undefined> {
-    return this.#threads.reader.call('token', tenant, id);
-  }
-
-  tokens({ tenant }: Scope, runId: string): Promise<FeedbackToken[]> {
-    return this.#threads.reader.call('tokens', tenant, runId);
-  }
-
   /** Records the address of the receiver of this store, for processes that find the file in use or only read it. */
   setAddress(address: string): Promise<void> {
-    return this.#write((writer) => writer.call('setOwner', { ...ownOwner(), address }));
-  }
-
-  /** Returns the process that has the file open to write. */
-  owner(): Promise<StoreOwner | undefined> {
-    return this.#threads.reader.call('owner');
+    return this.#setOwner({ ...ownOwner(), address });
   }
 
   /**
@@ -228,13 +195,22 @@ export class SqliteStore implements Store {
     await this.#threads.writer?.close();
   }
 
-  async #write<Result>(call: (writer: Thread<WriterCalls>) => Promise<Result>): Promise<Result> {
-    if (this.#threads.writer === undefined) throw readOnlyError(this.#path);
-    try {
-      return await call(this.#threads.writer);
-    } catch (error) {
-      throw this.#unavailable(error);
-    }
+  #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
+    return (...args) => this.#threads.reader.call(name, ...args);
+  }
+
+  #writing<Name extends keyof WriterCalls>(name: Name): RemoteCall<WriterCalls[Name]> {
+    return async (...args) => {
+      const { writer } = this.#threads;
+      if (writer === undefined) {
+        throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open to read alone`);
+      }
+      try {
+        return await writer.call(name, ...args);
+      } catch (error) {
+        throw this.#unavailable(error);
+      }
+    };
   }
 
   async #readerOf(query: Ranged<RunQuery & ListQuery>): Promise<Thread<ReaderCalls>> {
@@ -274,29 +250,5 @@ function ownOwner(): StoreOwner {
   return { pid: process.pid, started_at: new Date().toISOString() };
 }
 
-function readOnlyError(path: string): RunspanError {
-  return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} is open to read alone`);
-}
-
 /** The parts of a query that an index answers in order of time. Others may scan many runs. */
 const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];
-
-function projectsOf({ project }: Scope): string[] {
-  return project === undefined ? [] : [project];
-}
-
-function pageQueryOf(scope: Scope, query: Ranged<ListQuery>): PageQuery {
-  const { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS } = query;
-  const after = cursor === undefined ? undefined : positionOf(cursor);
-  return { filter: filterOf(scope, query), sort, order, after, limit };
-}
-
-/** Parses arrays in JSON as one. Other work runs after each array. */
-async function parsed<Item>(pieces: readonly string[]): Promise<Item[]> {
-  const items: Item[] = [];
-  for (const [at, piece] of pieces.entries()) {
-    if (at > 0) await new Promise((next) => void setImmediate(next));
-    for (const item of JSON.parse(piece) as Item[]) items.push(item);
-  }
-  return items;
-}

@@ -12,8 +12,7 @@ import {
 import { all, type Condition } from './conditions.ts';
 import { PERIODS, SUMS, type SumsRow, usageSumsIn } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
-import { usageIn } from './run-row.ts';
-import { COUNTS_USAGE } from './stored-trace.ts';
+import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const MINUTE_US = 60_000_000;
 const LONGEST = PERIODS.at(-1) ?? 1;

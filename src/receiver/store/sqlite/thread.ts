@@ -1,9 +1,18 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
+import type { Prices } from '../prices.ts';
 import { StoreError } from '../store.ts';
-import type { ConnectionOptions } from './worker-calls.ts';
+import type { StoreOwner } from './file.ts';
+import type { Retention } from './retention.ts';
 import type { TenantChange } from './writer.ts';
+
+/** How a thread opens the file. */
+export interface ConnectionOptions {
+  readonly path: string;
+  /** Undefined to read only. */
+  readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };
+}
 
 /** Functions that run in a thread. */
 export interface Thread<Calls> {
@@ -15,8 +24,8 @@ export interface Thread<Calls> {
   close(): Promise<void>;
 }
 
-type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
-type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+export type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
+export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
 
 /** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
@@ -29,7 +38,7 @@ export type Response =
   | { readonly kind: 'failure'; readonly error: SentError };
 
 /** An error in a message, which loses its class. */
-export interface SentError {
+interface SentError {
   readonly message: string;
   readonly code?: ErrorCode;
   readonly reason?: StoreError['reason'];
@@ -46,6 +55,8 @@ function receivedError({ message, code, reason }: SentError): Error {
   switch (code) {
     case undefined:
       return new Error(message);
+    case 'RUNSPAN_INVALID_OPTION':
+      return new RunspanError('RUNSPAN_INVALID_OPTION', message);
     case 'RUNSPAN_SQLITE_MISSING':
       return new RunspanError('RUNSPAN_SQLITE_MISSING', message);
     case 'RUNSPAN_STORE_IN_USE':
@@ -61,15 +72,6 @@ interface Pending {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
-
-type StartWorker = (options: ConnectionOptions) => Worker;
-
-const startWorker: StartWorker = (options) =>
-  new Worker(new URL('./worker.js', import.meta.url), {
-    workerData: options,
-    // Node's own SQLite prints in each thread that it is experimental.
-    execArgv: ['--disable-warning=ExperimentalWarning'],
-  });
 
 /** A thread with a connection to the file. It keeps the process alive only while a call is pending. */
 export class WorkerThread<Calls> implements Thread<Calls> {
@@ -88,9 +90,14 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void,
     onEnd: (problem: string) => void,
-    start: StartWorker = startWorker,
+    module: URL = new URL('./worker.js', import.meta.url),
   ): Promise<WorkerThread<Calls>> {
-    const thread = new WorkerThread<Calls>(start(options), onChange, onEnd);
+    const worker = new Worker(module, {
+      workerData: { store: options },
+      // Node's own SQLite prints in each thread that it is experimental.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    });
+    const thread = new WorkerThread<Calls>(worker, onChange, onEnd);
     await new Promise((resolve, reject) => {
       thread.#opening = { resolve, reject };
     });

@@ -4,7 +4,7 @@ import { PAYLOAD_FIELDS } from '../run-view.ts';
 import type { RunFields, RunOperation } from '../store.ts';
 import { DEFAULT_SCOPE } from '../store.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { encodedOperation } from './encoded-operation.ts';
+import { encodedOperation } from './payloads.ts';
 import { SqliteWriter } from './writer.ts';
 
 /** Runs that are copied in one transaction. */

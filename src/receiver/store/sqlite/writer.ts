@@ -3,7 +3,7 @@ import type { Prices } from '../prices.ts';
 import { ATTACHMENTS_MAX, StoreError, TOKENS_MAX } from '../store.ts';
 import { Counters } from './counters.ts';
 import { idBytes, type SqliteConnection } from './database.ts';
-import type { EncodedOperation } from './encoded-operation.ts';
+import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { StoredRun } from './stored-run.ts';
 
@@ -40,7 +40,7 @@ export class SqliteWriter {
       received.add(run);
     }
     placement.write(received);
-    for (const { n = null } of received) this.#connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', n);
+    for (const { row } of received) this.#connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', row?.n ?? null);
     this.#attach(operations, placement);
     return this.#finish(tenant, placement);
   }
@@ -49,23 +49,14 @@ export class SqliteWriter {
   addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
     const placement = this.#placement(tenant);
     const run = placement.find(feedback.run_id);
-    if (run?.n === undefined) return undefined;
-    const earlier = this.#connection.one<{ n: number; created_at: string }>(
-      'SELECT n, created_at FROM feedback WHERE run = ? AND id = ?',
-      run.n,
-      feedback.id,
-    );
+    if (run?.row === undefined) return undefined;
+    const { n, trace } = run.row;
+    const select = 'SELECT n, created_at FROM feedback WHERE run = ? AND id = ?';
+    const earlier = this.#connection.one<{ n: number; created_at: string }>(select, n, feedback.id);
     const { id, key, score, created_at } = { ...feedback, created_at: earlier?.created_at ?? feedback.created_at };
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
-    this.#connection.run(
-      'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-      earlier?.n ?? null,
-      id,
-      run.n,
-      run.trace ?? null,
-      ...values,
-      JSON.stringify({ ...feedback, created_at }),
-    );
+    const json = JSON.stringify({ ...feedback, created_at });
+    this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
     placement.trace(run.traceId);
     return this.#finish(tenant, placement);
   }
@@ -98,7 +89,7 @@ export class SqliteWriter {
   #attach(operations: readonly EncodedOperation[], placement: Placement): void {
     for (const { id, attachments } of operations) {
       if (attachments.length === 0) continue;
-      const n = placement.find(id)?.n ?? null;
+      const n = placement.find(id)?.row?.n ?? null;
       for (const { name, mimeType, bytes } of attachments)
         this.#connection.run(ATTACH, n, name, mimeType, bytes.length, bytes);
       if (this.#connection.number('SELECT count(*) FROM attachments WHERE run = ?', n) > ATTACHMENTS_MAX) {
@@ -112,6 +103,8 @@ export class SqliteWriter {
     return { tenant, seq, traceIds: placement.finish(seq, this.#nowMs()) };
   }
 }
+
+const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
 /** Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
