@@ -12,20 +12,14 @@ import { SqliteWriter, type TenantChange } from './writer.ts';
 
 /** Time after which a transaction includes no further calls. */
 const GROUP_MS = 50;
-/** Delay between the first write and the first indexing step. It allows several runs to be indexed together. */
-const INDEX_DELAY_MS = 300;
-/** Duration of an indexing step. */
-const INDEX_MS = 50;
-/**
- * Duration of an indexing step after a recent write (within `INDEX_DELAY_MS`). It is short, because a new write must
- * wait for it.
- */
+/** Delay between a write and the first background step, so that several runs are indexed together. */
+const BACKGROUND_DELAY_MS = 300;
+/** Duration of a background step. A new write must wait for it. */
+const STEP_MS = 50;
+/** Duration of an indexing step within `BACKGROUND_DELAY_MS` of a write. */
 const BUSY_INDEX_MS = 5;
-/** Maximum time spent deleting old traces before the next write. */
-const FORGET_MS = 100;
-/**
- * Maximum number of unindexed runs. A search scans these runs one by one. Beyond this limit, writes wait for the index.
- */
+/** Duration of an indexing step if more runs than `UNINDEXED_MAX` are not indexed. A search reads these one by one. */
+const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
 /** Interval between checks for traces that are too old. */
 const AGE_MS = 60_000;
@@ -38,8 +32,8 @@ interface WaitingCall {
 
 /**
  * Executes all writes to a store. Calls that arrive during a commit are committed together in the next commit. Each
- * call is committed completely or not at all. Between commits and when idle, indexes runs step by step and deletes
- * traces beyond the limits.
+ * call is committed completely or not at all. Background steps run between commits: they delete traces beyond the
+ * limits, index runs, and give free pages back.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -50,8 +44,8 @@ export class SqliteCommits {
   readonly #report: (change: TenantChange) => void;
   #calls: WaitingCall[] = [];
   #turn: NodeJS.Immediate | undefined;
-  #backgroundTimer: NodeJS.Timeout | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   /** The changes of the current transaction. */
   #changes: TenantChange[] = [];
@@ -68,12 +62,13 @@ export class SqliteCommits {
     this.#writer = new SqliteWriter(connection, prices, nowMs);
     this.#index = new SqliteIndex(connection);
     this.#retention = new SqliteRetention(connection, this.#writer.counters, limits);
-    this.#rest();
+    this.#checkAge();
   }
 
   apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<void> {
     return this.#call(() => {
-      this.#changed(this.#writer.apply(tenant, operations));
+      const change = this.#writer.apply(tenant, operations);
+      if (change !== undefined) this.#changes.push(change);
       this.#index.waiting += operations.length;
     });
   }
@@ -81,7 +76,7 @@ export class SqliteCommits {
   addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
     return this.#call(() => {
       const change = this.#writer.addFeedback(tenant, feedback);
-      this.#changed(change);
+      if (change !== undefined) this.#changes.push(change);
       return change !== undefined;
     });
   }
@@ -113,69 +108,55 @@ export class SqliteCommits {
     this.#turn = undefined;
     this.#commitCalls();
     this.#writtenAtMs = performance.now();
-    const untilMs = performance.now() + FORGET_MS;
-    while (this.#retention.isDue(this.#nowMs()) && performance.now() < untilMs) this.#background(0);
-    // Indexes as many runs as arrived before further calls are accepted.
-    for (let last = Number.POSITIVE_INFINITY; this.#index.waiting > UNINDEXED_MAX && this.#index.waiting < last; ) {
-      last = this.#index.waiting;
-      this.#background(INDEX_MS);
-    }
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
-    this.#rest();
+    // The limits hold also if writes never pause.
+    if (this.#retention.isDue(this.#nowMs())) this.#runStep();
+    else this.#plan(BACKGROUND_DELAY_MS);
   }
 
-  #rest(): void {
-    clearTimer(this.#ageTimer);
-    if (!this.#hasWork()) this.#ageTimer = setTimer(() => this.#rest(), AGE_MS);
-    // A write does not restart the timer, because a steady stream of writes would postpone indexing forever.
-    else this.#backgroundTimer ??= setTimer(() => this.#goOn(), INDEX_DELAY_MS);
+  #checkAge(): void {
+    this.#plan(BACKGROUND_DELAY_MS);
+    this.#ageTimer = setTimer(() => this.#checkAge(), AGE_MS);
   }
 
-  /** Performs one step of background work. Pending writes run between steps. */
-  #goOn(): void {
-    const isBusy = performance.now() - this.#writtenAtMs < INDEX_DELAY_MS;
-    this.#background(isBusy ? BUSY_INDEX_MS : INDEX_MS);
-    this.#backgroundTimer = this.#hasWork() ? setTimer(() => this.#goOn(), 0) : undefined;
-    this.#rest();
+  /** Plans a background step. A write does not postpone it, because a steady stream of writes would do so forever. */
+  #plan(delayMs: number): void {
+    const hasWork = this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
+    if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStep(), delayMs);
   }
 
-  #hasWork(): boolean {
-    return this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
-  }
-
-  /**
-   * Deletes traces that are due for deletion. If there are none, indexes runs for up to `indexMs` milliseconds. With 0,
-   * neither indexes runs nor frees pages.
-   */
-  #background(indexMs: number): void {
+  #runStep(): void {
+    clearTimer(this.#backgroundTimer);
+    this.#backgroundTimer = undefined;
     try {
-      const isDue = this.#retention.isDue(this.#nowMs());
-      if (isDue || (indexMs > 0 && this.#index.waiting > 0)) {
-        this.#inTransaction(() => {
-          if (isDue) this.#forget();
-          else this.#index.step(indexMs);
-        });
-      }
-      if (indexMs > 0 && this.#retention.isLoose) this.#retention.shrink();
+      if (this.#retention.isDue(this.#nowMs())) this.#inTransaction(() => this.#forget());
+      else if (this.#index.waiting > 0) this.#inTransaction(() => this.#index.step(this.#indexMs()));
+      if (this.#retention.isLoose) this.#retention.shrink();
+      this.#plan(0);
     } catch (error) {
-      // The work is repeated later. If the file cannot be used, writes fail and report it.
       if (!isOfTheFile(error)) throw error;
+      // If the file cannot be used, writes fail and report it.
+      this.#plan(BACKGROUND_DELAY_MS);
     }
+  }
+
+  #indexMs(): number {
+    if (this.#index.waiting > UNINDEXED_MAX) return LATE_INDEX_MS;
+    return performance.now() - this.#writtenAtMs < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
   }
 
   #forget(): void {
-    const evicted = this.#retention.step(this.#nowMs());
-    for (const tenant of new Set(evicted.map(({ tenant }) => tenant))) {
+    const evicted = this.#retention.step(this.#nowMs(), STEP_MS);
+    for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);
-      const runs = traces.reduce((sum, trace) => sum + trace.runs, 0);
-      const forgotten = { traces: traces.length, runs };
-      const traceIds = traces.map(({ traceId }) => traceId);
-      this.#changed({ tenant, seq: this.#writer.nextSeq(), traceIds, forgotten });
+      const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
+      this.#changes.push({
+        tenant,
+        seq: this.#writer.nextSeq(),
+        traceIds: traces.map(({ traceId }) => traceId),
+        forgotten,
+      });
     }
-  }
-
-  #changed(change: TenantChange | undefined): void {
-    if (change !== undefined) this.#changes.push(change);
   }
 
   #commitCalls(): void {
@@ -201,17 +182,16 @@ export class SqliteCommits {
 
   /** Runs a call, and undoes it if it fails. The returned function settles its promise after the commit. */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
-    const changes = this.#changes.length;
+    const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
     this.#connection.exec('SAVEPOINT call');
     try {
       const value = work();
       this.#connection.exec('RELEASE call');
-      this.#writer.counters.endCall(true);
       return () => resolve(value);
     } catch (error) {
       if (isOfTheFile(error)) throw error;
       this.#connection.exec('ROLLBACK TO call; RELEASE call');
-      this.#writer.counters.endCall(false);
+      this.#writer.counters.drop(counted);
       this.#changes.length = changes;
       return () => reject(error);
     }
@@ -223,17 +203,15 @@ export class SqliteCommits {
     this.#connection.exec('BEGIN IMMEDIATE');
     try {
       work();
-      this.#writer.counters.endCall(true);
       this.#writer.counters.flush();
       this.#connection.exec('COMMIT');
     } catch (error) {
-      this.#writer.counters.drop();
+      this.#writer.counters.drop(0);
       try {
         this.#connection.exec('ROLLBACK');
       } catch {
         // SQLite itself has rolled back, as it does if the disk is full.
       }
-      this.#retention.reload();
       throw error;
     }
     for (const change of this.#changes) this.#report(change);

@@ -44,8 +44,6 @@ const MINUTE_US = 60_000_000;
 export class Counters {
   readonly #connection: SqliteConnection;
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
-  /** The changes of calls that have ended. */
-  #kept = 0;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -55,10 +53,14 @@ export class Counters {
     if (run.start_us !== null) this.#changes.push({ run, sign });
   }
 
-  /** Ends a call. The changes of a call that failed are dropped. */
-  endCall(isSuccess: boolean): void {
-    if (isSuccess) this.#kept = this.#changes.length;
-    else this.#changes.length = this.#kept;
+  /** The number of changes that are not written. */
+  get pending(): number {
+    return this.#changes.length;
+  }
+
+  /** Drops the pending changes except for the first ones. */
+  drop(kept: number): void {
+    this.#changes.length = kept;
   }
 
   /** Writes all changes, before the transaction is committed. */
@@ -84,14 +86,8 @@ export class Counters {
         if (endUs !== null) addLatency(counter, latencyBucketOf(Math.max(0, endUs - startUs)), sign);
       }
     }
-    this.drop();
+    this.drop(0);
     for (const counter of counters.values()) this.#write(counter);
-  }
-
-  /** Drops all changes, after a rollback. */
-  drop(): void {
-    this.#changes.length = 0;
-    this.#kept = 0;
   }
 
   #write(counter: Counter): void {

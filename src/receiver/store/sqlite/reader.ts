@@ -280,7 +280,7 @@ export class SqliteReader {
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL`;
-const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3 AND evicted = 0
+const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3
   ORDER BY seq, n LIMIT ?4`;
 const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
   FROM feedback JOIN runs ON runs.n = feedback.run

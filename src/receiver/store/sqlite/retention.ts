@@ -16,11 +16,20 @@ export interface EvictedTrace {
   readonly runs: number;
 }
 
-/** Maximum number of runs that one transaction deletes. */
-const STEP_RUNS = 200;
+/** Maximum number of runs that are deleted before the time is checked. */
+const STEP_RUNS = 50;
 /** Free pages that the file keeps, and the number of pages that it gives back at a time. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
+
+interface OldestTrace {
+  readonly n: number;
+  readonly id: Uint8Array;
+  readonly root: number | null;
+  readonly seq: number;
+  readonly changed_ms: number;
+  readonly tenant: string;
+}
 
 /** Deletes the traces that were changed least recently, to stay within the limits. A large trace takes several steps. */
 export class SqliteRetention {
@@ -28,38 +37,30 @@ export class SqliteRetention {
   readonly #counters: Counters;
   readonly #limits: Retention;
   readonly #pageBytes: number;
-  /** Traces of which runs remain to be deleted. */
-  #evicting: number[];
 
   constructor(connection: SqliteConnection, counters: Counters, limits: Retention) {
     this.#connection = connection;
     this.#counters = counters;
     this.#limits = limits;
     this.#pageBytes = connection.number('PRAGMA page_size');
-    this.#evicting = connection.all<{ n: number }>('SELECT n FROM traces WHERE evicted = 1').map(({ n }) => n);
   }
 
   isDue(nowMs: number): boolean {
-    if (this.#evicting.length > 0) return true;
-    const oldest = this.#oldest();
-    if (oldest === undefined) return false;
-    return this.#usedBytes() > this.#limits.maxBytes || oldest.changed_ms < nowMs - this.#limits.maxAgeMs;
+    return this.#due(nowMs) !== undefined;
   }
 
-  /** Deletes some runs in a transaction of the caller. Returns the traces whose deletion began. */
-  step(nowMs: number): EvictedTrace[] {
+  /** Deletes runs for about `limitMs` in a transaction of the caller. Returns the traces whose deletion began. */
+  step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
-    for (let left = STEP_RUNS; left > 0 && this.isDue(nowMs); ) {
-      if (this.#evicting.length === 0) evicted.push(...this.#evictOldest());
-      left -= this.#deleteRuns(left);
+    const untilMs = performance.now() + limitMs;
+    for (let trace = this.#due(nowMs); trace !== undefined; ) {
+      if (trace.seq >= 0) evicted.push(this.#evict(trace));
+      const runs = this.#connection.all<{ n: number }>(`${RUNS_OF_TRACE} LIMIT ${STEP_RUNS}`, trace.n);
+      for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
+      if (runs.length < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
+      trace = performance.now() < untilMs ? this.#due(nowMs) : undefined;
     }
     return evicted;
-  }
-
-  /** Called after a rollback. */
-  reload(): void {
-    const rows = this.#connection.all<{ n: number }>('SELECT n FROM traces WHERE evicted = 1');
-    this.#evicting = rows.map(({ n }) => n);
   }
 
   /** Whether the file has more free pages than it keeps. */
@@ -72,33 +73,19 @@ export class SqliteRetention {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }
 
-  /** Removes the oldest trace from lists. It gets a random id, so that later messages create a new trace. */
-  #evictOldest(): EvictedTrace[] {
-    const oldest = this.#oldest();
-    if (oldest === undefined) return [];
-    const { n, id, root, tenant } = oldest;
-    this.#connection.run('UPDATE traces SET evicted = 1, id = ? WHERE n = ?', randomBytes(16), n);
+  /** Removes a trace from lists. It gets a random id, so that later messages create a new trace. */
+  #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
+    this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
     this.#connection.run('UPDATE runs SET is_root = 0 WHERE n = ?', root);
-    this.#evicting.push(n);
-    const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
-    return [{ tenant, traceId: idText(id), runs }];
+    return { tenant, traceId: idText(id), runs: this.#connection.all(RUNS_OF_TRACE, n).length };
   }
 
-  /** Deletes up to `limit` runs of an evicted trace. Returns their number, and at least 1. */
-  #deleteRuns(limit: number): number {
-    const trace = this.#evicting[0];
-    if (trace === undefined) return limit;
-    const runs = this.#connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
-    for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
-    if (runs.length < limit) {
-      this.#connection.run('DELETE FROM traces WHERE n = ?', trace);
-      this.#evicting = this.#evicting.filter((n) => n !== trace);
-    }
-    return Math.max(1, runs.length);
-  }
-
-  #oldest(): { n: number; id: Uint8Array; root: number | null; changed_ms: number; tenant: string } | undefined {
-    return this.#connection.one(OLDEST);
+  /** Returns the trace to delete next. A trace whose deletion has begun comes first. */
+  #due(nowMs: number): OldestTrace | undefined {
+    const trace = this.#connection.one<OldestTrace>(OLDEST);
+    if (trace === undefined) return undefined;
+    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#limits.maxAgeMs;
+    return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
   }
 
   #usedBytes(): number {
@@ -107,5 +94,6 @@ export class SqliteRetention {
   }
 }
 
-const OLDEST = `SELECT traces.n AS n, id, root, changed_ms, tenants.name AS tenant
-  FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant WHERE evicted = 0 ORDER BY seq LIMIT 1`;
+const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
+const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant
+  FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;

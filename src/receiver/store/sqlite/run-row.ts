@@ -84,7 +84,7 @@ export type SelectedRun = RunRow & {
   readonly patched: string | null;
 };
 
-export const SELECT_RUNS = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.evicted AS evicted
+export const SELECT_RUNS = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
 /** Restores the fields of a run, except for `trace_id`. */

@@ -18,6 +18,7 @@ export const SCHEMA = `
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
     id BLOB NOT NULL,
+    -- -1 while the runs of a deleted trace are being deleted. Its id is then random.
     seq INTEGER NOT NULL,
     changed_ms INTEGER NOT NULL,
     root INTEGER,
@@ -29,8 +30,6 @@ export const SCHEMA = `
     output_tokens REAL,
     total_tokens REAL,
     total_cost REAL,
-    -- 1 while the runs of a deleted trace are being deleted. Its id is then random.
-    evicted INTEGER NOT NULL DEFAULT 0,
     UNIQUE (tenant, id)
   );
   CREATE INDEX traces_by_seq ON traces (seq);

@@ -27,7 +27,6 @@ export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
   const inTransaction = (work: () => void): void => {
     to.exec('BEGIN');
     work();
-    writer.counters.endCall(true);
     writer.counters.flush();
     to.exec('COMMIT');
   };
@@ -38,7 +37,6 @@ export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
     inTransaction(() => {
       for (const { n } of runs.slice(at, at + BATCH)) {
         writer.apply(tenant, operationsOf(from, n).map(encodedOperation));
-        writer.counters.endCall(true);
       }
     });
   }
