@@ -83,13 +83,17 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
   return connection.one(sql, tenant, text) !== undefined;
 }
 
+/** Repeats the condition of the partial index, which is otherwise not used. */
 function oneOf(statuses: readonly string[]): Condition {
-  const sql = `runs.status IN (${statuses.map(() => '?').join(', ')})`;
-  // Repeats the condition of the partial index, which is otherwise not used.
-  return { sql: statuses.includes('success') ? sql : `${sql} AND runs.status <> 'success'`, values: statuses };
+  const { sql, values } = among('runs.status', statuses);
+  return { sql: statuses.includes('success') ? sql : `${sql} AND runs.status <> 'success'`, values };
 }
 
-function equal(column: string, value: string | undefined): Condition[] {
+export function among(column: string, values: readonly string[]): Condition {
+  return { sql: `${column} IN (${values.map(() => '?').join(', ')})`, values };
+}
+
+export function equal(column: string, value: string | undefined): Condition[] {
   return value === undefined ? [] : [{ sql: `${column} = ?`, values: [value] }];
 }
 

@@ -9,7 +9,7 @@ import {
   timeBucketsOf,
   usageSumsOf,
 } from '../statistics.ts';
-import { all, type Condition } from './conditions.ts';
+import { all, among, type Condition, equal } from './conditions.ts';
 import { PERIODS, SUMS, type SumsRow, usageSumsIn } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
@@ -39,24 +39,19 @@ export function statisticsIn(
   isProjectId: boolean,
   conditionsFor: (range: TimeRange) => Condition,
 ): Statistics {
-  const isCounted = !isProjectId && hasCounters(filter);
-  const counters = new CounterReader(connection, tenant, filter);
-  const starts = isCounted
-    ? counters.startRange(filter.range, conditionsFor)
-    : startRangeOf(connection, conditionsFor(filter.range));
+  const counters = !isProjectId && hasCounters(filter) ? new CounterReader(connection, tenant, filter) : undefined;
+  const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
+  const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
   const tally = new StatisticsTally(query, starts);
   if (starts === undefined) return tally.statistics();
-  const time = timeBucketsOf(query, starts);
   const { fromUs, beforeUs } = filter.range;
-  const range = {
-    fromUs: Math.max(fromUs, starts.firstUs),
-    beforeUs: Math.min(beforeUs, starts.lastUs + 1),
-  };
-  const segments = isCounted && time?.stepMinutes !== undefined ? segmentsOf(range, time.stepMinutes) : [];
+  const range = { fromUs: Math.max(fromUs, starts.firstUs), beforeUs: Math.min(beforeUs, starts.lastUs + 1) };
   const { groupBy = 'name' } = query;
+  const { stepMinutes } = timeBucketsOf(query, starts) ?? {};
+  const segments = counters === undefined || stepMinutes === undefined ? [] : segmentsOf(range, stepMinutes);
   for (const segment of segments.length > 0 ? segments : [{ range }]) {
-    if ('range' in segment) scan(connection, conditionsFor(segment.range), groupBy, tally);
-    else counters.add(segment, groupBy, tally);
+    if ('period' in segment) counters?.add(segment, groupBy, tally);
+    else scan(connection, conditionsFor(segment.range), groupBy, tally);
   }
   return tally.statistics();
 }
@@ -97,47 +92,38 @@ class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;
 
-  constructor(connection: SqliteConnection, tenant: number, { projects, name, runType, model, statuses }: RunFilter) {
+  constructor(connection: SqliteConnection, tenant: number, filter: RunFilter) {
     this.#connection = connection;
-    const equal = (column: string, value: string | undefined): Condition[] =>
-      value === undefined ? [] : [{ sql: `${column} = ?`, values: [value] }];
+    const { projects, name, runType, model, statuses } = filter;
     this.#condition = all([
       { sql: 'tenant = ?', values: [tenant] },
       ...projects.flatMap((project) => equal('project', project)),
       ...equal('name', name),
       ...equal('run_type', runType),
       ...equal('model', model),
-      ...(statuses === undefined
-        ? []
-        : [{ sql: `status IN (${statuses.map(() => '?').join(', ')})`, values: statuses }]),
+      ...(statuses === undefined ? [] : [among('status', statuses)]),
     ]);
   }
 
-  /** Finds the first and the last start in a range by the longest and the shortest periods that have counters. */
-  startRange({ fromUs, beforeUs }: TimeRange, conditionsFor: (range: TimeRange) => Condition): StartRange | undefined {
-    const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) : -Number.MAX_SAFE_INTEGER;
+  /** Returns the times from the first to the last of the longest periods that have runs. */
+  coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
+    const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
     const before = Number.isFinite(beforeUs) ? Math.ceil(beforeUs / MINUTE_US) : Number.MAX_SAFE_INTEGER;
-    const at = (end: 'min' | 'max'): number | undefined => {
-      const long = this.#start(end, LONGEST, from - LONGEST + 1, before);
-      if (long === undefined) return undefined;
-      // The first period may have runs only before the range, so later periods are searched, too.
-      return end === 'min'
-        ? this.#start(end, 1, Math.max(from, long), before)
-        : this.#start(end, 1, from, Math.min(before, long + LONGEST));
-    };
-    const [first, last] = [at('min'), at('max')];
+    const start = (order: 'ASC' | 'DESC'): number | undefined =>
+      this.#connection.one<{ start: number }>(
+        `SELECT start FROM counters WHERE period = ? AND start > ? AND start < ? AND ${this.#condition.sql}
+          ORDER BY start ${order} LIMIT 1`,
+        LONGEST,
+        from,
+        before,
+        ...this.#condition.values,
+      )?.start;
+    const [first, last] = [start('ASC'), start('DESC')];
     if (first === undefined || last === undefined) return undefined;
-    const minute = (start: number, end: number): TimeRange => ({
-      fromUs: Math.max(fromUs, start * MINUTE_US),
-      beforeUs: Math.min(beforeUs, end * MINUTE_US),
-    });
-    const firstStarts = startRangeOf(this.#connection, conditionsFor(minute(first, first + 1)));
-    const lastStarts = startRangeOf(this.#connection, conditionsFor(minute(last, last + 1)));
-    if (firstStarts !== undefined && lastStarts !== undefined) {
-      return { firstUs: firstStarts.firstUs, lastUs: lastStarts.lastUs };
-    }
-    // A minute at an end of the range has runs only outside of the range.
-    return startRangeOf(this.#connection, conditionsFor({ fromUs, beforeUs }));
+    return {
+      fromUs: Math.max(fromUs, first * MINUTE_US),
+      beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US),
+    };
   }
 
   add({ period, from, before }: Periods, groupBy: GroupKey, tally: StatisticsTally): void {
@@ -155,27 +141,17 @@ class CounterReader {
       tally.add({ startUs: start * MINUTE_US, group, status, runs, usage: usageSumsIn(row), latencies });
     }
   }
-
-  #start(end: 'min' | 'max', period: number, from: number, before: number): number | undefined {
-    const row = this.#connection.one<{ start: number }>(
-      `SELECT start FROM counters WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql}
-        ORDER BY start ${end === 'min' ? 'ASC' : 'DESC'} LIMIT 1`,
-      period,
-      from,
-      before,
-      ...this.#condition.values,
-    );
-    return row?.start;
-  }
 }
 
+/** Finds the first and the last start. Sorting by the start lets SQLite stop at the first run that matches. */
 function startRangeOf(connection: SqliteConnection, { sql, values }: Condition): StartRange | undefined {
-  const row = connection.one<{ first: number | null; last: number | null }>(
-    `SELECT min(start_us) AS first, max(start_us) AS last FROM runs WHERE ${sql}`,
-    ...values,
-  );
-  if (row === undefined || row.first === null || row.last === null) return undefined;
-  return { firstUs: row.first, lastUs: row.last };
+  const startUs = (order: 'ASC' | 'DESC'): number | undefined =>
+    connection.one<{ start_us: number }>(
+      `SELECT start_us FROM runs WHERE ${sql} ORDER BY start_us ${order} LIMIT 1`,
+      ...values,
+    )?.start_us;
+  const firstUs = startUs('ASC');
+  return firstUs === undefined ? undefined : { firstUs, lastUs: startUs('DESC') ?? firstUs };
 }
 
 interface ScannedRow extends Row {
