@@ -1,7 +1,7 @@
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
 import { projectOf } from '../run-filter.ts';
 import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-summary.ts';
-import type { RunSummary, Usage } from '../run-view.ts';
+import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
 
 /** A row of `runs`. The columns from `start_us` on are null until the run is visible. */
@@ -22,28 +22,39 @@ export type RunRow = {
 
 /** The columns that are derived from the fields of a visible run. */
 export type ShownColumns = {
-  readonly [Column in keyof typeof SHOWN]: Exclude<ReturnType<(typeof SHOWN)[Column]>, undefined> | null;
-};
+  readonly start_us: number | null;
+  readonly end_us: number | null;
+  readonly project: string | null;
+  readonly session_id: string | null;
+  readonly name: string | null;
+  readonly run_type: string | null;
+  readonly status: RunStatus | null;
+  readonly model: string | null;
+  readonly thread: string | null;
+  readonly user: string | null;
+} & { readonly [Key in keyof Usage]-?: number | null };
 
 /** Metadata that identifies a conversation. The first that is text is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
-const SHOWN = {
-  start_us: ({ start_time }: RunSummary) => parseIsoTimestamp(start_time),
-  end_us: ({ end_time }: RunSummary) => parseIsoTimestamp(end_time ?? ''),
+const SHOWN: {
+  readonly [Column in keyof ShownColumns]: (run: RunSummary, fields: SmallFields) => ShownColumns[Column] | undefined;
+} = {
+  start_us: ({ start_time }) => parseIsoTimestamp(start_time),
+  end_us: ({ end_time }) => parseIsoTimestamp(end_time ?? ''),
   project: projectOf,
-  session_id: ({ session_id }: RunSummary) => session_id,
-  name: ({ name }: RunSummary) => name,
-  run_type: ({ run_type }: RunSummary) => run_type,
-  status: ({ status }: RunSummary) => status,
-  model: ({ model }: RunSummary) => model,
-  thread: (_: RunSummary, { extra }: SmallFields) => THREAD_KEYS.map((key) => extra?.metadata?.[key]).find(isText),
-  user: (_: RunSummary, { extra }: SmallFields) => [extra?.metadata?.user_id].find(isText),
-  input_tokens: ({ usage }: RunSummary) => usage?.input_tokens,
-  output_tokens: ({ usage }: RunSummary) => usage?.output_tokens,
-  total_tokens: ({ usage }: RunSummary) => usage?.total_tokens,
-  total_cost: ({ usage }: RunSummary) => usage?.total_cost,
-} as const;
+  session_id: ({ session_id }) => session_id,
+  name: ({ name }) => name,
+  run_type: ({ run_type }) => run_type,
+  status: ({ status }) => status,
+  model: ({ model }) => model,
+  thread: (_, { extra }) => THREAD_KEYS.map((key) => extra?.metadata?.[key]).find(isText),
+  user: (_, { extra }) => [extra?.metadata?.user_id].find(isText),
+  input_tokens: ({ usage }) => usage?.input_tokens,
+  output_tokens: ({ usage }) => usage?.output_tokens,
+  total_tokens: ({ usage }) => usage?.total_tokens,
+  total_cost: ({ usage }) => usage?.total_cost,
+};
 
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
@@ -84,7 +95,7 @@ export type SelectedRun = RunRow & {
   readonly patched: string | null;
 };
 
-export const SELECT_RUNS = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.seq < 0 AS evicted
+export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
 /** Restores the fields of a run, except for `trace_id`. */

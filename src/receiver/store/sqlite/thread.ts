@@ -7,6 +7,9 @@ import type { StoreOwner } from './file.ts';
 import type { Retention } from './retention.ts';
 import type { TenantChange } from './writer.ts';
 
+/** The `workerData` of the threads of stores. */
+export const STORE_THREAD = 'runspan-store';
+
 /** How a thread opens the file. */
 export interface ConnectionOptions {
   readonly path: string;
@@ -32,10 +35,8 @@ export type Request = { readonly id: number; readonly name: string; readonly arg
 
 /** A message from a thread. A change is sent before the response to the call that made it. */
 export type Response =
-  | { readonly kind: 'open' }
-  | { readonly kind: 'result'; readonly id: number; readonly value?: unknown; readonly error?: SentError }
-  | { readonly kind: 'change'; readonly change: TenantChange }
-  | { readonly kind: 'failure'; readonly error: SentError };
+  | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
+  | { readonly change: TenantChange };
 
 /** An error in a message, which loses its class. */
 interface SentError {
@@ -80,7 +81,7 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #onChange: (change: TenantChange) => void;
   readonly #onEnd: (problem: string) => void;
   #lastId = 0;
-  #opening: Pending | undefined;
+  #isOpen = false;
   /** The reason why calls fail. */
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
@@ -93,16 +94,13 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     module: URL = new URL('./worker.js', import.meta.url),
   ): Promise<WorkerThread<Calls>> {
     const worker = new Worker(module, {
-      workerData: { store: options },
+      workerData: STORE_THREAD,
       // Node's own SQLite prints in each thread that it is experimental.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     const thread = new WorkerThread<Calls>(worker, onChange, onEnd);
-    await new Promise((resolve, reject) => {
-      thread.#opening = { resolve, reject };
-    });
-    thread.#opening = undefined;
-    thread.#unrefIfIdle();
+    await thread.#send('open', [options]);
+    thread.#isOpen = true;
     return thread;
   }
 
@@ -119,13 +117,17 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>> {
+    return this.#send(name, args) as Promise<ResultOf<Calls[Name]>>;
+  }
+
+  #send(name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#ended !== undefined) {
         reject(this.#ended);
         return;
       }
       this.#lastId += 1;
-      this.#pending.set(this.#lastId, { resolve: resolve as (value: unknown) => void, reject });
+      this.#pending.set(this.#lastId, { resolve, reject });
       this.#worker.ref();
       this.#post({ id: this.#lastId, name, args });
     });
@@ -149,19 +151,15 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   }
 
   #receive(response: Response): void {
-    if (response.kind === 'open') this.#opening?.resolve(undefined);
-    else if (response.kind === 'failure') this.#opening?.reject(receivedError(response.error));
-    else if (response.kind === 'change') this.#onChange(response.change);
-    else {
-      const pending = this.#pending.get(response.id);
-      this.#pending.delete(response.id);
-      if (response.error === undefined) pending?.resolve(response.value);
-      else pending?.reject(receivedError(response.error));
-      this.#unrefIfIdle();
+    if ('change' in response) {
+      this.#onChange(response.change);
+      return;
     }
-  }
-
-  #unrefIfIdle(): void {
+    const { id, value, error } = response;
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (error === undefined) pending?.resolve(value);
+    else pending?.reject(receivedError(error));
     if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
   }
 
@@ -170,9 +168,8 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     const reason =
       this.#closing === undefined ? `its thread has failed (${problem}); restart the program` : 'it is closed';
     this.#ended = new RunspanError('RUNSPAN_STORE_FAILED', `The store cannot be used: ${reason}`);
-    this.#opening?.reject(this.#ended);
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
-    if (this.#closing === undefined && this.#opening === undefined) this.#onEnd(problem);
+    if (this.#closing === undefined && this.#isOpen) this.#onEnd(problem);
   }
 }

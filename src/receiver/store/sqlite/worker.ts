@@ -1,10 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine } from './database.ts';
 import { toStoreError } from './errors.ts';
 import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './file.ts';
 import { SqliteReader } from './reader.ts';
-import { type ConnectionOptions, type Request, type Response, sentError } from './thread.ts';
+import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 import type { TenantChange } from './writer.ts';
 
 /** Executes the calls of a thread. */
@@ -56,32 +56,30 @@ function callsOf(target: SqliteCommits | SqliteReader, path: string): CallHandle
   };
 }
 
-/** Answers the messages of the main thread. */
-async function serve(options: ConnectionOptions): Promise<void> {
-  const send = (response: Response): void => parentPort?.postMessage(response);
-  try {
-    const handler = await openHandler(options, (change) => send({ kind: 'change', change }));
-    parentPort?.on('message', (request: Request) => void respond(handler, request, send));
-    send({ kind: 'open' });
-  } catch (error) {
-    send({ kind: 'failure', error: sentError(error) });
-  }
+/** Executes the requests of the main thread. The first one opens the file. */
+function serve(port: MessagePort): void {
+  let handler: CallHandler | undefined;
+  const send = (response: Response): void => port.postMessage(response);
+  const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
+    try {
+      if (handler !== undefined) send({ id, value: await handler.call(name, args) });
+      else {
+        handler = await openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
+        send({ id });
+      }
+    } catch (error) {
+      send({ id, error: sentError(error) });
+      if (handler === undefined) port.close();
+    }
+  };
+  port.on('message', (request: Request) => {
+    if (request !== 'close') void respond(request);
+    else {
+      handler?.close();
+      // The thread ends, because nothing else keeps it alive.
+      port.close();
+    }
+  });
 }
 
-async function respond(handler: CallHandler, request: Request, send: (response: Response) => void): Promise<void> {
-  if (request === 'close') {
-    handler.close();
-    // The thread ends, because nothing else keeps it alive.
-    parentPort?.close();
-    return;
-  }
-  const { id, name, args } = request;
-  try {
-    send({ kind: 'result', id, value: await handler.call(name, args) });
-  } catch (error) {
-    send({ kind: 'result', id, error: sentError(error) });
-  }
-}
-
-const { store } = (workerData ?? {}) as { readonly store?: ConnectionOptions };
-if (store !== undefined) void serve(store);
+if (parentPort !== null && workerData === STORE_THREAD) serve(parentPort);
