@@ -1,5 +1,6 @@
+import type { AssembledMessage, MessageAssembler } from 'runspan/clients';
 import { checkpointOf, type Fields, fieldsOf, stringOf, type ThreadEvent, type ThreadState } from './client.ts';
-import { type Message, messageOf, outputText, textIn, withEvent } from './message.ts';
+import { type Message, messageOf, outputText, textIn } from './message.ts';
 
 /** A call of a tool, by the agent or by a subagent. */
 export interface ToolCall {
@@ -31,29 +32,22 @@ export interface RunState {
 
 /** A thread as the page knows it: its newest state, and the events since. Never changed, only replaced. */
 export interface Conversation {
+  /** All known messages: of states, of runs in progress, and of subagents. */
   readonly messages: ReadonlyMap<string, Message>;
   /** The messages of the newest state. */
   readonly order: readonly string[];
-  /** Messages that are not in a state, by the message that they answer. */
-  readonly answers: ReadonlyMap<string, readonly string[]>;
-  /** How the last run of a question ended. */
-  readonly ends: ReadonlyMap<string, RunState>;
-  /** The run that wrote a message. */
-  readonly runs: ReadonlyMap<string, string>;
   readonly calls: ReadonlyMap<string, ToolCall>;
-  /** The messages of a subagent, by the call that started it. */
-  readonly agents: ReadonlyMap<string, readonly string[]>;
+  /** The call that a subagent works for, by its namespace. */
+  readonly subagents: ReadonlyMap<string, string>;
   readonly requests: readonly InputRequest[];
   readonly run: RunState;
+  /** How the last run of a question ended. */
+  readonly ends: ReadonlyMap<string, RunState>;
   /** The newest checkpoint, and the run that wrote it. */
   readonly checkpointId: string | undefined;
   readonly stateRunId: string | undefined;
   /** The next nodes of the newest state. If no run is in progress, a run ended before them. */
   readonly next: readonly string[];
-  /** The call that a subagent works for, by its namespace. */
-  readonly owners: ReadonlyMap<string, string>;
-  /** The message that streams in a namespace. */
-  readonly open: ReadonlyMap<string, string>;
 }
 
 /** A question, and the answer of the agent. */
@@ -69,18 +63,14 @@ export interface Turn {
 export const EMPTY: Conversation = {
   messages: new Map(),
   order: [],
-  answers: new Map(),
-  ends: new Map(),
-  runs: new Map(),
   calls: new Map(),
-  agents: new Map(),
+  subagents: new Map(),
   requests: [],
   run: { status: 'idle' },
+  ends: new Map(),
   checkpointId: undefined,
   stateRunId: undefined,
   next: [],
-  owners: new Map(),
-  open: new Map(),
 };
 
 /** A conversation that a function builds before it returns it. */
@@ -116,13 +106,10 @@ export function withState(conversation: Conversation, state: ThreadState): Conve
   draft.requests = state.tasks.flatMap(({ interrupts = [] }) =>
     interrupts.flatMap(({ id, value }) => (id === undefined ? [] : [{ id, payload: value }])),
   );
-  const known = new Set(draft.order);
-  for (const [questionId, ids] of draft.answers) {
+  for (const { id, questionId } of conversation.messages.values()) {
     // A completed run has all its messages in a state, of this branch or of another one.
-    const isOver = draft.ends.get(questionId)?.status === 'completed';
-    const left = isOver ? [] : ids.filter((id) => !known.has(id));
-    if (left.length === 0) draft.answers.delete(questionId);
-    else draft.answers.set(questionId, left);
+    if (questionId !== undefined && draft.ends.get(questionId)?.status === 'completed' && !draft.order.includes(id))
+      draft.messages.delete(id);
   }
   return draft;
 }
@@ -130,28 +117,34 @@ export function withState(conversation: Conversation, state: ThreadState): Conve
 /** The conversation at an earlier checkpoint. */
 export function atState(conversation: Conversation, state: ThreadState): Conversation {
   const earlier = withState(conversation, state);
-  return { ...earlier, answers: new Map(), requests: [], run: { status: 'idle' } };
+  const messages = new Map([...earlier.messages].filter(([, { questionId }]) => questionId === undefined));
+  return { ...earlier, messages, requests: [], run: { status: 'idle' } };
 }
 
 /** The conversation with a question that was sent, before the server confirms it. The same question replaces its answer. */
 export function withQuestion(conversation: Conversation, id: string, text: string): Conversation {
   const draft = draftOf(conversation);
-  draft.messages.set(id, { id, role: 'human', blocks: [{ kind: 'text', text }], state: 'complete' });
+  draft.messages.set(id, { id, role: 'human', blocks: [{ type: 'text', text }], state: 'complete' });
   const place = draft.order.indexOf(id);
   draft.order = [...(place === -1 ? draft.order : draft.order.slice(0, place)), id];
   beginRun(draft, { status: 'starting', questionId: id, isOwn: true });
   return draft;
 }
 
-/** The conversation after these events. */
-export function withEvents(conversation: Conversation, events: readonly ThreadEvent[]): Conversation {
+/** The conversation after these events. The assembler has received all earlier events of the thread. */
+export function withEvents(
+  conversation: Conversation,
+  events: readonly ThreadEvent[],
+  assembler: MessageAssembler,
+): Conversation {
   const draft = draftOf(conversation);
-  for (const { method, params } of events) {
-    const { namespace = [], run_id: runId } = params;
+  for (const event of events) {
+    const { method, params } = event;
+    const { namespace, run_id: runId } = params;
     const data = fieldsOf(params.data);
     if (method === 'lifecycle' && namespace.length === 0) addRunEvent(draft, data, runId);
     else if (method === 'lifecycle') addSubagent(draft, namespace, data);
-    else if (method === 'messages') addMessageEvent(draft, namespace, data, runId);
+    else if (method === 'messages') addStreamed(draft, assembler.take(event), runId);
     else if (method === 'tools') addToolEvent(draft, namespace, data);
     else if (method === 'input.requested') addRequest(draft, data);
   }
@@ -159,8 +152,7 @@ export function withEvents(conversation: Conversation, events: readonly ThreadEv
 }
 
 /** The conversation as it is shown. */
-export function turnsOf(conversation: Conversation): Turn[] {
-  const { messages, order, answers, ends, runs, run, stateRunId } = conversation;
+export function turnsOf({ messages, order, ends, run, stateRunId }: Conversation): Turn[] {
   const turns: { question: Message | undefined; answer: Message[] }[] = [];
   for (const id of order) {
     const message = messages.get(id);
@@ -170,15 +162,17 @@ export function turnsOf(conversation: Conversation): Turn[] {
       turns.at(-1)?.answer.push(message);
     }
   }
+  const byQuestion = new Map(turns.map((turn) => [turn.question?.id ?? '', turn]));
+  for (const message of messages.values()) {
+    if (message.questionId !== undefined && message.role === 'ai')
+      byQuestion.get(message.questionId)?.answer.push(message);
+  }
   return turns.map(({ question, answer }, index) => {
     const questionId = question?.id ?? '';
-    const added = (answers.get(questionId) ?? []).flatMap((id) => messages.get(id) ?? []);
-    const shown = [...answer, ...added.filter(({ role }) => role === 'ai')];
     const isLast = index === turns.length - 1;
     const end = isLast && run.questionId === questionId ? run : ends.get(questionId);
-    const writtenBy = shown.flatMap(({ id }) => runs.get(id) ?? []).at(-1);
-    const runId = end?.id ?? writtenBy ?? (isLast && stateRunId !== undefined ? stateRunId : undefined);
-    return { question, answer: shown, runId, end };
+    const writtenBy = answer.findLast((message) => message.runId !== undefined)?.runId;
+    return { question, answer, runId: end?.id ?? writtenBy ?? (isLast ? stateRunId : undefined), end };
   });
 }
 
@@ -214,23 +208,21 @@ function draftOf(conversation: Conversation): Draft {
 }
 
 function beginRun(draft: Draft, run: RunState): void {
-  if (run.questionId !== undefined) {
-    draft.answers.delete(run.questionId);
-    draft.ends.delete(run.questionId);
-  }
+  const { questionId } = run;
+  // An answer to a request continues the turn.
+  const isContinued = run.status === 'running' && draft.requests.length > 0;
+  if (questionId !== undefined) draft.ends.delete(questionId);
+  for (const message of isContinued ? [] : draft.messages.values())
+    if (questionId !== undefined && message.questionId === questionId) draft.messages.delete(message.id);
   draft.run = run;
   draft.requests = [];
-  draft.open.clear();
 }
 
 function addRunEvent(draft: Draft, { event, error, question_id }: Fields, id: string | undefined): void {
   if (event === 'running') {
     const questionId = stringOf(question_id) ?? (draft.run.status === 'starting' ? draft.run.questionId : undefined);
     const isOwn = draft.run.isOwn === true && draft.run.questionId === questionId;
-    // An answer to a request continues the turn.
-    const answer = draft.requests.length > 0 ? draft.answers.get(questionId ?? '') : undefined;
     beginRun(draft, { status: 'running', id, questionId, isOwn });
-    if (answer !== undefined && questionId !== undefined) draft.answers.set(questionId, answer);
     return;
   }
   // A waiting run can end while another one is in progress.
@@ -238,7 +230,6 @@ function addRunEvent(draft: Draft, { event, error, question_id }: Fields, id: st
   const { questionId } = draft.run;
   draft.run = { status: event as RunState['status'], id, questionId, error: stringOf(error) };
   if (questionId !== undefined) draft.ends.set(questionId, draft.run);
-  draft.open.clear();
   for (const [messageId, message] of draft.messages) {
     if (message.state === 'open') draft.messages.set(messageId, { ...message, state: 'cut' });
   }
@@ -246,31 +237,23 @@ function addRunEvent(draft: Draft, { event, error, question_id }: Fields, id: st
 
 function addSubagent(draft: Draft, namespace: readonly string[], { event, cause }: Fields): void {
   const callId = stringOf(fieldsOf(cause).tool_call_id);
-  if (event !== 'started' || callId === undefined) return;
-  draft.owners.set(JSON.stringify(namespace), callId);
-  if (!draft.agents.has(callId)) draft.agents.set(callId, []);
+  if (event === 'started' && callId !== undefined) draft.subagents.set(JSON.stringify(namespace), callId);
 }
 
-function addMessageEvent(draft: Draft, namespace: readonly string[], data: Fields, runId: string | undefined): void {
-  const place = JSON.stringify([namespace, data.run_id]);
-  if (data.event === 'message-start') {
-    const id = stringOf(data.id);
-    const owner = ownerOf(draft, namespace);
-    if (id === undefined || (owner === undefined && namespace.length > 1)) return;
-    if (runId !== undefined) draft.runs.set(id, runId);
-    const isKnown = draft.messages.get(id)?.state === 'complete';
-    if (!isKnown) {
-      draft.open.set(place, id);
-      draft.messages.set(id, { id, role: stringOf(data.role) ?? 'ai', blocks: [], state: 'open' });
-    }
-    if (owner !== undefined) append(draft.agents, owner, id);
-    else if (!draft.order.includes(id)) append(draft.answers, draft.run.questionId ?? '', id);
-    return;
-  }
-  const message = draft.messages.get(draft.open.get(place) ?? '');
+/** Adds a message as far as it has streamed. */
+function addStreamed(draft: Draft, streamed: AssembledMessage | undefined, runId: string | undefined): void {
+  if (streamed === undefined) return;
+  const { id, role, blocks, error, namespace } = streamed;
+  const callId = callOf(draft, namespace);
+  // A part of the agent that is not a subagent.
+  if (callId === undefined && namespace.length > 1) return;
+  const known = draft.messages.get(id);
   // The message may have been loaded with a state in the meantime.
-  if (message?.state !== 'open') return;
-  draft.messages.set(message.id, withEvent(message, data));
+  if (known?.state === 'complete') return void draft.messages.set(id, { ...known, runId });
+  const state = ({ streaming: 'open', complete: 'complete', failed: 'cut' } as const)[streamed.status];
+  const isAnswer = callId === undefined && !draft.order.includes(id);
+  const questionId = isAnswer ? (known?.questionId ?? draft.run.questionId ?? '') : undefined;
+  draft.messages.set(id, { id, role, blocks, state, error, runId, callId, questionId });
 }
 
 function addToolEvent(draft: Draft, namespace: readonly string[], data: Fields): void {
@@ -300,7 +283,7 @@ function addRequest(draft: Draft, { interrupt_id, payload }: Fields): void {
 function addMessage(draft: Draft, fields: Fields): string[] {
   const message = messageOf(fields);
   if (message === undefined) return [];
-  draft.messages.set(message.id, message);
+  draft.messages.set(message.id, { ...message, runId: draft.messages.get(message.id)?.runId });
   const callId = stringOf(fields.tool_call_id);
   if (callId !== undefined) {
     const call = draft.calls.get(callId) ?? { id: callId, name: stringOf(fields.name) ?? '', input: undefined };
@@ -317,16 +300,11 @@ function resultOf(output: unknown): { readonly status: 'complete' | 'failed' | '
   return { status: isFailed ? (isDeclined ? 'declined' : 'failed') : 'complete', output: text };
 }
 
-function append(lists: Map<string, readonly string[]>, name: string, id: string): void {
-  const list = lists.get(name) ?? [];
-  if (!list.includes(id)) lists.set(name, [...list, id]);
-}
-
 /** The call of the innermost subagent that a namespace belongs to. */
-function ownerOf({ owners }: Draft, namespace: readonly string[]): string | undefined {
+function callOf({ subagents }: Draft, namespace: readonly string[]): string | undefined {
   for (let depth = namespace.length; depth > 0; depth--) {
-    const owner = owners.get(JSON.stringify(namespace.slice(0, depth)));
-    if (owner !== undefined) return owner;
+    const callId = subagents.get(JSON.stringify(namespace.slice(0, depth)));
+    if (callId !== undefined) return callId;
   }
   return undefined;
 }

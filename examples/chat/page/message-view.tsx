@@ -1,16 +1,16 @@
 import type { JSX } from 'preact';
+import type { ContentBlock } from 'runspan/clients';
 import { fieldsOf, stringOf } from './client.ts';
 import { type Conversation, callStatus, type ToolCall } from './conversation.ts';
 import { Icon } from './icon.tsx';
 import { Markdown, Picture } from './markdown.tsx';
-import { argumentsOf, type Block, type Message } from './message.ts';
+import { argumentsOf, isCall, type Message } from './message.ts';
 import { beginningOf, LongText, visible } from './text.tsx';
 
 /** Subagents may call subagents. The ids come from a model, and could form a circle. */
 const DEPTH_MAX = 8;
 const GIST_CHARS = 80;
 
-type Call = Extract<Block, { kind: 'call' }>;
 type Status = ReturnType<typeof callStatus>;
 
 const STATUS_WORDS: Readonly<Record<Status, string>> = {
@@ -52,40 +52,37 @@ export function MessageView({ message, conversation, isLast, depth = 0 }: Messag
 
 type BlockProps = Required<Omit<MessageViewProps, 'message'>>;
 
-function BlockView({ block, ...props }: BlockProps & { block: Block }): JSX.Element | null {
-  switch (block.kind) {
-    case 'text':
-      return block.text === '' ? null : <LongText value={block.text}>{(shown) => <Markdown text={shown} />}</LongText>;
-    case 'reasoning':
-      return block.text === '' ? null : (
-        <details class="reasoning">
-          <summary>Reasoning</summary>
-          <p class="plain" dir="auto">
-            <LongText value={block.text} />
-          </p>
-        </details>
-      );
-    case 'image':
-      return <Picture source={block.url} text="" />;
-    case 'call':
-      return props.depth > DEPTH_MAX ? null : <CallView call={block} {...props} />;
-    default:
-      return null;
-  }
+function BlockView({ block, ...props }: BlockProps & { block: ContentBlock }): JSX.Element | null {
+  if (isCall(block)) return props.depth > DEPTH_MAX ? null : <CallView call={block} {...props} />;
+  const { type, reasoning, image_url, url } = block;
+  const text = stringOf(type === 'reasoning' ? reasoning : block.text) ?? '';
+  if (type === 'image' || type === 'image_url')
+    return <Picture source={stringOf(url) ?? stringOf(image_url) ?? stringOf(fieldsOf(image_url).url) ?? ''} text="" />;
+  if (text === '') return null;
+  if (type !== 'reasoning') return <LongText value={text}>{(shown) => <Markdown text={shown} />}</LongText>;
+  return (
+    <details class="reasoning">
+      <summary>Reasoning</summary>
+      <p class="plain" dir="auto">
+        <LongText value={text} />
+      </p>
+    </details>
+  );
 }
 
-function CallView({ call, ...props }: BlockProps & { call: Call }): JSX.Element {
+function CallView({ call, ...props }: BlockProps & { call: ContentBlock }): JSX.Element {
   const { conversation, isLast } = props;
-  const known = conversation.calls.get(call.id);
+  const id = call.id ?? '';
+  const known = conversation.calls.get(id);
   const status = callStatus(known, conversation, isLast);
-  const input = known?.input ?? call.input;
-  if ((known?.name || call.name) === 'task')
-    return <SubagentCard id={call.id} input={input} status={status} known={known} {...props} />;
+  const input = known?.input ?? call.args;
+  const name = call.name || known?.name || 'tool';
+  if (name === 'task') return <SubagentCard id={id} input={input} status={status} known={known} {...props} />;
   return (
     <details class="call" open={status === 'failed'}>
-      <summary>
-        <span class="call-name">{visible(call.name || known?.name || 'tool')}</span>
-        <bdi class="call-gist">{visible(gistOf(input))}</bdi>
+      <summary class="row">
+        <span class="call-name ellipsis">{visible(name)}</span>
+        <bdi class="call-gist ellipsis">{visible(gistOf(input))}</bdi>
         <StatusMark status={status} />
       </summary>
       <p class="label">Input</p>
@@ -110,18 +107,17 @@ interface SubagentCardProps extends BlockProps {
 /** The work of a subagent, message by message. */
 function SubagentCard({ id, input, status, known, ...props }: SubagentCardProps): JSX.Element {
   const { subagent_type, description } = argumentsOf(input);
-  const { agents, messages } = props.conversation;
   const name = visible(stringOf(subagent_type) ?? 'subagent');
   const task = stringOf(description) ?? '';
-  const own = (agents.get(id) ?? []).flatMap((messageId) => messages.get(messageId) ?? []);
+  const own = [...props.conversation.messages.values()].filter(({ callId }) => callId === id);
   const output = known?.output ?? '';
   return (
-    <article class={`subagent subagent-${status}`} aria-label={`Subagent ${name}`}>
+    <article class={`subagent status-${status}`} aria-label={`Subagent ${name}`}>
       {/* Open while the subagent works. The answer contains what it found. */}
       <details open={status !== 'complete'}>
-        <summary>
+        <summary class="row">
           <strong>{name}</strong>
-          <bdi class="call-gist">{visible(beginningOf(task, GIST_CHARS))}</bdi>
+          <bdi class="call-gist ellipsis">{visible(beginningOf(task, GIST_CHARS))}</bdi>
           <StatusMark status={status} />
         </summary>
         {task.length > GIST_CHARS && (

@@ -1,5 +1,12 @@
 import { type Signal, signal } from '@preact/signals';
-import { ApiError, CommandError, type CommandedRun, InvalidRequestError, StreamError } from 'runspan/clients';
+import {
+  ApiError,
+  CommandError,
+  type CommandedRun,
+  InvalidRequestError,
+  MessageAssembler,
+  StreamError,
+} from 'runspan/clients';
 import { announce } from './announcer.tsx';
 import {
   checkpointOf,
@@ -61,6 +68,7 @@ export class Thread {
   #connecting: AbortController | undefined;
   #lastSeq: number | undefined;
   #isLive = false;
+  readonly #assembler = new MessageAssembler();
   #pending: ThreadEvent[] = [];
   #showTimer: ReturnType<typeof setTimeout> | undefined;
   #loading: Promise<void> | undefined;
@@ -277,7 +285,7 @@ export class Thread {
     const events = this.#pending;
     this.#pending = [];
     const before = this.conversation.value;
-    const after = withEvents(before, events);
+    const after = withEvents(before, events, this.#assembler);
     this.conversation.value = after;
     if (events.some(isNewState)) void this.#load().catch(() => {});
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
