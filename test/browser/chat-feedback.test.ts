@@ -64,22 +64,6 @@ test('a changed rating keeps its comment, survives a reload, and can be removed'
   expect(await page.getByRole('button', { name: 'Good answer', pressed: false }).count()).toBe(1);
 });
 
-test('an expired feedback address is replaced', async () => {
-  const chat = await openChat({ traced: true });
-  const { page } = chat;
-  await chat.say('heron');
-  await chat.settled();
-  await page.getByRole('button', { name: 'Bad answer' }).click();
-  await page.getByText('Thank you.').waitFor();
-  const expired = { status: 410, headers: { 'access-control-allow-origin': '*' }, json: { detail: 'It expired' } };
-  await page.route('**/feedback/tokens/*', (route) => route.fulfill(expired), { times: 1 });
-  const asked = page.waitForRequest('**/api/threads/*/runs/*/feedback');
-  await page.getByRole('button', { name: 'Good answer' }).click();
-  await asked;
-  await page.getByRole('button', { name: 'Good answer', pressed: true }).waitFor();
-  expect(await page.getByRole('alert').count()).toBe(0);
-});
-
 test('the page leaves tracing to the server: it sets no trace header and sends no data about its turns', async () => {
   const chat = await openChat({ traced: true });
   const { page } = chat;

@@ -6,7 +6,7 @@ import { announce } from './announcer.tsx';
 import { isBusy } from './conversation.ts';
 import { focusComposer } from './focus.ts';
 import { Icon } from './icon.tsx';
-import { isBlank } from './text.tsx';
+import { isBlank, Problem } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from './threads.ts';
 
@@ -53,7 +53,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
     >
       <Problems thread={thread} />
       {isHinted.value && obstacle !== undefined && <p class="note">{obstacle}</p>}
-      <div class="composer-box">
+      <div class="composer-box row">
         <label>
           <span class="unseen">Message</span>
           <textarea
@@ -124,11 +124,7 @@ function Problems({ thread }: { thread: Thread }): JSX.Element {
           </a>
         </p>
       )}
-      {thread.problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {thread.problem.value}
-        </p>
-      )}
+      <Problem text={thread.problem.value} />
     </>
   );
 }

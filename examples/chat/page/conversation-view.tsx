@@ -63,7 +63,7 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
     <div class="welcome">
       <h2>{config.welcome}</h2>
       <p class="note">{config.introduction}</p>
-      <ul>
+      <ul class="actions">
         {config.suggestions.map((suggestion) => (
           <li key={suggestion}>
             <button type="button" class="button" onClick={() => void say(suggestion).then(focusComposer)}>
@@ -84,7 +84,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
   const isLeft = run.status === 'idle' && next.length > 0 && thread.connection.value === 'open';
   if (!isCutShort(run) && !isLeft) return null;
   return (
-    <div class={`outcome ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
+    <div class={`outcome row spread ${run.status === 'failed' ? 'outcome-bad' : ''}`} role="group" aria-label="Outcome">
       <p class="plain">{isLeft ? 'This answer was not finished.' : <EndNote end={run} />}</p>
       <button type="button" class="button" onClick={() => void thread.retry().then(focusComposer)}>
         <Icon name="retry" /> Try again

@@ -4,8 +4,8 @@ import { useEffect, useRef } from 'preact/hooks';
 import { checkpointOf, problemOf, type ThreadState } from './client.ts';
 import { isBusy } from './conversation.ts';
 import { ancestorsOf, type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
-import { Icon } from './icon.tsx';
-import { beginningOf, visible } from './text.tsx';
+import { IconButton } from './icon.tsx';
+import { beginningOf, Problem, visible } from './text.tsx';
 import type { Thread } from './thread.ts';
 
 /** Characters of a question and an answer that are shown. */
@@ -44,20 +44,14 @@ export function HistoryPanel({ thread, close }: { thread: Thread; close: () => v
   // Empty until the newest state is loaded.
   const line = ancestorsOf(states, thread.conversation.value.checkpointId);
   return (
-    <aside id="history" class="history" aria-label="History">
-      <header>
+    <aside id="history" class="panel history" aria-label="History">
+      <header class="row spread">
         <h2 ref={heading} tabIndex={-1}>
           History
         </h2>
-        <button type="button" class="button quiet" aria-label="Close the history" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" label="Close the history" onClick={close} />
       </header>
-      {problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem text={problem.value} />
       <ol>
         {pastTurns(states).map((turn) => (
           <PastTurnView

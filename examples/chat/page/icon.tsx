@@ -34,3 +34,17 @@ export function Icon({ name }: { name: IconName }): JSX.Element {
     </svg>
   );
 }
+
+interface IconButtonProps extends Omit<JSX.IntrinsicElements['button'], 'icon' | 'label'> {
+  readonly icon: IconName;
+  /** The name for screen readers, and the hover text. */
+  readonly label: string;
+}
+
+export function IconButton({ icon, label, class: more = '', ...attributes }: IconButtonProps): JSX.Element {
+  return (
+    <button type="button" class={`button quiet ${more}`} aria-label={label} title={label} {...attributes}>
+      <Icon name={icon} />
+    </button>
+  );
+}

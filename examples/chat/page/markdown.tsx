@@ -3,7 +3,7 @@ import { Lexer, type Token, type Tokens } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { announce } from './announcer.tsx';
-import { Icon } from './icon.tsx';
+import { IconButton } from './icon.tsx';
 import { Text, visible } from './text.tsx';
 
 /** Deeper nesting is shown as source text. */
@@ -13,8 +13,8 @@ const DONE_MS = 2_000;
 
 /** Markdown as elements, built from the tokens of the lexer. HTML stays text, and pictures become links. */
 export function Markdown({ text }: { text: string }): JSX.Element {
-  const elements = useMemo(() => blocks(tokensOf(text), 0), [text]);
-  return <div class="markdown">{elements}</div>;
+  const children = useMemo(() => elements(tokensOf(text), 0), [text]);
+  return <div class="markdown">{children}</div>;
 }
 
 function tokensOf(text: string): Token[] {
@@ -26,12 +26,13 @@ function tokensOf(text: string): Token[] {
   }
 }
 
-function blocks(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return (tokens ?? []).map((token) => block(token as Tokens.Generic, depth));
+function elements(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
+  return tokens?.map((token) => element(token as Tokens.Generic, depth));
 }
 
-function block(token: Tokens.Generic, depth: number): ComponentChildren {
+function element(token: Tokens.Generic, depth: number): ComponentChildren {
   if (depth > DEPTH_MAX) return <Text value={token.raw} />;
+  const children = (): ComponentChildren => elements(token.tokens, depth + 1);
   switch (token.type) {
     case 'space':
     case 'def':
@@ -41,13 +42,11 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       // The headings of the page come before those of an answer.
       return (
         <p class={`heading heading-${token.depth}`} dir="auto">
-          {inline(token.tokens, depth + 1)}
+          {children()}
         </p>
       );
     case 'paragraph':
-      return <p dir="auto">{inline(token.tokens, depth + 1)}</p>;
-    case 'text':
-      return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
+      return <p dir="auto">{children()}</p>;
     case 'code':
       return (
         <div class="code">
@@ -59,13 +58,34 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
         </div>
       );
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
+      return <blockquote>{children()}</blockquote>;
     case 'list':
       return list(token as Tokens.List, depth);
     case 'table':
       return table(token as Tokens.Table, depth);
     case 'hr':
       return <hr />;
+    case 'br':
+      return <br />;
+    case 'strong':
+      return <strong>{children()}</strong>;
+    case 'em':
+      return <em>{children()}</em>;
+    case 'del':
+      return <del>{children()}</del>;
+    case 'codespan':
+      return (
+        <code>
+          <Text value={token.text} />
+        </code>
+      );
+    case 'link':
+      return <SafeLink href={token.href}>{children()}</SafeLink>;
+    case 'image':
+      return <Picture source={token.href} text={token.text} />;
+    case 'escape':
+    case 'text':
+      return token.tokens === undefined ? <Text value={token.text} /> : children();
     default:
       return <Text value={token.raw} />;
   }
@@ -74,8 +94,8 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
 function list(token: Tokens.List, depth: number): JSX.Element {
   const items = token.items.map((item) => (
     <li dir="auto">
-      {item.task && <span class="task">{item.checked === true ? '☑ ' : '☐ '}</span>}
-      {blocks(item.tokens, depth + 1)}
+      {item.task && <span>{item.checked === true ? '☑ ' : '☐ '}</span>}
+      {elements(item.tokens, depth + 1)}
     </li>
   ));
   return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
@@ -84,7 +104,7 @@ function list(token: Tokens.List, depth: number): JSX.Element {
 function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
   const cell = ({ tokens, align }: Tokens.TableCell, Tag: 'th' | 'td'): JSX.Element => (
     <Tag dir="auto" class={align === null ? '' : `align-${align}`}>
-      {inline(tokens, depth + 1)}
+      {elements(tokens, depth + 1)}
     </Tag>
   );
   return (
@@ -104,56 +124,10 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
   );
 }
 
-function inline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return (tokens ?? []).map((token) => piece(token as Tokens.Generic, depth));
-}
-
-function piece(token: Tokens.Generic, depth: number): ComponentChildren {
-  if (depth > DEPTH_MAX) return <Text value={token.raw} />;
-  switch (token.type) {
-    case 'strong':
-      return <strong>{inline(token.tokens, depth + 1)}</strong>;
-    case 'em':
-      return <em>{inline(token.tokens, depth + 1)}</em>;
-    case 'del':
-      return <del>{inline(token.tokens, depth + 1)}</del>;
-    case 'codespan':
-      return (
-        <code>
-          <Text value={token.text} />
-        </code>
-      );
-    case 'br':
-      return <br />;
-    case 'link':
-      return (
-        <SafeLink href={token.href} title={token.href}>
-          {inline(token.tokens, depth + 1)}
-        </SafeLink>
-      );
-    case 'image':
-      return <Picture source={token.href} text={token.text} />;
-    case 'escape':
-      return <Text value={token.text} />;
-    case 'text':
-      return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
-    default:
-      return <Text value={token.raw} />;
-  }
-}
-
-function SafeLink({
-  href,
-  title,
-  children,
-}: {
-  href: string;
-  title: string;
-  children: ComponentChildren;
-}): JSX.Element {
-  if (!/^https?:\/\//i.test(href)) return <span class="no-link">{children}</span>;
+function SafeLink({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {
+  if (!/^https?:\/\//i.test(href)) return <span>{children}</span>;
   return (
-    <a href={href} title={visible(title)} target="_blank" rel="noopener noreferrer">
+    <a href={href} title={visible(href)} target="_blank" rel="noopener noreferrer">
       {children}
     </a>
   );
@@ -162,7 +136,7 @@ function SafeLink({
 /** A link instead of the picture, because loading a picture would inform its server. */
 export function Picture({ source, text }: { source: string; text: string }): JSX.Element {
   return (
-    <SafeLink href={source} title={source}>
+    <SafeLink href={source}>
       [picture: <Text value={text === '' ? source : text} />]
     </SafeLink>
   );
@@ -184,8 +158,11 @@ export function CopyButton({ text, label }: { text: string; label: string }): JS
     }, DONE_MS);
   };
   return (
-    <button type="button" class="button quiet copy" aria-label={label} title={label} onClick={() => void copy()}>
-      <Icon name={status.value === 'idle' ? 'copy' : status.value} />
-    </button>
+    <IconButton
+      icon={status.value === 'idle' ? 'copy' : status.value}
+      label={label}
+      class="copy"
+      onClick={() => void copy()}
+    />
   );
 }

@@ -1,27 +1,25 @@
-type Place = 'localStorage' | 'sessionStorage';
+import { effect, type Signal, signal } from '@preact/signals';
 
-// A browser may refuse to store anything, and then throws.
-
-export function recall(name: string, place: Place = 'localStorage'): string | undefined {
+/** A signal whose value survives a reload. A browser that refuses to store anything keeps it until the page is closed. */
+export function storedSignal<Value>(
+  name: string,
+  initial: Value,
+  storage: 'localStorage' | 'sessionStorage' = 'localStorage',
+): Signal<Value> {
+  const stored = signal(initial);
   try {
-    return globalThis[place].getItem(name) ?? undefined;
+    stored.value = JSON.parse(globalThis[storage].getItem(name) ?? 'null') ?? initial;
   } catch {
-    return undefined;
+    // Nothing can be read, or another program stored the value.
   }
-}
-
-export function remember(name: string, value: string, place: Place = 'localStorage'): void {
-  try {
-    globalThis[place].setItem(name, value);
-  } catch {
-    // The value is kept until the page is closed.
-  }
-}
-
-export function forget(name: string, place: Place = 'localStorage'): void {
-  try {
-    globalThis[place].removeItem(name);
-  } catch {
-    // Nothing was stored.
-  }
+  effect(() => {
+    const { value } = stored;
+    try {
+      if (value === initial) globalThis[storage].removeItem(name);
+      else globalThis[storage].setItem(name, JSON.stringify(value));
+    } catch {
+      // Nothing can be stored.
+    }
+  });
+  return stored;
 }

@@ -4,24 +4,24 @@ import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { type Fields, fieldsOf, stringOf } from './client.ts';
 import type { InputRequest } from './conversation.ts';
 import { focusComposer, isComposerIdle } from './focus.ts';
-import { LongText, Text, visible } from './text.tsx';
+import { LongText, Problem, Text, visible } from './text.tsx';
 
-export interface RequestCardProps {
+interface RequestCardProps {
   readonly request: InputRequest;
+  /** Resolves with false if the server did not accept the response. */
   readonly respond: (response: unknown) => Promise<boolean>;
 }
 
 /**
- * A request of the agent. The standard form of LangChain's `humanInTheLoopMiddleware` gets a decision for each action.
- * Any other request gets an answer as text or JSON.
+ * A request of the agent. A request in the form of LangChain's `humanInTheLoopMiddleware` needs a decision for each
+ * action. Any other request needs an answer as text or JSON.
  */
 export function RequestCard({ request, respond }: RequestCardProps): JSX.Element {
   const { actionRequests, reviewConfigs } = fieldsOf(request.payload);
-  const actions = (Array.isArray(actionRequests) ? actionRequests : []).map(fieldsOf);
-  const configs = (Array.isArray(reviewConfigs) ? reviewConfigs : []).map(fieldsOf);
+  const actions = listOf(actionRequests);
+  const configs = listOf(reviewConfigs);
   const isSent = useSignal(false);
-  const decisions = useRef<(object | undefined)[]>([]);
-  const decided = useSignal(0);
+  const decisions = useSignal<readonly (object | undefined)[]>(actions.map(() => undefined));
   const card = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     const element = card.current;
@@ -36,14 +36,12 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
     if (await respond(response)) focusComposer();
     else {
       isSent.value = false;
-      decisions.current = [];
-      decided.value = 0;
+      decisions.value = actions.map(() => undefined);
     }
   };
   const decide = (index: number, decision: object): void => {
-    decisions.current[index] = decision;
-    decided.value = decisions.current.filter((one) => one !== undefined).length;
-    if (decided.value === actions.length) void answer({ decisions: decisions.current });
+    decisions.value = decisions.value.map((known, at) => (at === index ? decision : known));
+    if (!decisions.value.includes(undefined)) void answer({ decisions: decisions.value });
   };
   return (
     <article ref={card} class="approval" tabIndex={-1} aria-label="Request of the agent">
@@ -53,7 +51,7 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
           key={index}
           action={action}
           allowed={allowedIn(configs, action)}
-          isDecided={isSent.value || (decided.value > 0 && decisions.current[index] !== undefined)}
+          isDecided={decisions.value[index] !== undefined}
           decide={(decision) => decide(index, decision)}
         />
       ))}
@@ -77,13 +75,19 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
   const given = isText ? onlyValue : JSON.stringify(args, null, 2);
   const draft = useSignal(given);
   const problem = useSignal('');
+  const reason = useRef<HTMLInputElement>(null);
   const id = useId();
   const isEditable = allowed.includes('edit');
+  const isChanged = draft.value !== given;
   const approve = (): void => {
     const edited = isText ? { [onlyName ?? '']: draft.value } : parsed(draft.value);
-    if (draft.value === given) decide({ type: 'approve' });
+    if (!isChanged) decide({ type: 'approve' });
     else if (typeof edited !== 'object' || edited === null) problem.value = 'The input is not a JSON object.';
     else decide({ type: 'edit', editedAction: { name, args: edited } });
+  };
+  const reject = (): void => {
+    const text = reason.current?.value.trim();
+    decide({ type: 'reject', message: `The user declined${text ? `: ${text}` : '.'}` });
   };
   return (
     <section aria-labelledby={`${id}-title`}>
@@ -92,8 +96,7 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
       </h2>
       <label>
         <span class="label">
-          {visible(name)}
-          {isText ? `: ${visible(onlyName ?? '')}` : ''} {isEditable ? '(editable)' : ''}
+          {visible(isText ? `${name}: ${onlyName}` : name)} {isEditable && '(editable)'}
         </span>
         <textarea
           dir="auto"
@@ -106,49 +109,33 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
           }}
         />
       </label>
-      {problem.value !== '' && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem text={problem.value} />
       <p class="actions">
         {(allowed.includes('approve') || isEditable) && (
           <button
             type="button"
             class="button primary"
-            disabled={isDecided || (draft.value === given && !allowed.includes('approve'))}
+            disabled={isDecided || (!isChanged && !allowed.includes('approve'))}
             onClick={approve}
           >
-            {draft.value === given ? 'Approve' : 'Approve with changes'}
+            {isChanged ? 'Approve with changes' : 'Approve'}
           </button>
         )}
-        {allowed.includes('reject') && <RejectButton isDecided={isDecided} decide={decide} />}
+        {allowed.includes('reject') && (
+          <>
+            <button type="button" class="button" disabled={isDecided} onClick={reject}>
+              Reject
+            </button>
+            <input
+              ref={reason}
+              aria-label="Reason for the rejection"
+              placeholder="Reason (optional)"
+              disabled={isDecided}
+            />
+          </>
+        )}
       </p>
     </section>
-  );
-}
-
-function RejectButton({ isDecided, decide }: Pick<ActionProps, 'isDecided' | 'decide'>): JSX.Element {
-  const reason = useSignal('');
-  const reject = (): void => {
-    const text = reason.value.trim();
-    decide({ type: 'reject', message: `The user declined${text === '' ? '.' : `: ${text}`}` });
-  };
-  return (
-    <>
-      <button type="button" class="button" disabled={isDecided} onClick={reject}>
-        Reject
-      </button>
-      <input
-        aria-label="Reason for the rejection"
-        placeholder="Reason (optional)"
-        value={reason.value}
-        disabled={isDecided}
-        onInput={({ currentTarget }) => {
-          reason.value = currentTarget.value;
-        }}
-      />
-    </>
   );
 }
 
@@ -159,36 +146,33 @@ interface FreeAnswerProps {
 }
 
 function FreeAnswer({ payload, isSent, answer }: FreeAnswerProps): JSX.Element {
-  const draft = useSignal('');
+  const area = useRef<HTMLTextAreaElement>(null);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const text = area.current?.value ?? '';
+    void answer(parsed(text) ?? text);
+  };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void answer(parsed(draft.value) ?? draft.value);
-      }}
-    >
+    <form onSubmit={submit}>
       <h2>The agent asks</h2>
       <p class="plain" dir="auto">
         <LongText value={typeof payload === 'string' ? payload : (JSON.stringify(payload, null, 2) ?? '')} />
       </p>
       <label>
         <span class="label">Your answer, as text or JSON</span>
-        <textarea
-          dir="auto"
-          rows={3}
-          value={draft.value}
-          onInput={({ currentTarget }) => {
-            draft.value = currentTarget.value;
-          }}
-        />
+        <textarea ref={area} dir="auto" rows={3} required />
       </label>
       <p class="actions">
-        <button type="submit" class="button primary" disabled={isSent || draft.value.trim() === ''}>
+        <button type="submit" class="button primary" disabled={isSent}>
           Send answer
         </button>
       </p>
     </form>
   );
+}
+
+function listOf(value: unknown): readonly Fields[] {
+  return Array.isArray(value) ? value.map(fieldsOf) : [];
 }
 
 function allowedIn(configs: readonly Fields[], { name }: Fields): readonly unknown[] {

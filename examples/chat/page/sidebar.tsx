@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ThreadSummary } from './client.ts';
-import { Icon } from './icon.tsx';
-import { visible } from './text.tsx';
+import { Icon, IconButton } from './icon.tsx';
+import { Problem, visible } from './text.tsx';
 import {
   addressOf,
   currentThread,
@@ -23,7 +23,7 @@ export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void 
     if (isOpen) start.current?.focus();
   }, [isOpen]);
   return (
-    <nav id="threads" class={`sidebar ${isOpen ? 'opened' : ''}`} aria-label="Conversations">
+    <nav id="threads" class={`panel sidebar ${isOpen ? 'opened' : ''}`} aria-label="Conversations">
       <a ref={start} class="button new" href={NEW_ADDRESS} onClick={close}>
         <Icon name="new" /> New conversation
       </a>
@@ -31,8 +31,9 @@ export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void 
         {threads.value?.map((thread) => {
           const isCurrent = thread.id === currentThread.value.id;
           return (
-            <li key={thread.id} class={isCurrent ? 'current' : ''}>
+            <li key={thread.id} class={`row ${isCurrent ? 'current' : ''}`}>
               <a
+                class="ellipsis"
                 href={addressOf(thread.id)}
                 title={visible(thread.title)}
                 aria-current={isCurrent ? 'page' : undefined}
@@ -40,16 +41,13 @@ export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void 
               >
                 <bdi>{visible(thread.title)}</bdi>
               </a>
-              <button
-                type="button"
-                class="button quiet"
-                aria-label={`Delete ${visible(thread.title)}`}
+              <IconButton
+                icon="delete"
+                label={`Delete ${visible(thread.title)}`}
                 onClick={() => {
                   chosen.value = thread;
                 }}
-              >
-                <Icon name="delete" />
-              </button>
+              />
             </li>
           );
         })}
@@ -60,11 +58,7 @@ export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void 
         </button>
       )}
       {threads.value?.length === 0 && <p class="note">Your conversations will be here.</p>}
-      {threadsProblem.value !== undefined && (
-        <p class="problem" role="alert">
-          {threadsProblem.value}
-        </p>
-      )}
+      <Problem text={threadsProblem.value} />
       {chosen.value !== undefined && (
         <DeleteDialog
           thread={chosen.value}

@@ -51,8 +51,17 @@ export function LongText({
   );
 }
 
+/** Why something failed. Screen readers read it at once. */
+export function Problem({ text }: { text: string | undefined }): JSX.Element | null {
+  return text ? (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  ) : null;
+}
+
 /** Splits a text, so that each hidden character is a piece of its own, written as an escape. */
-export function piecesOf(text: string): { readonly text: string; readonly isHidden: boolean }[] {
+function piecesOf(text: string): { readonly text: string; readonly isHidden: boolean }[] {
   const pieces: { text: string; isHidden: boolean }[] = [];
   let end = 0;
   for (const { 0: found, index } of text.matchAll(HIDDEN)) {

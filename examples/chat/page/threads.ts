@@ -1,7 +1,7 @@
-import { effect, type Signal, signal } from '@preact/signals';
+import { type Signal, signal } from '@preact/signals';
 import { announce } from './announcer.tsx';
 import { type Info, loadInfo, problemOf, server, type ThreadSummary } from './client.ts';
-import { forget, recall, remember } from './memory.ts';
+import { storedSignal } from './memory.ts';
 import { Thread } from './thread.ts';
 
 const PAGE_THREADS = 100;
@@ -111,12 +111,8 @@ const drafts = new Map<string, Signal<string>>();
 
 /** The unsent text of a thread. It survives a reload of the page. */
 export function draftOf(threadId: string): Signal<string> {
-  const known = drafts.get(threadId);
-  if (known !== undefined) return known;
-  const name = `draft:${threadId}`;
-  const draft = signal(recall(name, 'sessionStorage') ?? '');
+  const draft = drafts.get(threadId) ?? storedSignal(`draft:${threadId}`, '', 'sessionStorage');
   drafts.set(threadId, draft);
-  effect(() => (draft.value === '' ? forget(name, 'sessionStorage') : remember(name, draft.value, 'sessionStorage')));
   return draft;
 }
 

@@ -1,24 +1,21 @@
-import { type Signal, signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { config } from '../config.ts';
 import type { ThreadSummary } from './client.ts';
 import { isBusy } from './conversation.ts';
 import { focusComposer } from './focus.ts';
-import { Icon } from './icon.tsx';
-import { recall, remember } from './memory.ts';
+import { IconButton } from './icon.tsx';
+import { storedSignal } from './memory.ts';
 import { visible } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { threads } from './threads.ts';
 
-const THEME = 'chat.theme';
 const THEMES = ['system', 'dark', 'light'];
-const theme: Signal<string> = signal(recall(THEME) ?? 'system');
+const theme: Signal<string> = storedSignal('theme', 'system');
 
 theme.subscribe((value) => {
-  if (value === 'dark' || value === 'light') document.documentElement.dataset.theme = value;
-  else delete document.documentElement.dataset.theme;
-  remember(THEME, value);
+  document.documentElement.style.colorScheme = value === 'system' ? '' : value;
 });
 
 export interface TopBarProps {
@@ -37,49 +34,39 @@ export function TopBar({ thread, isDrawerOpen, isHistoryOpen }: TopBarProps): JS
     document.title = visible(title ?? config.title);
   }, [title]);
   return (
-    <header class="top">
-      <button
-        type="button"
-        class="button quiet narrow-only"
-        aria-label="Conversations"
+    <header class="top row">
+      <IconButton
+        icon="menu"
+        label="Conversations"
+        class="narrow-only"
         aria-expanded={isDrawerOpen.value}
         aria-controls="threads"
         onClick={() => {
           isDrawerOpen.value = !isDrawerOpen.value;
         }}
-      >
-        <Icon name="menu" />
-      </button>
-      <h1>
+      />
+      <h1 class="ellipsis">
         <bdi>{visible(title ?? 'New conversation')}</bdi>
       </h1>
       <span class="connection" role="status">
         {thread.connection.value === 'reconnecting' ? 'Reconnecting' : ''}
       </span>
-      <button
-        type="button"
-        class="button quiet"
-        aria-label="History"
-        title="History of this conversation"
+      <IconButton
+        icon="history"
+        label="History"
         aria-expanded={isHistoryOpen.value}
         aria-controls="history"
         onClick={() => {
           isHistoryOpen.value = !isHistoryOpen.value;
         }}
-      >
-        <Icon name="history" />
-      </button>
-      <button
-        type="button"
-        class="button quiet"
-        aria-label={`Theme: ${theme.value}`}
-        title={`Theme: ${theme.value}`}
+      />
+      <IconButton
+        icon="theme"
+        label={`Theme: ${theme.value}`}
         onClick={() => {
           theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'system';
         }}
-      >
-        <Icon name="theme" />
-      </button>
+      />
     </header>
   );
 }
@@ -92,7 +79,7 @@ export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   const newest = thread.conversation.value;
   const isAsked = newest.requests.length > 0 && !isBusy(newest);
   return (
-    <div class="viewed-note" role="group" aria-label="Earlier point">
+    <div class="viewed-note row spread" role="group" aria-label="Earlier point">
       <p>
         The conversation{Number.isNaN(time.getTime()) ? '' : ` at ${time.toLocaleTimeString()}`}. Sending a message
         starts a branch here.

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { type Conversation, isCutShort, type RunState, type Turn } from './conversation.ts';
 import { focusComposer } from './focus.ts';
-import { Icon } from './icon.tsx';
+import { Icon, IconButton } from './icon.tsx';
 import { CopyButton } from './markdown.tsx';
 import { type Message, textIn } from './message.ts';
 import { MessageView } from './message-view.tsx';
@@ -77,24 +77,21 @@ function Question({ question, thread, isBusy }: TurnViewProps & { readonly quest
     return <QuestionForm text={text} send={(changed) => thread.edit(question.id, changed)} close={close} />;
   }
   return (
-    <article class="question" aria-label="You">
+    <article class="question row" aria-label="You">
       <p class="plain" dir="auto">
         <LongText value={text} />
       </p>
-      {question.blocks.some(({ kind }) => kind === 'image' || kind === 'other') && <p class="note">With attachments</p>}
+      {question.blocks.some(({ type }) => type !== 'text') && <p class="note">With attachments</p>}
       {!isBusy && (
-        <button
+        <IconButton
           ref={button}
-          type="button"
-          class="button quiet"
-          aria-label="Edit message"
+          icon="edit"
+          label="Edit message"
           title="Edit message (starts a branch)"
           onClick={() => {
             isEdited.value = true;
           }}
-        >
-          <Icon name="edit" />
-        </button>
+        />
       )}
     </article>
   );
@@ -155,7 +152,7 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
   if (answer.length === 0 && trace === undefined) return null;
   const isRated = answer.length > 0 && info.value?.feedback_keys.includes(RATING_KEY) === true;
   return (
-    <div class="answer-actions" role="group" aria-label="Actions for this answer">
+    <div class="answer-actions row" role="group" aria-label="Actions for this answer">
       {text !== '' && <CopyButton text={text} label="Copy answer" />}
       {isLast && !isBusy && isAnswered && (
         <button type="button" class="button quiet" onClick={() => void thread.retry().then(focusComposer)}>
