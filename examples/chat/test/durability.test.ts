@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StorageChoice } from '../server/storage/storage.ts';
 import { ChatClient, endOf, isEndOf, type SeenEvent } from './support/chat-server.ts';
 import { temporaryFolder } from './support/folder.ts';
-import { emptyDatabase, type PostgresServer, startPostgres } from './support/postgres.ts';
+import { PostgresServer } from './support/postgres.ts';
 
 const SERVE = fileURLToPath(new URL('programs/serve.mjs', import.meta.url));
 /** Longer than a busy machine delays a heartbeat. */
@@ -17,7 +17,7 @@ const ENDED = 'the process that ran it has ended';
 
 let postgres: PostgresServer;
 beforeAll(async () => {
-  postgres = await startPostgres();
+  postgres = await PostgresServer.start();
 });
 afterAll(() => postgres?.close());
 
@@ -76,7 +76,7 @@ describe('two instances on PostgreSQL', () => {
   let quick: RunningChat;
 
   beforeAll(async () => {
-    choice = { postgres: await emptyDatabase(postgres) };
+    choice = { postgres: await postgres.emptyDatabase() };
     [endless, quick] = await Promise.all([startChat(choice, true), startChat(choice)]);
   });
   afterAll(() => Promise.all([endless?.kill(), quick?.kill()]));

@@ -8,7 +8,7 @@ import { SqliteDatabase } from '../server/storage/sqlite.ts';
 import { openStorage } from '../server/storage/storage.ts';
 import { ChatServer, isEndOf } from './support/chat-server.ts';
 import { temporaryFolder } from './support/folder.ts';
-import { emptyDatabase, startPostgres } from './support/postgres.ts';
+import { PostgresServer } from './support/postgres.ts';
 
 let chat: ChatServer;
 beforeAll(async () => {
@@ -92,8 +92,8 @@ test('an unexpected error is logged, and the client does not learn its reason', 
 });
 
 test('while PostgreSQL is down, requests get 503, and runs and streams continue when it is back', async () => {
-  const postgres = await startPostgres();
-  const storage = await openStorage({ postgres: await emptyDatabase(postgres) }, { leaseMs: 2_000, heartbeatMs: 200 });
+  const postgres = await PostgresServer.start();
+  const storage = await openStorage({ postgres: await postgres.emptyDatabase() }, { leaseMs: 2_000, heartbeatMs: 200 });
   await using server = await ChatServer.start({ storage });
   server.script.set({ hold: 'supervisor', holdPieces: 1 });
   const run = await server.client.say('t', 'hello');

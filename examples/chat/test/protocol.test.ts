@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openStorage } from '../server/storage/storage.ts';
 import { ChatServer, endOf, isEndOf, type SeenEvent, streamedText } from './support/chat-server.ts';
-import { emptyDatabase, type PostgresServer, startPostgres } from './support/postgres.ts';
+import { PostgresServer } from './support/postgres.ts';
 
 let postgres: PostgresServer;
 beforeAll(async () => {
-  postgres = await startPostgres();
+  postgres = await PostgresServer.start();
 });
 afterAll(() => postgres?.close());
 
@@ -20,7 +20,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
   let chat: ChatServer;
   let thread: string;
   const start = async (limits = {}): Promise<ChatServer> => {
-    const choice = engine === 'SQLite' ? {} : { postgres: await emptyDatabase(postgres) };
+    const choice = engine === 'SQLite' ? {} : { postgres: await postgres.emptyDatabase() };
     return ChatServer.start({ storage: await openStorage(choice, limits) });
   };
   beforeAll(async () => {
@@ -230,7 +230,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     expect(after).toBe(first[0]?.seq);
     expect(events[1]?.seq).toBe(before);
     const { events: kept } = await small.storage.store.read('t', 0, 10_000);
-    expect(kept.length).toBeLessThanOrEqual(205);
+    expect(kept.length).toBeLessThanOrEqual(200);
     await small.storage.store.deleteIdleEvents();
     expect((await small.storage.store.read('t', 0, 10_000)).events).toHaveLength(kept.length);
   });

@@ -2,99 +2,89 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
 
-/** A PostgreSQL server in a folder of its own. */
-export interface PostgresServer {
+/** A PostgreSQL server with its own folder, without fsync. */
+export class PostgresServer {
   readonly url: string;
-  start(): Promise<void>;
-  /** Ends the server like a crash. */
-  kill(): Promise<void>;
-  /** Ends the server and deletes its folder. */
-  close(): Promise<void>;
-}
+  readonly #folder: string;
+  readonly #spawn: () => ChildProcess;
+  #child: ChildProcess | undefined;
 
-interface Account {
-  readonly uid: number;
-  readonly gid: number;
-}
+  private constructor(url: string, folder: string, spawnServer: () => ChildProcess) {
+    this.url = url;
+    this.#folder = folder;
+    this.#spawn = spawnServer;
+    process.on('exit', this.#crash);
+  }
 
-/** Starts PostgreSQL with an empty database, without fsync. */
-export async function startPostgres(): Promise<PostgresServer> {
-  const account = unprivileged();
-  const folder = folderFor(account);
-  const options = { cwd: folder, ...account };
-  const data = join(folder, 'data');
-  const init = ['-D', data, '-U', 'chat', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
-  execFileSync(found('initdb'), init, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
-  const port = await freePort();
-  const settings = ['listen_addresses=127.0.0.1', 'fsync=off', 'full_page_writes=off'];
-  const args = ['-D', data, '-p', `${port}`, '-k', folder, ...settings.flatMap((setting) => ['-c', setting])];
-  const start = (): Promise<ChildProcess> =>
-    ready(spawn(found('postgres'), args, { ...options, stdio: 'pipe' }), 'ready to accept connections');
-  return serverOf(`postgres://chat:secret-of-chat@127.0.0.1:${port}/postgres`, folder, start, 'SIGQUIT');
-}
+  static async start(): Promise<PostgresServer> {
+    const account = unprivileged();
+    const folder = mkdtempSync(join(tmpdir(), 'chat-store-'));
+    if (account !== undefined) chownSync(folder, account.uid, account.gid);
+    const options = { cwd: folder, ...account };
+    const data = join(folder, 'data');
+    const init = ['-D', data, '-U', 'chat', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C'];
+    execFileSync(pathOf('initdb'), init, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
+    const port = await freePort();
+    const settings = ['listen_addresses=127.0.0.1', 'fsync=off', 'full_page_writes=off'];
+    const args = ['-D', data, '-p', `${port}`, '-k', folder, ...settings.flatMap((setting) => ['-c', setting])];
+    const url = `postgres://chat:secret-of-chat@127.0.0.1:${port}/postgres`;
+    const server = new PostgresServer(url, folder, () =>
+      spawn(pathOf('postgres'), args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] }),
+    );
+    await server.start();
+    return server;
+  }
 
-/** Creates a database, and returns its address. */
-export async function emptyDatabase({ url }: PostgresServer): Promise<string> {
-  const name = `chat_${randomUUID().replaceAll('-', '')}`;
-  const client = new Client(url);
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  return url.replace(/postgres$/, name);
-}
-
-async function serverOf(
-  url: string,
-  folder: string,
-  start: () => Promise<ChildProcess>,
-  crash: NodeJS.Signals,
-): Promise<PostgresServer> {
-  let child = await start();
-  const end = async (signal: NodeJS.Signals): Promise<void> => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill(signal);
-    await ended;
-  };
-  const atExit = (): void => void child.kill(crash);
-  process.on('exit', atExit);
-  return {
-    url,
-    start: async () => {
-      child = await start();
-    },
-    kill: () => end(crash),
-    close: async () => {
-      await end(crash);
-      process.off('exit', atExit);
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
-
-async function ready(child: ChildProcess, sign: string): Promise<ChildProcess> {
-  let said = '';
-  await new Promise<void>((resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        said = `${said}${text}`.slice(-10_000);
-        if (said.includes(sign)) resolve();
+  /** Starts the server again after `kill`. */
+  async start(): Promise<void> {
+    const child = this.#spawn();
+    this.#child = child;
+    let output = '';
+    await new Promise<void>((resolve, reject) => {
+      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+        if (text.includes('ready to accept connections')) resolve();
       });
-    }
-    child.once('error', reject);
-    child.once('exit', () => reject(new Error(`${child.spawnfile} has ended: ${said}`)));
-  });
-  return child;
+      child.once('error', reject);
+      child.once('exit', () => reject(new Error(`PostgreSQL ended: ${output}`)));
+    });
+  }
+
+  /** Creates a database, and returns its address. */
+  async emptyDatabase(): Promise<string> {
+    const name = `chat_${randomUUID().replaceAll('-', '')}`;
+    const client = new Client(this.url);
+    await client.connect();
+    await client.query(`CREATE DATABASE ${name}`);
+    await client.end();
+    return this.url.replace(/postgres$/, name);
+  }
+
+  /** Ends the server like a crash. */
+  async kill(): Promise<void> {
+    const ended = this.#child && once(this.#child, 'exit');
+    this.#crash();
+    await ended;
+    this.#child = undefined;
+  }
+
+  /** Ends the server and deletes its folder. */
+  async close(): Promise<void> {
+    await this.kill();
+    process.off('exit', this.#crash);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  readonly #crash = (): void => void this.#child?.kill('SIGQUIT');
 }
 
 /** Debian does not add the programs of PostgreSQL to PATH. */
-function found(program: string): string {
+function pathOf(program: string): string {
   const versions = '/usr/lib/postgresql';
   const folders = [
     ...(process.env.PATH ?? '').split(delimiter),
@@ -106,19 +96,13 @@ function found(program: string): string {
 }
 
 /** PostgreSQL does not run as root. */
-function unprivileged(): Account | undefined {
+function unprivileged(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'));
-  const account = accounts.find(([name]) => name === 'postgres') ?? accounts.find(([name]) => name === 'nobody');
+  const account = ['postgres', 'nobody'].map((name) => accounts.find(([own]) => own === name)).find(Boolean);
   return { uid: Number(account?.[2] ?? 65_534), gid: Number(account?.[3] ?? 65_534) };
-}
-
-function folderFor(account: Account | undefined): string {
-  const folder = mkdtempSync(join(tmpdir(), 'chat-store-'));
-  if (account !== undefined) chownSync(folder, account.uid, account.gid);
-  return folder;
 }
 
 async function freePort(): Promise<number> {
