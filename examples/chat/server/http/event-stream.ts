@@ -46,7 +46,7 @@ async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
   let isLive = false;
   let wake = new AbortController();
   const onWake = (): void => wake.abort();
-  const unwatch = store.watchEvents(threadId, onWake);
+  const unwatch = store.watch('events', threadId, onWake);
   end.addEventListener('abort', onWake);
   try {
     yield ': open\n\n';

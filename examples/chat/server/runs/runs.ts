@@ -102,7 +102,7 @@ export class Runs {
     const run = new Run({ ...parts, ...request, store, runId, traceId });
     const { afterSeq, running } = await store.start({ ...request, runId });
     if (running === runId) run.begin();
-    const unwatch = store.watchRuns(threadId, () => void this.#claim(run).catch(() => {}));
+    const unwatch = store.watch('runs', threadId, () => void this.#claim(run).catch(() => {}));
     const done = withRun(caller, () => run.run()).finally(() => {
       unwatch();
       this.#runs.delete(runId);

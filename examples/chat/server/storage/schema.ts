@@ -28,6 +28,8 @@ export interface ThreadSummary {
 export interface RunRow {
   readonly id: string;
   readonly state: 'running' | 'waiting';
+  /** Runs of a thread that wait begin in the order of their places. */
+  readonly place: number;
   readonly isCancelled: boolean;
 }
 
@@ -46,9 +48,9 @@ export interface StoreLimits {
   readonly leaseMs: number;
   /** @default 4 000 */
   readonly heartbeatMs: number;
-  /** Events kept per thread. The oldest are deleted. @default 20 000 */
+  /** Events kept per thread. Beyond this, the older half is deleted. @default 20 000 */
   readonly eventsMax: number;
-  /** Characters of events kept per thread. The oldest are deleted. @default 64 Mi */
+  /** Characters of events kept per thread. Beyond this, the older half of the events is deleted. @default 64 Mi */
   readonly charsMax: number;
   /** Events of a thread without a new event are deleted after this time. The states are kept. @default 7 days */
   readonly idleMs: number;

@@ -14,8 +14,6 @@ import {
 
 const WAITING_MAX = 10;
 const IDLE_CHECK_MS = 3_600_000;
-/** A thread may exceed its limits by this share, so that not every append has to delete events. */
-const EXCESS = 1.025;
 
 /** The run is no longer in the store: its lease expired and another process ended it, or its thread was deleted. */
 export class RunLostError extends Error {
@@ -43,14 +41,11 @@ export class Store {
     this.#idleCheck = setInterval(() => void this.deleteIdleEvents().catch(() => {}), IDLE_CHECK_MS).unref();
   }
 
-  /** Calls `wake` after events were added to the thread. Returns a function that stops it. */
-  watchEvents(threadId: string, wake: () => void): () => void {
-    return this.#watch(`events:${threadId}`, wake);
-  }
-
-  /** Calls `wake` after a run of the thread was cancelled or ended. Returns a function that stops it. */
-  watchRuns(threadId: string, wake: () => void): () => void {
-    return this.#watch(`runs:${threadId}`, wake);
+  /** Calls `wake` after events of the thread were added, or runs were cancelled or ended. Returns a function that stops it. */
+  watch(kind: 'events' | 'runs', threadId: string, wake: () => void): () => void {
+    const name = `${kind}:${threadId}`;
+    this.#wakers.on(name, wake);
+    return () => void this.#wakers.off(name, wake);
   }
 
   async threads(limit: number, offset: number): Promise<ThreadSummary[]> {
@@ -173,12 +168,12 @@ export class Store {
   /** Renews the leases of these runs. Returns those that are still in the store. */
   async renew(runIds: readonly string[]): Promise<ReadonlyMap<string, RunRow>> {
     if (runIds.length === 0) return new Map();
-    const rows = await this.#database.query<Omit<RunRow, 'isCancelled'> & { is_cancelled: number }>(
+    const rows = await this.#database.query<DatabaseRun>(
       `UPDATE runs SET lease_ms = ${this.#leaseEnd} WHERE id IN (${runIds.map((_, index) => `$${index + 1}`)})
-        RETURNING id, state, is_cancelled`,
+        RETURNING id, state, place, is_cancelled`,
       ...runIds,
     );
-    return new Map(rows.map(({ is_cancelled, ...row }) => [row.id, { ...row, isCancelled: is_cancelled === 1 }]));
+    return new Map(rows.map((row) => [row.id, runOf(row)]));
   }
 
   /** Ends runs whose lease expired. A waiting run is ended after the run before it, so that their events stay in order. */
@@ -213,11 +208,6 @@ export class Store {
     return `${this.#database.nowMs} + ${this.limits.leaseMs}`;
   }
 
-  #watch(name: string, wake: () => void): () => void {
-    this.#wakers.on(name, wake);
-    return () => void this.#wakers.off(name, wake);
-  }
-
   /** Returns the number of the last event. The first number is a time in microseconds, so a deleted thread's numbers are not used again. */
   async #touch(query: Query, threadId: string, title: string): Promise<number> {
     const now = this.#database.nowMs;
@@ -232,12 +222,12 @@ export class Store {
     return row?.last_seq ?? 0;
   }
 
-  async #runs(query: Query, threadId: string): Promise<readonly (RunRow & { readonly place: number })[]> {
-    const rows = await query<{ id: string; state: RunRow['state']; place: number; is_cancelled: number }>(
+  async #runs(query: Query, threadId: string): Promise<readonly RunRow[]> {
+    const rows = await query<DatabaseRun>(
       'SELECT id, state, place, is_cancelled FROM runs WHERE thread_id = $1 ORDER BY state, place',
       threadId,
     );
-    return rows.map(({ is_cancelled, ...row }) => ({ ...row, isCancelled: is_cancelled === 1 }));
+    return rows.map(runOf);
   }
 
   async #end(threadId: string, runId: string, event: NewEvent, condition: string): Promise<void> {
@@ -272,32 +262,23 @@ export class Store {
     });
     await query(`INSERT INTO events VALUES ${rows}`, ...values);
     const { eventsMax, charsMax } = this.limits;
-    if (thread.kept > eventsMax * EXCESS || thread.chars > charsMax * EXCESS) await this.#trim(query, threadId, thread);
+    if (thread.kept > eventsMax || thread.chars > charsMax)
+      await this.#dropThrough(query, threadId, thread.last_seq - Math.floor(thread.kept / 2));
   }
 
-  async #trim(query: Query, threadId: string, { last_seq, chars }: { last_seq: number; chars: number }): Promise<void> {
-    const { eventsMax, charsMax } = this.limits;
-    const [excess] = await query<{ seq: number | null }>(
-      `SELECT min(seq) AS seq FROM (
-        SELECT seq, sum(chars) OVER (ORDER BY seq) AS through FROM events WHERE thread_id = $1
-      ) AS counted WHERE through >= $2`,
-      threadId,
-      chars - charsMax,
-    );
-    const cut = Math.max(last_seq - eventsMax, chars > charsMax ? (excess?.seq ?? 0) : 0);
-    const gone = await query<{ chars: number }>(
-      'DELETE FROM events WHERE thread_id = $1 AND seq <= $2 RETURNING chars',
-      threadId,
-      cut,
-    );
-    if (gone.length === 0) return;
-    const goneChars = gone.reduce((sum, row) => sum + row.chars, 0);
+  async #dropThrough(query: Query, threadId: string, seq: number): Promise<void> {
+    await query('DELETE FROM events WHERE thread_id = $1 AND seq <= $2', threadId, seq);
     await query(
-      'UPDATE threads SET dropped_seq = $2, kept = kept - $3, chars = chars - $4 WHERE id = $1',
+      `UPDATE threads SET dropped_seq = $2, (kept, chars) =
+        (SELECT count(*), coalesce(sum(chars), 0) FROM events WHERE thread_id = $1) WHERE id = $1`,
       threadId,
-      cut,
-      gone.length,
-      goneChars,
+      seq,
     );
   }
+}
+
+type DatabaseRun = Omit<RunRow, 'isCancelled'> & { readonly is_cancelled: number };
+
+function runOf({ is_cancelled, ...row }: DatabaseRun): RunRow {
+  return { ...row, isCancelled: is_cancelled === 1 };
 }
