@@ -45,11 +45,11 @@ const PAUSE_MS = 2_000;
 const CHANNELS = ['messages', 'tools', 'lifecycle', 'checkpoints', 'input', 'custom'] as const;
 
 /** Where a run begins. */
-interface Place {
+interface Start {
   /** The checkpoint. @default the newest */
-  readonly from?: string | undefined;
-  /** Whether the question is in that state already. */
-  readonly isThere?: boolean;
+  readonly checkpoint_id?: string | undefined;
+  /** Whether the state of the checkpoint contains the question. */
+  readonly isAsked?: boolean;
 }
 
 /** One thread: follows the server, and sends what the user does. */
@@ -63,8 +63,9 @@ export class Thread {
   readonly problem: Signal<string | undefined> = signal(undefined);
   /** Why there is no such thread: it was deleted, or its id is not valid. */
   readonly absence: Signal<'deleted' | 'invalid' | undefined> = signal(undefined);
+  /** Whether the server does not know the thread yet. */
+  isNew: boolean;
   readonly #onChange: () => void;
-  #isNew: boolean;
   #connecting: AbortController | undefined;
   #lastSeq: number | undefined;
   #isLive = false;
@@ -79,13 +80,8 @@ export class Thread {
   /** `onChange` is called when the list of threads may have changed. */
   constructor(id: string, isNew: boolean, onChange: () => void) {
     this.id = id;
-    this.#isNew = isNew;
+    this.isNew = isNew;
     this.#onChange = onChange;
-  }
-
-  /** Whether the server does not know the thread yet. */
-  get isNew(): boolean {
-    return this.#isNew;
   }
 
   /** The newest conversation, or the one at the earlier state that the user looks at. */
@@ -96,7 +92,7 @@ export class Thread {
 
   /** Follows the thread. A hidden page does not, because a browser allows six connections to a server. */
   open(): void {
-    if (!this.#isNew) this.#connect();
+    if (!this.isNew) this.#connect();
   }
 
   close(): void {
@@ -107,25 +103,15 @@ export class Thread {
     this.connection.value = 'closed';
   }
 
-  /** Connects at once instead of after a pause, for example because the network is back. */
-  reopen(): void {
-    if (this.connection.value !== 'reconnecting') return;
-    this.#connecting?.abort();
-    this.#connecting = undefined;
-    this.#connect();
-  }
-
   /** Loads the newest state, for example because the thread may have been deleted elsewhere. */
   async refresh(): Promise<void> {
-    if (!this.#isNew) await this.#load().catch(() => {});
+    if (!this.isNew) await this.#load();
   }
 
   /** Sends a message. Resolves with false if the server did not accept it. */
   send(text: string): Promise<boolean> {
-    const viewed = this.viewed.value;
-    return this.#ask(server.newThreadId(), text, () => ({
-      from: viewed === undefined ? undefined : checkpointOf(viewed),
-    }));
+    const checkpoint_id = checkpointOf(this.viewed.value);
+    return this.#ask(server.newThreadId(), text, () => ({ checkpoint_id }));
   }
 
   /** Replaces a message. The earlier version stays in the history. */
@@ -145,7 +131,7 @@ export class Thread {
   }
 
   async stop(): Promise<void> {
-    // The run has an id when the server has accepted the command.
+    // The response to the command contains the id of the run.
     await this.#command;
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
@@ -175,22 +161,22 @@ export class Thread {
       const isAsked = ({ values }: ThreadState): boolean => values.messages?.at(-1)?.id === messageId;
       const state = head === undefined ? undefined : await stateBefore(this.id, head, isAsked);
       // A message that the agent never received is sent again.
-      return state === undefined ? {} : { from: checkpointOf(state), isThere: !isChanged };
+      return state === undefined ? {} : { checkpoint_id: checkpointOf(state), isAsked: !isChanged };
     });
   }
 
-  async #ask(id: string, text: string, place: () => Place | Promise<Place>): Promise<boolean> {
+  async #ask(id: string, text: string, findStart: () => Start | Promise<Start>): Promise<boolean> {
     const [before, viewed] = [this.conversation.value, this.viewed.value];
     if (isBusy(before)) return false;
     this.conversation.value = withQuestion(this.shown, id, text);
     this.viewed.value = undefined;
     const isSent = await this.#send(async () => {
-      const { from, isThere = false } = await place();
+      const { checkpoint_id, isAsked } = await findStart();
       return server.start(this.id, {
         // A thread that was deleted elsewhere must not begin anew unnoticed.
         if_not_exists: before.checkpointId === undefined ? 'create' : 'reject',
-        input: isThere ? null : { messages: [{ type: 'human', id, content: text }] },
-        ...(from !== undefined && { checkpoint_id: from }),
+        input: isAsked ? null : { messages: [{ type: 'human', id, content: text }] },
+        ...(checkpoint_id !== undefined && { checkpoint_id }),
       });
     });
     if (!isSent) {
@@ -214,7 +200,7 @@ export class Thread {
       // Its events may have arrived before the response.
       if (run.id !== id && !(run.status === 'running' && run.id !== undefined))
         this.conversation.value = { ...this.conversation.value, run: { ...run, status: 'starting', id } };
-      this.#isNew = false;
+      this.isNew = false;
       this.open();
       this.#onChange();
       return true;
@@ -228,7 +214,7 @@ export class Thread {
     }
   }
 
-  /** Reads the events until the signal aborts. The client reconnects; after its last attempt, the page tries again. */
+  /** Reads the events until the signal aborts. If the client gives up reconnecting, the page tries again after a pause. */
   async #follow(signal: AbortSignal): Promise<void> {
     if (this.connection.value !== 'reconnecting') this.connection.value = 'connecting';
     while (!signal.aborted) {
@@ -240,31 +226,29 @@ export class Thread {
           ...(since !== undefined && { since }),
           signal,
           onStatus: (status) => {
-            if (status === 'live') void this.#goLive(signal);
-            else {
-              this.connection.value = 'reconnecting';
-              this.#isLive = false;
-            }
+            if (status === 'live') return void this.#goLive(signal);
+            this.connection.value = 'reconnecting';
+            this.#isLive = false;
           },
         });
         for await (const event of events) this.#add(event);
       } catch (error) {
         if (signal.aborted) return;
-        const refusal = error instanceof StreamError ? error.cause : error;
-        if (refusal instanceof InvalidRequestError || (refusal instanceof ApiError && refusal.status < 500)) {
-          if (refusal instanceof InvalidRequestError || refusal.status === 422) this.absence.value = 'invalid';
-          else this.problem.value = problemOf(refusal);
+        const cause = error instanceof StreamError ? error.cause : error;
+        if (cause instanceof InvalidRequestError || (cause instanceof ApiError && cause.status < 500)) {
+          if (cause instanceof ApiError && cause.status !== 422) this.problem.value = problemOf(cause);
+          else this.absence.value = 'invalid';
           return this.close();
         }
       }
       this.connection.value = 'reconnecting';
-      await pause(PAUSE_MS * (1 + Math.random()), signal);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (1 + Math.random())));
     }
   }
 
   /** Shows the past events together with the newest state. */
   async #goLive(signal: AbortSignal): Promise<void> {
-    await this.#load().catch(() => {});
+    await this.#load();
     if (signal.aborted) return;
     const wasLost = this.connection.value === 'reconnecting';
     this.connection.value = 'open';
@@ -287,7 +271,7 @@ export class Thread {
     const before = this.conversation.value;
     const after = withEvents(before, events, this.#assembler);
     this.conversation.value = after;
-    if (events.some(isNewState)) void this.#load().catch(() => {});
+    if (events.some(isNewState)) void this.#load();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
     // A run that ended before the page was opened is no news.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
@@ -295,12 +279,14 @@ export class Thread {
     if (isBusy(before) && after.run.error === 'cancelled') setTimeout(() => void this.refresh(), DELETION_MS);
   }
 
-  /** Loads the newest state. A call during a load starts one more load. */
+  /** Loads the newest state. A call during a load starts one more load. Never rejects: events lead to another load. */
   #load(): Promise<void> {
     this.#isStale = true;
-    this.#loading ??= this.#loadAll().finally(() => {
-      this.#loading = undefined;
-    });
+    this.#loading ??= this.#loadAll()
+      .catch(() => {})
+      .finally(() => {
+        this.#loading = undefined;
+      });
     return this.#loading;
   }
 
@@ -326,14 +312,4 @@ function isNewState({ method, params }: ThreadEvent): boolean {
   if ((params.namespace ?? []).length > 0) return false;
   const { event, name } = fieldsOf(params.data);
   return method === 'checkpoints' || (method === 'lifecycle' && event !== 'running') || name === 'missed_events';
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

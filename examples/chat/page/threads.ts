@@ -36,7 +36,6 @@ export function followAddress(): void {
     else void refresh();
   });
   addEventListener('focus', () => void refresh());
-  addEventListener('online', () => currentThread.value.reopen());
   void loadThreads();
   // The page works without the information.
   loadInfo().then(
