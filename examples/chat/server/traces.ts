@@ -51,24 +51,21 @@ export class TraceService {
   }
 }
 
-/** Records the runs of an agent. A run that the user stopped is not a failure. */
+/** Records the runs of an agent. A run that the user stopped has not failed. */
 export class TurnTracer extends RunspanCallbackHandler {
-  override handleChainError(...args: Parameters<RunspanCallbackHandler['handleChainError']>): void {
-    const [error, ...others] = args;
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
-    else super.handleChainError(...args);
+  override handleChainError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleChainError']>): void {
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
+    else super.handleChainError(error, ...run);
   }
 
-  override handleLLMError(...args: Parameters<RunspanCallbackHandler['handleLLMError']>): void {
-    const [error, ...others] = args;
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
-    else super.handleLLMError(...args);
+  override handleLLMError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleLLMError']>): void {
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
+    else super.handleLLMError(error, ...run);
   }
 
-  override handleToolError(...args: Parameters<RunspanCallbackHandler['handleToolError']>): void {
-    const [error, ...others] = args;
-    if (isAbort(error)) this.handleChainEnd(STOPPED, ...others);
-    else super.handleToolError(...args);
+  override handleToolError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleToolError']>): void {
+    if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
+    else super.handleToolError(error, ...run);
   }
 }
 

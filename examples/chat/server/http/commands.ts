@@ -2,7 +2,7 @@ import { Command } from '@langchain/langgraph';
 import type { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { answerProblem } from '../runs/approval.ts';
-import { fieldsOf, messagesProblem, titleOf } from '../runs/messages.ts';
+import { fieldsOf, titleOf, withMessages } from '../runs/messages.ts';
 import type { Agent } from '../runs/run.ts';
 import type { Runs, StartedRun } from '../runs/runs.ts';
 import { INPUT_RESPOND, parsed, RUN_START } from './requests.ts';
@@ -26,12 +26,12 @@ export class Commands {
   }
 
   async #start(threadId: string, params: z.infer<typeof RUN_START>, headers: Headers): Promise<StartedRun> {
-    const { input = null, metadata } = params;
+    const { metadata } = params;
+    const input = withMessages(params.input ?? null, 'params.input');
     const strategy = params.multitaskStrategy ?? params.multitask_strategy ?? 'enqueue';
     const checkpointId = params.config?.configurable?.checkpoint_id ?? params.checkpoint_id ?? undefined;
     if (strategy === 'rollback')
       throw new RequestError('not_supported', 'Use the strategy "interrupt", "enqueue" or "reject", not "rollback".');
-    checkMessages(input, 'params.input');
     const place = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
     const { createdAt, tasks } = await this.#agent.getState({ configurable: { thread_id: threadId, ...place } });
     if (checkpointId !== undefined && createdAt === undefined)
@@ -52,8 +52,6 @@ export class Commands {
   async #respond(threadId: string, params: z.infer<typeof INPUT_RESPOND>, headers: Headers): Promise<StartedRun> {
     const { responses, interrupt_id, response, update, goto, metadata } = params;
     if (goto !== undefined && goto !== null) throw new RequestError('not_supported', '"goto" is not supported.');
-    for (const [name, value] of Array.isArray(update) ? update : Object.entries(update ?? {}))
-      checkMessages({ [name]: value }, 'params.update', true);
     const answers = responses ?? (interrupt_id === undefined ? [] : [{ interrupt_id, response }]);
     if (answers.length === 0)
       throw new RequestError('invalid_argument', 'params: Expected an interrupt_id, or responses.');
@@ -69,15 +67,14 @@ export class Commands {
       if (problem !== undefined) throw new RequestError('invalid_argument', `params.response: ${problem}`);
     }
     const resume = Object.fromEntries(answers.map((answer) => [answer.interrupt_id, answer.response]));
-    const input = new Command({ resume, ...(update ? { update: update as Record<string, unknown> } : {}) });
+    const pairs = (Array.isArray(update) ? update : Object.entries(update ?? {})).map(([name, value]) => {
+      const checked = withMessages({ [name]: value }, 'params.update', true);
+      return [name, fieldsOf(checked)[name]] as [string, unknown];
+    });
+    const input = new Command({ resume, ...(pairs.length > 0 && { update: pairs }) });
     // A run that is in progress changes the thread, so the request may no longer exist after it.
     return this.#runs.start({ threadId, input, metadata, strategy: 'reject', title: '' }, headers);
   }
-}
-
-function checkMessages(values: unknown, place: string, canRemove = false): void {
-  const problem = messagesProblem(values, canRemove);
-  if (problem !== undefined) throw new RequestError('invalid_argument', `${place}.${problem}`);
 }
 
 function isObject(value: unknown): boolean {

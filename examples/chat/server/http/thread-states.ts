@@ -2,7 +2,7 @@ import type { RunnableConfig } from '@langchain/core/runnables';
 import type { StateSnapshot } from '@langchain/langgraph';
 import type { z } from 'zod';
 import { RequestError } from '../errors.ts';
-import { fieldsOf, messagesProblem } from '../runs/messages.ts';
+import { fieldsOf, withMessages } from '../runs/messages.ts';
 import { type Agent, reasonOf } from '../runs/run.ts';
 import type { HISTORY, STATE_UPDATE } from './requests.ts';
 
@@ -36,11 +36,10 @@ export class ThreadStates {
     const { values, checkpoint, checkpoint_id, as_node } = update;
     const place = checkpoint ?? { checkpoint_id: checkpoint_id ?? undefined };
     await this.#check(threadId, place);
-    const problem = messagesProblem(values, true);
-    if (problem !== undefined) throw new RequestError('invalid_state_update', `values.${problem}`);
+    const written = withMessages(values ?? { messages: [] }, 'values', true);
     // The first state is written like an input, so that the first step of the graph is next.
     const node = as_node ?? ((await this.#exists(threadId)) ? undefined : '__start__');
-    await this.#agent.updateState(configOf(threadId, place), values ?? { messages: [] }, node).catch((error) => {
+    await this.#agent.updateState(configOf(threadId, place), written, node).catch((error) => {
       throw new RequestError('invalid_state_update', reasonOf(error));
     });
     return this.get(threadId);

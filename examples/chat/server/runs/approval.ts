@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, textOf } from './messages.ts';
+import { type Fields, fieldsOf, messagesOf } from './messages.ts';
 
 /**
  * The standard form in which LangChain's `humanInTheLoopMiddleware` asks for decisions:
@@ -34,10 +34,7 @@ export function answerProblem(request: unknown, response: unknown): string | und
 /** The answer that a message gives: it rejects all actions, and the agent reads the message as the reason. */
 export function answerByMessage(request: unknown, input: unknown): unknown {
   if (!isApprovalRequest(request)) return input;
-  const { messages } = fieldsOf(input);
-  const texts = (Array.isArray(messages) ? messages : [messages]).map((message) => {
-    return typeof message === 'string' ? message : textOf(fieldsOf(message).content);
-  });
+  const texts = messagesOf(input).map(({ text }) => text);
   const message = `The user declined, and said instead: ${texts.join('\n')}`;
   return { decisions: request.actionRequests.map(() => ({ type: 'reject', message })) };
 }

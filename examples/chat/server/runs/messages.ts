@@ -3,8 +3,11 @@ import {
   BaseMessage,
   type BaseMessageLike,
   coerceMessageLikeToMessage,
-  type ToolMessage,
+  HumanMessage,
+  ToolMessage,
 } from '@langchain/core/messages';
+import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
+import { RequestError } from '../errors.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -45,43 +48,41 @@ function plainMessage(message: BaseMessage): Fields {
 }
 
 /**
- * Returns what is wrong with the messages of an input, or undefined. A graph would only detect it after storing them,
- * and could then never load its thread again.
+ * Returns the values of an input with messages as LangChain's objects, each with an id. Throws a RequestError if a message
+ * has mistakes: a graph would only find them after storing the message, and could then never load its thread again.
  */
-export function messagesProblem(input: unknown, canRemove = false): string | undefined {
-  const { messages } = fieldsOf(input);
-  if (messages === undefined) return undefined;
+export function withMessages(values: unknown, place: string, canRemove = false): unknown {
+  const { messages } = fieldsOf(values);
+  if (messages === undefined) return values;
   const list = Array.isArray(messages) ? messages : [messages];
-  for (const [index, message] of list.entries()) {
-    const problem = messageProblem(message, canRemove);
-    if (problem !== undefined) return `messages${Array.isArray(messages) ? `.${index}` : ''}: ${problem}`;
-  }
-  return undefined;
+  const coerced = list.map((message, index) => coerce(message, `${place}.messages.${index}`, canRemove));
+  return { ...fieldsOf(values), messages: coerced };
 }
 
-function messageProblem(message: unknown, canRemove: boolean): string | undefined {
-  if (typeof message === 'string') return undefined;
-  if (typeof message !== 'object' || message === null || Array.isArray(message)) return 'Expected text or an object';
-  const fields = fieldsOf(message);
-  const type = fields.type ?? fields.role;
-  if (type === 'remove') {
-    if (!canRemove) return 'An input cannot remove messages; change the state of the thread instead';
-    return typeof fields.id === 'string' ? undefined : 'Expected an id with the type "remove"';
-  }
-  if (type === 'tool' && typeof fields.tool_call_id !== 'string') return 'Expected a tool_call_id with the type "tool"';
+function coerce(value: unknown, place: string, canRemove: boolean): BaseMessage {
+  const refusal = (problem: string): RequestError => new RequestError('invalid_argument', `${place}: ${problem}`);
+  const given = typeof value === 'string' ? { type: 'human', content: value } : fieldsOf(value);
   // The envelope of LangChain has the fields in `kwargs`.
-  const { content, tool_calls: calls } = fields.lc === undefined ? fields : fieldsOf(fields.kwargs);
-  const isContent = typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
-  if (!isContent && !((content === null || content === undefined) && calls !== undefined))
-    return 'Expected content to be text, or a list of objects with a type';
-  if (calls !== undefined && !(Array.isArray(calls) && calls.every(isCall)))
-    return 'Expected tool_calls to be a list of objects with a name';
+  const fields = given.lc === undefined ? { ...given, id: given.id ?? uuidv7() } : fieldsOf(given.kwargs);
+  let message: BaseMessage;
   try {
-    coerceMessageLikeToMessage(message as BaseMessageLike);
-    return undefined;
+    message = coerceMessageLikeToMessage((given.lc === undefined ? fields : given) as BaseMessageLike);
   } catch {
-    return `Expected a type such as "human", got ${JSON.stringify(type)?.slice(0, 100)}`;
+    throw refusal('Expected text, or an object with a role such as "user"');
   }
+  if (message.type === 'remove') {
+    if (canRemove && typeof given.id === 'string') return message;
+    throw refusal(canRemove ? 'Expected an id with the type "remove"' : 'An input cannot remove messages');
+  }
+  if (ToolMessage.isInstance(message) && typeof message.tool_call_id !== 'string')
+    throw refusal('Expected a tool_call_id with the type "tool"');
+  const { content, tool_calls: calls } = fields as Fields;
+  const isContent = Array.isArray(content) ? content.every(isBlock) : typeof content === 'string';
+  if (!isContent && !((content === null || content === undefined) && calls !== undefined))
+    throw refusal('Expected content to be text, or a list of objects with a type');
+  if (calls !== undefined && !(Array.isArray(calls) && calls.every(isCall)))
+    throw refusal('Expected tool_calls to be a list of objects with a name');
+  return message;
 }
 
 function isBlock(block: unknown): boolean {
@@ -94,29 +95,16 @@ function isCall(call: unknown): boolean {
   return typeof (fields.function === undefined ? fields : fieldsOf(fields.function)).name === 'string';
 }
 
+/** The messages of a state, or of an input that was checked. */
+export function messagesOf(values: unknown): readonly BaseMessage[] {
+  const { messages } = fieldsOf(values);
+  return Array.isArray(messages) ? messages.filter((message) => BaseMessage.isInstance(message)) : [];
+}
+
 /** The title of a thread: the beginning of the first message of the user. Empty if there is none. */
 export function titleOf(input: unknown): string {
-  const { messages } = fieldsOf(input);
-  const question = (Array.isArray(messages) ? messages : []).map(fieldsOf).find(isQuestion);
-  const text = textOf(question?.content)
-    .replace(/[\s\0]+/g, ' ')
-    .trim();
-  const characters = [...text];
-  if (characters.length <= TITLE_CHARS) return text;
-  return `${characters
-    .slice(0, TITLE_CHARS - 1)
-    .join('')
-    .trimEnd()}…`;
-}
-
-/** Whether a message is one of the user. */
-export function isQuestion({ type, role }: Fields): boolean {
-  return type === 'human' || role === 'human' || role === 'user';
-}
-
-/** The text of the content of a message. */
-export function textOf(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return content.flatMap((block) => fieldsOf(block).text ?? []).join(' ');
+  const question = messagesOf(input).find((message) => HumanMessage.isInstance(message));
+  const characters = [...(question?.text ?? '').replace(/[\s\0]+/g, ' ').trim()];
+  if (characters.length > TITLE_CHARS) characters.splice(TITLE_CHARS - 1, Number.POSITIVE_INFINITY, '…');
+  return characters.join('');
 }

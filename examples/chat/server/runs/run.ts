@@ -1,12 +1,12 @@
 import type { Callbacks } from '@langchain/core/callbacks/manager';
+import { HumanMessage } from '@langchain/core/messages';
 import type { RunnableConfig } from '@langchain/core/runnables';
-import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { Command, isGraphInterrupt, type StateSnapshot } from '@langchain/langgraph';
 import type { ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/schema.ts';
 import { RunLostError, type Store } from '../storage/store.ts';
 import { answerByMessage } from './approval.ts';
-import { fieldsOf, isQuestion } from './messages.ts';
+import { fieldsOf, messagesOf } from './messages.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 
 /** The methods of an agent that the chat calls. Any compiled graph with a checkpointer has them. */
@@ -35,6 +35,7 @@ export interface RunOptions {
   readonly threadId: string;
   readonly runId: string;
   readonly traceId: string;
+  /** A state of the agent, whose messages are LangChain's objects with ids, or a command. */
   readonly input: unknown;
   /** The checkpoint that the run begins with. @default the newest */
   readonly checkpointId?: string | undefined;
@@ -199,8 +200,7 @@ export class Run {
    * answer.
    */
   async #input(): Promise<{ readonly input: unknown; readonly questionId: unknown }> {
-    const { agent, threadId, checkpointId } = this.#options;
-    const input = withIds(this.#options.input);
+    const { agent, threadId, checkpointId, input } = this.#options;
     const place = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
     const { tasks, values } = await agent.getState({ configurable: { thread_id: threadId, ...place } });
     const [interrupt] = tasks.flatMap(({ interrupts }) => interrupts);
@@ -227,22 +227,8 @@ function ignoreRejections(part: unknown): void {
   }
 }
 
-/** Gives each message of an input an id, so that events can name the message that a run answers. */
-function withIds(input: unknown): unknown {
-  const { messages } = fieldsOf(input);
-  if (messages === undefined || input instanceof Command) return input;
-  const list: unknown[] = Array.isArray(messages) ? messages : [messages];
-  const named = list.map((message) => {
-    if (typeof message === 'string') return { type: 'human', content: message, id: uuidv7() };
-    const { id, lc } = fieldsOf(message);
-    return id === undefined && lc === undefined ? { ...fieldsOf(message), id: uuidv7() } : message;
-  });
-  return { ...fieldsOf(input), messages: named };
-}
-
-function lastQuestionId(values: unknown): unknown {
-  const { messages } = fieldsOf(values);
-  return (Array.isArray(messages) ? messages : []).map(fieldsOf).findLast(isQuestion)?.id;
+function lastQuestionId(values: unknown): string | undefined {
+  return messagesOf(values).findLast((message) => HumanMessage.isInstance(message))?.id;
 }
 
 /** The message of an error of LangChain, without the address for developers that LangChain appends. */

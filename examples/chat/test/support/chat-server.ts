@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import type { AddressInfo, Socket } from 'node:net';
-import { type ServerType, serve } from '@hono/node-server';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { serve } from '@hono/node-server';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { createParser } from 'eventsource-parser';
 import { createSupervisor } from '../../server/agent/agent.ts';
@@ -21,52 +22,50 @@ const DOCUMENTS = new Documents(
 export interface ChatServerOptions extends Partial<Omit<ChatOptions, 'storage'>> {
   readonly storage?: Storage;
   readonly limits?: Partial<StoreLimits>;
-  /** The folder of the notes. */
-  readonly data?: string;
   /** @default the scripted model */
   readonly chatModel?: BaseChatModel;
 }
 
 /** A chat on a free port. Its model follows `script`. */
 export class ChatServer implements AsyncDisposable {
-  readonly url: string;
   readonly storage: Storage;
   readonly script: Script;
   readonly lines: string[];
+  readonly url: string;
   readonly client: ChatClient;
   readonly #chat: Chat;
-  readonly #server: ServerType;
-  readonly #sockets = new Set<Socket>();
+  readonly #server: Server;
 
-  private constructor(chat: Chat, server: ServerType, storage: Storage, script: Script, lines: string[]) {
-    this.#chat = chat;
-    this.#server = server;
-    this.storage = storage;
-    this.script = script;
-    this.lines = lines;
+  private constructor(parts: Pick<ChatServer, 'storage' | 'script' | 'lines'>, chat: Chat, server: Server) {
+    this.storage = parts.storage;
+    this.script = parts.script;
+    this.lines = parts.lines;
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     this.client = new ChatClient(`${this.url}/api`);
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.on('close', () => this.#sockets.delete(socket));
-    });
+    this.#chat = chat;
+    this.#server = server;
   }
 
-  static async start({ limits, data, chatModel, ...options }: ChatServerOptions = {}): Promise<ChatServer> {
+  static async start({ limits, chatModel, ...options }: ChatServerOptions = {}): Promise<ChatServer> {
     const storage = options.storage ?? (await openStorage({}, limits));
     const script = new Script();
     const lines: string[] = [];
     const model = chatModel ?? new ScriptedModel(script);
-    const agent = createSupervisor({ model, documents: DOCUMENTS, data, checkpointer: storage.checkpointer });
+    const agent = createSupervisor({
+      model,
+      documents: DOCUMENTS,
+      data: undefined,
+      checkpointer: storage.checkpointer,
+    });
     const chat = await createChat({ agent, log: (line) => lines.push(line), ...options, storage });
-    const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' });
+    const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
     await once(server, 'listening');
-    return new ChatServer(chat, server, storage, script, lines);
+    return new ChatServer({ storage, script, lines }, chat, server);
   }
 
   /** Breaks all connections. */
   cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    this.#server.closeAllConnections();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BindToolsInput } from '@langchain/core/language_models/chat_models';
 import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages';
@@ -18,45 +19,32 @@ export interface ScriptChanges {
 
 /** How a model answers from now on. */
 export class Script {
-  held: string | undefined;
-  holdPieces = 2;
-  failures = 0;
-  say = '';
-  pieceChars = 50_000;
-  #reach: () => void = () => {};
-  #open: () => void = () => {};
+  rules: Required<ScriptChanges> = { hold: '', holdPieces: 2, fail: 0, say: '', pieceChars: 50_000 };
   /** Resolves when an answer waits. */
-  reached: Promise<void> = Promise.resolve();
-  released: Promise<void> = Promise.resolve();
+  reached: Promise<unknown> = Promise.resolve();
+  readonly #events = new EventEmitter();
 
-  set({ hold, holdPieces, fail, say, pieceChars }: ScriptChanges): this {
-    if (hold !== undefined) {
-      this.held = hold;
-      this.reached = new Promise((resolve) => {
-        this.#reach = resolve;
-      });
-      this.released = new Promise((resolve) => {
-        this.#open = resolve;
-      });
-    }
-    this.holdPieces = holdPieces ?? this.holdPieces;
-    this.failures = fail ?? this.failures;
-    this.say = say ?? this.say;
-    this.pieceChars = pieceChars ?? this.pieceChars;
+  set(changes: ScriptChanges): this {
+    this.rules = { ...this.rules, ...changes };
+    if (changes.hold !== undefined) this.reached = once(this.#events, 'reached');
     return this;
   }
 
   release(): void {
-    this.held = undefined;
-    this.#open();
+    this.rules = { ...this.rules, hold: '' };
+    this.#events.emit('released');
   }
 
   async wait(signal: AbortSignal | undefined): Promise<void> {
-    this.#reach();
-    const stopped = new Promise<never>((_, reject) => {
-      signal?.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
-    });
-    await Promise.race([this.released, stopped]);
+    this.#events.emit('reached');
+    await once(this.#events, 'released', signal && { signal });
+  }
+
+  /** Throws if the next answer should fail. */
+  check(): void {
+    if (this.rules.fail === 0) return;
+    this.rules = { ...this.rules, fail: this.rules.fail - 1 };
+    throw new Error('The model is on strike.');
   }
 }
 
@@ -72,10 +60,8 @@ export class ScriptedModel extends LocalModel {
   }
 
   override bindTools(tools: BindToolsInput[]): ScriptedModel {
-    return new ScriptedModel(
-      this.script,
-      tools.map((tool) => (tool as { name: string }).name),
-    );
+    const names = tools.map((tool) => (tool as { name: string }).name);
+    return new ScriptedModel(this.script, names);
   }
 
   override async *_streamResponseChunks(
@@ -83,20 +69,16 @@ export class ScriptedModel extends LocalModel {
     options: this['ParsedCallOptions'],
     manager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { script } = this;
-    if (script.failures > 0) {
-      script.failures -= 1;
-      throw new Error('The model is on strike.');
-    }
-    const isFixed = script.say !== '' && this.#agent === 'supervisor';
-    const chunks = isFixed
-      ? chunksOf(script.say, script.pieceChars)
-      : super._streamResponseChunks(messages, options, manager);
+    this.script.check();
+    const { say, pieceChars } = this.script.rules;
+    const isFixed = say !== '' && this.#agent === 'supervisor';
+    const chunks = isFixed ? chunksOf(say, pieceChars) : super._streamResponseChunks(messages, options, manager);
     let pieces = 0;
     for await (const chunk of chunks) {
       yield chunk;
       pieces += 1;
-      if (pieces === script.holdPieces && script.held === this.#agent) await script.wait(options.signal);
+      const { hold, holdPieces } = this.script.rules;
+      if (pieces === holdPieces && hold === this.#agent) await this.script.wait(options.signal);
     }
   }
 }
