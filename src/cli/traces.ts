@@ -83,38 +83,32 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 }
 
 const RUNS_PAGE = 1_000;
-const REQUESTS_AT_ONCE = 25;
 
-/**
- * Returns traces with a run that matches the status, type and model of the query, and with a root that matches its
- * other filters.
- */
+/** Returns traces with a run that matches the status, type and model, and with a root that matches the other filters. */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
 ): Promise<Page<TraceSummary>> {
   // A run never starts before its root run, so the lower bound also applies to runs.
-  const ofRun: ListQuery = {
-    limit: RUNS_PAGE,
-    ...defined({ status, runType, model, startedFrom: ofRoot.startedFrom }),
-  };
+  const ofRun = defined({ status, runType, model, startedFrom: ofRoot.startedFrom });
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
-  for (let page = await source.list(ofRun); ; page = await source.list({ ...ofRun, cursor: page.next })) {
-    const traceIds = [...new Set(page.items.map((run) => run.trace_id))].filter((id) => !seen.has(id));
-    for (const id of traceIds) seen.add(id);
-    for (let at = 0; at < traceIds.length; at += REQUESTS_AT_ONCE) {
-      const group = traceIds.slice(at, at + REQUESTS_AT_ONCE);
-      const traces = await Promise.all(group.map((traceId) => source.traces({ ...ofRoot, traceId, limit: 1 })));
-      found.push(...traces.flatMap(({ items }) => items));
-      if (found.length > limit) return { items: sorted(found.slice(0, limit)), next: '' };
+  let cursor: string | undefined;
+  do {
+    const page = await source.list({ limit: RUNS_PAGE, ...ofRun, ...(cursor && { cursor }) });
+    for (const { trace_id: traceId } of page.items) {
+      if (seen.has(traceId)) continue;
+      seen.add(traceId);
+      const { items } = await source.traces({ ...ofRoot, traceId, limit: 1 });
+      found.push(...items);
+      if (found.length > limit) return { items: latestFirst(found.slice(0, limit)), next: '' };
     }
-    if (page.next === undefined) return { items: sorted(found) };
-  }
+    cursor = page.next;
+  } while (cursor !== undefined);
+  return { items: latestFirst(found) };
 }
 
-/** Sorts the traces by start time, the latest first. */
-function sorted(traces: TraceSummary[]): TraceSummary[] {
+function latestFirst(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
