@@ -1,8 +1,7 @@
-import { chmodSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { serve } from '../http/server.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
@@ -83,27 +82,6 @@ describe.concurrent('runspan dev with a command', () => {
     expect(await ended).toMatchObject({ code: 0, stderr: 'got a line\n' });
   });
 
-  it.each<[string, Record<string, string>, string]>([
-    ['in an empty environment', {}, 'runspan-dev undefined'],
-    [
-      'in an environment with another service',
-      {
-        RUNSPAN_TRACING: 'false',
-        LANGSMITH_TRACING: 'yes',
-        LANGSMITH_API_KEY: 'mine',
-        LANGSMITH_RUNS_ENDPOINTS: '{"https://example.com":"k"}',
-      },
-      'mine undefined',
-    ],
-  ])('sets the variables of the command, %s', async (_, env, rest) => {
-    const code = `const { env } = process;
-      console.log(env.RUNSPAN_ENDPOINT, env.LANGSMITH_ENDPOINT, env.RUNSPAN_TRACING, env.LANGSMITH_TRACING,
-        env.LANGSMITH_API_KEY, env.LANGSMITH_RUNS_ENDPOINTS);`;
-    const { stdout } = await runRunspan(devWith(code), env);
-    const url = /http:\S+/.exec(stdout)?.[0];
-    expect(stdout.split('\n')[1]).toBe(`${url} ${url} true true ${rest}`);
-  });
-
   it('draws the runs of the langsmith package', async () => {
     const code = `
       import { traceable } from 'langsmith/traceable';
@@ -123,76 +101,32 @@ describe.concurrent('runspan dev with a command', () => {
     expect(signal).toBe('SIGTERM');
   });
 
-  it.each<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])(
-    'forwards %s, and exits when the command exits',
-    async (signal) => {
-      const ending = `process.once('${signal}', () => process.exit(9)); setInterval(() => {}, 1_000); console.log('ready');`;
-      const { child, printed, ended } = startRunspan(devWith(ending));
-      await printed(/ready/);
-      child.kill(signal);
-      expect(await ended).toMatchObject({ code: 9, stderr: '' });
-    },
-  );
-
-  it('ends with a command that does not handle SIGINT', async () => {
-    const { child, printed, ended } = startRunspan(devWith(`setInterval(() => {}, 1_000); console.log('ready');`));
+  it('forwards signals, and exits when the command exits', async () => {
+    const ending = `process.once('SIGINT', () => process.exit(9)); setInterval(() => {}, 1_000); console.log('ready');`;
+    const { child, printed, ended } = startRunspan(devWith(ending));
     await printed(/ready/);
     child.kill('SIGINT');
-    expect(await ended).toMatchObject({ signal: 'SIGINT', stderr: '' });
-  });
-
-  it('kills a command that ignores two signals at the third one', async () => {
-    const deaf = `let count = 0;
-      process.on('SIGTERM', () => console.log('no', ++count));
-      setInterval(() => {}, 1_000);
-      console.log('ready');`;
-    const { child, printed, ended } = startRunspan(devWith(deaf));
-    for (const answer of [/ready/, /no 1/, /no 2/]) {
-      await printed(answer);
-      child.kill('SIGTERM');
-    }
-    expect(await ended).toMatchObject({ signal: 'SIGKILL', stderr: '' });
-  });
-
-  it('reports that a command does not exist', async () => {
-    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--', 'no-such-command']);
-    expect(stderr).toBe('runspan: command not found: "no-such-command"\n');
-    expect(code).toBe(127);
-  });
-
-  it.skipIf(process.platform === 'win32')('reports that a file is not executable', async () => {
-    const folder = temporaryFolder();
-    const file = join(folder.path, 'notes.txt');
-    writeFileSync(file, 'text');
-    chmodSync(file, 0o644);
-    const { code, stderr } = await runRunspan(['dev', '--port', '0', '--', file]);
-    folder.remove();
-    expect(stderr).toBe(`runspan: cannot start "${file}": it is not executable\n`);
-    expect(code).toBe(126);
+    expect(await ended).toMatchObject({ code: 9, stderr: '' });
   });
 });
 
 describe.concurrent('runspan dev by itself', () => {
-  it.each<NodeJS.Signals>(['SIGINT', 'SIGTERM'])(
-    'listens until %s, and draws the traces that arrive',
-    async (signal) => {
-      const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
-      const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
-      await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
-      await printed(/call/);
-      await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
-      child.kill(signal);
-      const { code, stdout, stderr } = await ended;
-      expect(stderr).toBe('');
-      const [listens, ...tree] = TREE;
-      const how = [
-        'To trace an application, start it with RUNSPAN_ENDPOINT=http://HOST',
-        'Open http://HOST in a browser to read its runs; they are kept in memory, until the receiver ends',
-      ];
-      expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
-      expect(code).toBe(0);
-    },
-  );
+  it('listens until SIGTERM, and draws the traces that arrive', async () => {
+    const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
+    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
+    await printed(/call/);
+    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
+    child.kill('SIGTERM');
+    const { code, stdout, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+    const [listens, ...tree] = TREE;
+    const how = [
+      'To trace an application, start it with RUNSPAN_ENDPOINT=http://HOST',
+      'Open http://HOST in a browser to read its runs; they are kept in memory, until the receiver ends',
+    ];
+    expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
+  });
 });
 
 describe.concurrent('the runs of runspan dev', () => {
@@ -222,32 +156,6 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(shownRuns.stdout).toContain('├─ search · retriever');
     const exported = await asked(['show', '--json'], env);
     expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
-  });
-
-  it('are found by the status, type and model of any of their runs', async () => {
-    const { env } = kept();
-    await runRunspan(
-      devWith(program(`traceable(() => {}, { name: 'other', runType: 'tool', metadata: { ls_model_name: 'm' } })();`)),
-      env,
-    );
-    const found = async (...args: string[]) => {
-      const { stdout } = await asked(['traces', '--json', ...args], env);
-      return stdout.split('\n').flatMap((line) => (line === '' ? [] : JSON.parse(line).name));
-    };
-    expect(
-      await Promise.all([
-        found('--status', 'error'),
-        found('--type', 'llm'),
-        found('--type', 'retriever', '--status', 'error', '--name', 'answer', '--since', '1h'),
-        found('--type', 'llm', '--status', 'error'),
-        found('--model', 'm'),
-        found('--status', 'success'),
-        found('--type', 'llm', '--status', 'success'),
-        found('--type', 'retriever', '--status', 'success'),
-        found('--model', 'm', '--status', 'success', '--status', 'error'),
-      ]),
-    ).toEqual([['answer'], ['answer'], ['answer'], [], ['other'], ['other', 'answer'], ['answer'], [], ['other']]);
-    expect((await asked(['traces', '--status', 'error', '--limit', '1'], env)).stdout).toMatch(/1 failed below.*\n$/);
   });
 
   it('can be read while it listens', async () => {
@@ -345,17 +253,6 @@ describe.concurrent('the runs of runspan dev', () => {
     await ended;
   });
 
-  it('can only be sent by the command if there is a write key', async () => {
-    const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
-    const shows = `
-      const { RUNSPAN_API_KEY, RUNSPAN_RECEIVER_KEY, RUNSPAN_RECEIVER_WRITE_KEY, LANGSMITH_API_KEY } = process.env;
-      console.log([RUNSPAN_API_KEY, RUNSPAN_RECEIVER_KEY, RUNSPAN_RECEIVER_WRITE_KEY, LANGSMITH_API_KEY]);`;
-    const { stdout } = await runRunspan(devWith(program(shows)), env);
-    const [listens = '', keys, ...trace] = shown(stdout);
-    expect(keys).toBe("[ 'millet', undefined, undefined, 'millet' ]");
-    expect([listens, ...trace]).toEqual(TREE);
-  });
-
   it('continues if the reader of its output ends', async () => {
     const { child, printed, ended } = startRunspan(
       devWith(`console.log('ready'); await new Promise((end) => process.stdin.on('end', end).resume()); ${program()}`),
@@ -371,10 +268,10 @@ describe('runspan dev does not start', () => {
   const folder = temporaryFolder();
   afterAll(folder.remove);
   const prices = join(folder.path, 'prices.json');
-  writeFileSync(prices, '{"m":1}');
+  writeFileSync(prices, '{"m":1}', { mode: 0o600 });
   const key = { RUNSPAN_RECEIVER_KEY: 'open-sesame-and-close' };
 
-  it.each<[string, Record<string, string>, string]>([
+  it.each<[string, Record<string, string>, string, number?]>([
     [
       '',
       { RUNSPAN_RECEIVER_WRITE_KEY: 'millet' },
@@ -390,25 +287,19 @@ describe('runspan dev does not start', () => {
     ['--host 192.0.2.1', key, 'Cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
     ['--allow-host runs.example.com:80', {}, 'expected --allow-host to be '],
     [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
-  ])('with %s and %j', async (line, env, message) => {
-    const { code, stdout, stderr } = await runMain(
-      ['dev', '--memory', '--port', '0', ...line.split(' ').filter(Boolean)],
-      env,
-    );
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toContain(`runspan: ${message}`);
+    ['--quiet -- no-such-command', {}, 'command not found: "no-such-command"', 127],
+    [`--quiet -- ${prices}`, {}, `cannot start "${prices}": it is not executable`, 126],
+  ])('with %s and %j', async (line, env, message, exitCode = 1) => {
+    const words = line.split(' ').filter(Boolean);
+    const { code, stderr } = await runMain(['dev', '--memory', '--port', '0', ...words], env);
+    expect([code, stderr]).toEqual([exitCode, expect.stringContaining(`runspan: ${message}`)]);
   });
 
   it('on a port that is in use', async () => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    expect(await runMain(['dev', '--memory', '--port', String(port)])).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringMatching(`Port ${port} .* is in use: .* choose another --port`),
-    });
+    const { url } = await serve(() => {});
+    const { port } = new URL(url);
+    const { code, stderr } = await runMain(['dev', '--memory', '--port', port]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(`Port ${port} .* is in use: .* choose another --port`)]);
   });
 });
 

@@ -1,6 +1,4 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '../../src/receiver.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
@@ -27,7 +25,13 @@ function run(index: number, changes: RunFields & { below?: number } = {}): RunOp
 
 const OPERATIONS: RunOperation[] = [
   run(1, { inputs: { question: 'Why\u001b[2J?' }, outputs: { answer: 'x'.repeat(3_000) } }),
-  run(2, { below: 1, run_type: 'llm', error: 'Error: no\n  at pay', outputs: { usage_metadata: { total_tokens: 7 } } }),
+  run(2, {
+    below: 1,
+    run_type: 'llm',
+    error: 'Error: no\n  at pay',
+    extra: { metadata: { ls_model_name: 'm' } },
+    outputs: { usage_metadata: { total_tokens: 7 } },
+  }),
   {
     ...run(3, { tags: ['a'], extra: { metadata: { user: 'ada' } } }),
     attachments: [{ name: 'a.txt', mimeType: 'text/plain', bytes: Uint8Array.of(1) }],
@@ -72,6 +76,22 @@ describe('runspan traces', () => {
   it('prints JSON lines with --json', async () => {
     const lines = (await ask('traces', '--json')).stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line).trace_id)).toEqual([id(3), id(1)]);
+  });
+
+  it.each<[string, number[]]>([
+    ['--status error', [1]],
+    ['--status success', [3, 1]],
+    ['--status error --limit 1', [1]],
+    ['--type llm', [1]],
+    ['--type llm --name other', []],
+    ['--type llm --status error --since 2026-01-31', [1]],
+    ['--type llm --status success', []],
+    ['--type chain --status success --status error', [3, 1]],
+    ['--model m', [1]],
+  ])('finds traces by the status, type and model of any of their runs: %s', async (line, found) => {
+    const { stdout } = await ask('traces', '--json', ...line.split(' '));
+    const lines = stdout.split('\n').filter(Boolean);
+    expect(lines.map((text) => JSON.parse(text).trace_id)).toEqual(found.map(id));
   });
 
   const local = (day: number, hour: number) =>
@@ -152,8 +172,10 @@ describe('runspan show', () => {
         'status   error',
         'started  TIME (2026-11-20T07:00:02.000000Z)',
         'took     12 ms',
+        'model    m',
         'tokens   7 tokens',
         '\nerror\nError: no\n  at pay',
+        '\nmetadata\n{\n  "ls_model_name": "m"\n}',
         '\ninputs\n{}',
         '\noutputs\n{\n  "usage_metadata": {\n    "total_tokens": 7\n  }\n}\n',
       ].join('\n'),
@@ -176,12 +198,8 @@ describe('runspan show', () => {
 
 describe('another address', () => {
   it('without a receiver is reported', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    const { code, stderr } = await runMain(['traces', '--url', `http://127.0.0.1:${port}`]);
-    expect(stderr).toContain(`no receiver responds at http://127.0.0.1:${port}: connect ECONNREFUSED`);
+    const { code, stderr } = await runMain(['traces', '--url', 'http://127.0.0.1:3']);
+    expect(stderr).toContain('no receiver responds at http://127.0.0.1:3: connect ECONNREFUSED');
     expect(code).toBe(1);
   });
 
@@ -189,10 +207,7 @@ describe('another address', () => {
     [404, 'responded with status 404'],
     [200, 'responded without JSON'],
   ])('with another server is reported with its response of status %i', async (status, response) => {
-    const server = createServer((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { url } = await serve((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
     const { stderr } = await runMain(['traces', '--url', url]);
     expect(stderr).toBe(`runspan: ${url} ${response}; it may not be a runspan receiver\n`);
   });
