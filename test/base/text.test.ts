@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, messageOf, safeText, shown } from '../../src/base/text.ts';
+import { cut, messageOf, safeText, shown, visible } from '../../src/base/text.ts';
 import { anything, revokedProxy } from './hostile.ts';
 
 describe('safeText', () => {
@@ -92,4 +92,17 @@ describe('a value in a message', () => {
   ])('%s is cut at 5 to %s', (text, expected) => {
     expect(cut(text, 5)).toBe(expected);
   });
+});
+
+test.each<[string, string, string]>([
+  ['an ANSI colour', '\u001b[31mred', '\\x1b[31mred'],
+  ['an 8-bit control sequence', '\u009b2J', '\\x9b2J'],
+  ['line breaks and a tab', 'a\r\nb\tc', 'a\\r\\nb\\tc'],
+  ['a line separator', 'a\u2028b', 'a\\u2028b'],
+  ['a reversed direction', '\u202etxt.exe', '\\u202etxt.exe'],
+  ['an invisible tag', '\u{e0041}', '\\u{e0041}'],
+  ['half a surrogate pair', '\ud83d!', '\\ud83d!'],
+  ['only visible characters', 'naïve 検索 👩‍👩‍👧 می\u200cخواهم a\\b', 'naïve 検索 👩‍👩‍👧 می\u200cخواهم a\\b'],
+])('visible escapes text with %s', (_, text, expected) => {
+  expect(visible(text)).toBe(expected);
 });

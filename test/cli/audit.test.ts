@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/folders.ts';
@@ -82,11 +82,6 @@ describe.concurrent('runspan audit', () => {
     expect(none.stderr).toBe('runspan audit: no records arrived: RUNSPAN_SAMPLE_RATE is 0, so no run is recorded\n');
   });
 
-  it('reports possible reasons if no records arrive', async () => {
-    const { stderr } = await runRunspan(auditOf(''));
-    expect(stderr).toMatch(/^runspan audit: no records arrived; .*endpoint/m);
-  });
-
   it('prints a line of JSON for each record, as it arrives', async () => {
     const waiting = `${PROGRAM} await new Promise((end) => process.stdin.on('data', end));
       call({ question: 'again?' }); process.stdin.unref();`;
@@ -108,23 +103,15 @@ describe.concurrent('runspan audit', () => {
     expect(parsed(stderr)[0]?.attachments).toEqual([{ name: 'photo', mime_type: 'image/png', size: 70 }]);
   });
 
-  it('writes the records to a file that only the owner can read, and prints only the last line', async () => {
+  it('writes the records to a file that only its owner can read, and prints only the last line', async () => {
     const file = join(folder.path, 'audit.jsonl');
+    writeFileSync(file, 'from before', { mode: 0o644 });
     const { stderr } = await runRunspan(auditOf(PROGRAM, ['--json', '--output', file]));
 
     expect(stderr).toMatch(/^runspan audit: posts: 1, .*\n$/);
     expect(parsed(readFileSync(file, 'utf8'))).toHaveLength(1);
-    if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
-  });
-
-  it.skipIf(process.platform === 'win32')('makes an existing file readable only by its owner', async () => {
-    const file = join(folder.path, 'readable.jsonl');
-    writeFileSync(file, 'from before', { mode: 0o644 });
-    chmodSync(file, 0o644);
-    await runRunspan(auditOf(PROGRAM, ['--json', '--output', file]));
-    expect(parsed(readFileSync(file, 'utf8'))).toHaveLength(1);
     expect(readFileSync(file, 'utf8')).not.toContain('from before');
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it('does not start the command if the file cannot be written', async () => {
@@ -134,10 +121,9 @@ describe.concurrent('runspan audit', () => {
   });
 
   it('exits with the exit code or signal of the command', async () => {
-    expect(await runRunspan(auditOf('process.exitCode = 7;'))).toMatchObject({ code: 7 });
-    expect(await runRunspan(['audit', '--', 'no-such-command'])).toMatchObject({
-      code: 127,
-      stderr: 'runspan: command not found: "no-such-command"\n',
+    expect(await runRunspan(auditOf('process.exitCode = 7;'))).toMatchObject({
+      code: 7,
+      stderr: expect.stringMatching(/^runspan audit: no records arrived; .*endpoint/),
     });
     const { signal, stderr } = await runRunspan(
       auditOf(`${PROGRAM} process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);`),

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nodeFinding, spoolFinding } from '../../src/cli/doctor/doctor.ts';
-import { adviceFor } from '../../src/cli/doctor/service.ts';
 import { resolveSettings, type Settings } from '../../src/export/settings.ts';
 import { type SpoolFs, systemFs } from '../../src/export/spool/fs.ts';
 import { createReceiver } from '../../src/receiver.ts';
@@ -166,12 +165,10 @@ describe('settings', () => {
   it.each<[string, string, string]>([
     ['RUNSPAN_SAMPLE_RATE', '2', 'sampleRate'],
     ['RUNSPAN_TRACING', 'disabled', 'tracing'],
-    ['RUNSPAN_HIDE_INPUTS', 'maybe', 'hideInputs'],
     ['LANGSMITH_HIDE_OUTPUTS', 'maybe', 'hideOutputs'],
     ['RUNSPAN_ALLOW_INSECURE', 'ja', 'allowInsecure'],
     ['RUNSPAN_DURABILITY', 'for-ever', 'durability'],
     ['RUNSPAN_START_DELAY_MS', 'soon', 'limits.startDelayMs'],
-    ['RUNSPAN_LOG', 'loud', 'log'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks', 'workspaceId'],
   ])('are reported if %s is invalid, with its length only', async (name, value, setting) => {
     const { url } = await receiver();
@@ -250,7 +247,6 @@ describe('the service', () => {
     ],
     ['without queries', async () => (await service(JSON_INFO, { status: 202 })).url, 0, [], { 'read back': /skipped/ }],
     ['that is a web page', async () => (await service(PAGE, PAGE)).url, 1, ['fail info'], {}],
-    ['that is text', async () => (await service({ ...JSON_INFO, body: 'It works' }, PAGE)).url, 1, ['fail info'], {}],
     [
       'with a page for queries',
       async () => (await service(JSON_INFO, PAGE, ACCEPTED)).url,
@@ -344,14 +340,10 @@ describe('the spool', () => {
     expect(filesBelow(dir)).toEqual([]);
   });
 
-  it.each<[string, (dir: string) => void, string]>([
-    ['a symbolic link', (dir) => symlinkSync(dirname(dir), dir), 'is a symbolic link'],
-    ['a link to a missing folder', (dir) => symlinkSync(`${dir}-gone`, dir), 'is a symbolic link'],
-    ['a file', (dir) => writeFileSync(dir, ''), 'is not a folder'],
-  ])('causes a warning if its folder is %s', (_, create, message) => {
+  it('causes a warning if its folder is a symbolic link', () => {
     const { dir } = spoolFolder();
-    create(dir);
-    expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining(message) });
+    symlinkSync(dirname(dir), dir);
+    expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining('is a symbolic link') });
   });
 
   it.skipIf(process.getuid?.() !== 0)('causes a warning if its folder belongs to another user', () => {
@@ -359,10 +351,6 @@ describe('the spool', () => {
     mkdirSync(dir);
     chownSync(dir, 12_345, 12_345);
     expect(found(dir)).toMatchObject({ level: 'warn', message: expect.stringContaining('belongs to another user') });
-  });
-
-  it.skipIf(process.platform !== 'linux')('causes a warning if the folder cannot be created', () => {
-    expect(found('/proc/x')).toMatchObject({ level: 'warn' });
   });
 
   it('causes a warning if the disk is full', () => {
@@ -381,26 +369,4 @@ it.each([
   ['22.0.0', 'ok'],
 ])('Node %s is %s', (version, level) => {
   expect(nodeFinding(version).level).toBe(level);
-});
-
-it.each<[number | undefined, RegExp]>([
-  [200, /^check the meaning of this status/],
-  [302, /^set the endpoint to the target of the redirect$/],
-  [400, /a service that accepts runs/],
-  [401, /^copy RUNSPAN_API_KEY again/],
-  [402, /^check the payment and the plan/],
-  [403, /^copy RUNSPAN_API_KEY again/],
-  [404, /^check the path in the endpoint/],
-  [408, /try again later$/],
-  [413, /size of a request/],
-  [418, /^check the meaning of this status/],
-  [422, /report this as a defect of runspan$/],
-  [429, /rate limit of the service$/],
-  [499, /^check the meaning of this status/],
-  [500, /try again later$/],
-  [501, /^check the path in the endpoint/],
-  [undefined, /try again later$/],
-])('status %s has suitable advice', (status, expected) => {
-  expect(adviceFor(status, true)).toMatch(expected);
-  if (status === 401 || status === 403) expect(adviceFor(status, false)).toBe('set RUNSPAN_API_KEY');
 });

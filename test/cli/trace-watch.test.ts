@@ -24,16 +24,6 @@ function makeWatch() {
   return { store, watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
 }
 
-/** Delays `store.outline` until the returned gate is opened. */
-function held(store: MemoryStore) {
-  const [answered, outline] = [gate(), store.outline.bind(store)];
-  store.outline = async (scope, traceId) => {
-    await answered;
-    return outline(scope, traceId);
-  };
-  return answered;
-}
-
 describe('a trace', () => {
   it('is drawn once when it has finished and no run has arrived for 300 ms', async () => {
     const { shown, take, pass } = makeWatch();
@@ -106,19 +96,6 @@ describe('a trace', () => {
     expect(shown).toEqual(['ask']);
   });
 
-  it('is not drawn if more runs arrive during the check', async () => {
-    const { store, shown, take, pass } = makeWatch();
-    const answered = held(store);
-    await take(makeRun('1', 'ask'));
-    await pass(300);
-    await take(makeRun('1.1', 'call'));
-    answered.open();
-    await pass(599);
-    expect(shown).toEqual([]);
-    await pass(1);
-    expect(shown).toEqual(['ask call']);
-  });
-
   it('is drawn again if a run changes, and not if a message arrives twice', async () => {
     const { shown, take, pass } = makeWatch();
     await take(makeRun('1', 'ask'));
@@ -172,9 +149,13 @@ describe('the end', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('leaves no timer if a check is in progress', async () => {
+  it('waits for a check that is in progress, and leaves no timer', async () => {
     const { store, watch, shown, take, pass } = makeWatch();
-    const answered = held(store);
+    const [answered, outline] = [gate(), store.outline.bind(store)];
+    store.outline = async (scope, traceId) => {
+      await answered;
+      return outline(scope, traceId);
+    };
     await take(makeRun('1.1', 'call'));
     await pass(300);
     const ended = watch.end();

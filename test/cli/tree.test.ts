@@ -38,14 +38,12 @@ describe('a trace is drawn', () => {
       makeRun('1', 'ask'),
       makeRun('1.1', 'call', { run_type: 'llm', outputs: { usage_metadata } }),
       makeRun('1.2', 'fail', { run_type: 'tool', error }),
-      makeRun('1.3', 'fail silently', { error: '' }),
-      makeRun('1.4', 'fail late', { error: '\r\n\r\nTimeout\r\nat b' }),
+      makeRun('1.3', 'fail late', { error: '\r\n\r\nTimeout\r\nat b' }),
     ];
     expect(lines(runs)).toEqual([
       'ask · chain · 12 ms',
       '├─ call · llm · 12 ms · 165 tokens (120 in, 45 out)',
       '├─ fail · tool · 12 ms · ✗ TypeError: no such tool',
-      '├─ fail silently · chain · 12 ms',
       '└─ fail late · chain · 12 ms · ✗ Timeout',
     ]);
   });
@@ -57,24 +55,17 @@ describe('a trace is drawn', () => {
       makeRun('1.1', 'left', { ...endedBy('cancelled'), outputs: { usage_metadata: { total_tokens: 7 } } }),
       makeRun('1.2', 'aborted', { ...endedBy('cancelled'), error: 'AbortError: gone' }),
       makeRun('1.3', 'dropped', { ...endedBy('interrupted'), error: 'Interrupted: collected' }),
-      makeRun('1.4', 'of others', endedBy('stop\u001b[2J')),
-      makeRun('1.5', 'of nobody', endedBy(['cancelled'])),
     ];
     expect(lines(runs)).toEqual([
       'ask · chain · 12 ms',
       '├─ left · chain · 12 ms · 7 tokens · cancelled',
       '├─ aborted · chain · 12 ms · cancelled · ✗ AbortError: gone',
-      '├─ dropped · chain · 12 ms · interrupted · ✗ Interrupted: collected',
-      '├─ of others · chain · 12 ms',
-      '└─ of nobody · chain · 12 ms',
+      '└─ dropped · chain · 12 ms · interrupted · ✗ Interrupted: collected',
     ]);
   });
 
-  it('with open runs and runs without a valid time', () => {
-    expect(lines([makeOpenRun('1', 'ask'), makeRun('1.1', 'call', { start_time: 'soon' })])).toEqual([
-      'ask · chain · not ended',
-      '└─ call · chain · unknown time',
-    ]);
+  it('with open runs', () => {
+    expect(lines([makeOpenRun('1', 'ask')])).toEqual(['ask · chain · not ended']);
   });
 
   it('with several roots, and with a note if a parent is missing', () => {
@@ -107,24 +98,18 @@ describe('a trace is drawn', () => {
     const run = makeRun('1', 'a\u001b[2Jb\nc', { run_type: '\u009b31m', error: '\u001b]0;owned\u0007: \u202eno' });
     expect(lines([run])).toEqual(['a\\x1b[2Jb\\nc · \\x9b31m · 12 ms · ✗ \\x1b]0;owned\\x07: \\u202eno']);
   });
-
-  it('as an empty text without runs', () => {
-    expect(lines([])).toEqual(['']);
-  });
 });
 
 describe('the duration of a run', () => {
   const startUs = Date.UTC(2026, 10, 20) * 1_000;
 
   it.each<[number, string]>([
-    [-5, '0.0 ms'],
     [9_949, '9.9 ms'],
     [9_950, '10 ms'],
     [999_499, '999 ms'],
     [999_500, '1.00 s'],
     [59_995_000, '1 min 0 s'],
     [125_000_000, '2 min 5 s'],
-    [3_599_500_000, '1 h 0 min'],
     [90_061_000_000, '25 h 1 min'],
   ])('of %i µs is formatted as %s', (us, text) => {
     const run = makeRun('1', 'ask', { start_time: isoTimestamp(startUs), end_time: isoTimestamp(startUs + us) });
@@ -138,7 +123,6 @@ describe('token counts', () => {
     [{ total_tokens: 165 }, ' · 165 tokens'],
     [{ input_tokens: 120 }, ' · 120 tokens in'],
     [{ output_tokens: 0 }, ' · 0 tokens out'],
-    [{ total_tokens: 1 }, ' · 1 token'],
     [{ input_tokens: 1 }, ' · 1 token in'],
     [{}, ''],
   ])('of the usage %j are formatted as "%s"', (usage_metadata, text) => {
@@ -176,14 +160,9 @@ describe('a long line', () => {
 
 describe('a large trace', () => {
   it('leaves half of the line for deeply nested runs', () => {
-    const places = Array.from({ length: 5_000 }, (_, depth) =>
-      Array(depth + 1)
-        .fill('1')
-        .join('.'),
-    );
-    const runs = places.map((place, depth) => {
+    const runs = Array.from({ length: 5_000 }, (_, depth) => {
       const parent = depth === 0 ? {} : { parent_run_id: String(depth - 1) };
-      return makeRun('1', 'deep', { ...parent, id: String(depth), dotted_order: place });
+      return makeRun('1', 'deep', { ...parent, id: String(depth), dotted_order: `1${'.1'.repeat(depth)}` });
     });
     const drawn = lines(runs, { widthColumns: 60 });
     expect(drawn[999]).toBe(`…${' '.repeat(26)}└─ deep · chain · 12 ms`);
