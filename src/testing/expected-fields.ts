@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { RunFacts } from './recorded-run.ts';
@@ -71,7 +71,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   checks: Checks<Expected>,
 ): Partial<Expected> {
   const fields = typeof expected === 'string' ? { name: expected } : expected;
-  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields) && kindOf(fields) !== 'Object') {
+  if (isObject(fields) && kindOf(fields) !== 'Object') {
     // Objects such as a RegExp or a Map have no keys, so that any run would match.
     const advice = fields instanceof RegExp ? `; write { name: ${fields} }` : '';
     throw invalid(`${what} to be a plain object, got a ${kindOf(fields)}${advice}`);
@@ -91,7 +91,8 @@ function checkData(path: string, expected: unknown, seen: Set<object>): void {
   const entries = Object.entries(expected);
   const isList = Array.isArray(expected);
   if (kindOf(expected) === 'Promise' || (entries.length === 0 && !isList && !isPlain(expected))) {
-    throw invalid(`\`${path}\` to be data or a matcher, got ${describe(expected)}`);
+    const advice = expected instanceof RegExp ? `; write expect.stringMatching(${expected})` : '';
+    throw invalid(`\`${path}\` to be data or a matcher, got an object without keys (${kindOf(expected)})${advice}`);
   }
   for (const [key, value] of entries) checkData(isList ? `${path}[${key}]` : `${path}.${key}`, value, seen);
 }
@@ -104,13 +105,6 @@ function invalid(expectation: string): RunspanError {
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
-
-function describe(value: object): string {
-  const kind = kindOf(value);
-  if (kind === 'Object') return 'an object without keys';
-  if (kind === 'RegExp') return `a RegExp; write expect.stringMatching(${value})`;
-  return `${/^[AEIOU]/.test(kind) ? 'an' : 'a'} ${kind}${kind === 'Promise' ? '; await it' : ''}`;
 }
 
 function kindOf(value: object): string {

@@ -58,13 +58,9 @@ export const matchers: {
     const count = candidates.filter(({ differences }) => differences.length === 0).length;
     const pass = times === undefined ? count > 0 : count === times;
     const lines = (): string[] => {
-      const found = `${count === 0 ? 'no run matches' : count === 1 ? '1 run matches' : `${count} runs match`}`;
+      const found = count === 0 ? 'no run matches' : count === 1 ? '1 run matches' : `${count} runs match`;
       if (pass) return [found];
-      const nearest = candidates.filter(
-        ({ run, differences }) => differences.length > 0 && comparison.isNamed(factsOf(run), fields.name),
-      );
-      nearest.sort((a, b) => a.differences.length - b.differences.length);
-      const shown = count > (times ?? 0) ? [] : nearestLines(nearest.slice(0, NEAREST_MAX), runs);
+      const shown = count > (times ?? 0) ? [] : nearestLines(candidates, fields, comparison);
       return [times === undefined ? found : `${found}, expected ${times}`, ...shown];
     };
     return { pass, message: () => report(pass, `toHaveRun(${comparison.shown(expected)})`, lines(), runs) };
@@ -117,12 +113,10 @@ function candidatesOf(
   const parentDifferences = (run: RunRecord): string[] => {
     if (parent === undefined) return [];
     const actual = byId.get(run.parent_run_id ?? '');
-    const missing = run.parent_run_id === undefined ? undefined : 'a run that is not recorded';
-    if (parent === null) {
-      const got = actual === undefined ? missing : comparison.shown(actual.name);
-      return got === undefined ? [] : [`parent: expected none, got ${got}`];
-    }
-    if (actual === undefined) return [`parent: expected one, got ${missing ?? 'none'}`];
+    const missing = run.parent_run_id === undefined ? 'none' : 'a run that is not recorded';
+    const got = actual === undefined ? missing : comparison.shown(actual.name);
+    if (parent === null) return got === 'none' ? [] : [`parent: expected none, got ${got}`];
+    if (actual === undefined) return [`parent: expected one, got ${got}`];
     return comparison.fieldDifferences(factsOf(actual), parent).map((line) => `parent.${line}`);
   };
   return runs.map((run) => ({
@@ -143,12 +137,16 @@ function report(pass: boolean, head: string, lines: readonly string[], runs: rea
   return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${shown.join('\n')}\n\n${recordedText(runs)}`;
 }
 
-function nearestLines(nearest: readonly Candidate[], runs: readonly RunRecord[]): string[] {
-  const byId = new Map(runs.map((run) => [run.id, run]));
-  const lines = nearest.flatMap(({ run, differences }) => [
-    `  ${pathOf(run, byId)}`,
-    ...differences.map((line) => `    ${line}`),
-  ]);
+/** Returns the differences of the runs with the expected name, the smallest number first. */
+function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields, comparison: Comparison): string[] {
+  const nearest = candidates.filter(
+    ({ run, differences }) => differences.length > 0 && comparison.isNamed(factsOf(run), name),
+  );
+  nearest.sort((a, b) => a.differences.length - b.differences.length);
+  const byId = new Map(candidates.map(({ run }) => [run.id, run]));
+  const lines = nearest
+    .slice(0, NEAREST_MAX)
+    .flatMap(({ run, differences }) => [`  ${pathOf(run, byId)}`, ...differences.map((line) => `    ${line}`)]);
   return lines.length === 0 ? [] : ['nearest:', ...lines];
 }
 
@@ -160,8 +158,6 @@ function pathOf(run: RunRecord, byId: ReadonlyMap<string, RunRecord>): string {
     path.add(at);
     at = byId.get(at.parent_run_id ?? '');
   }
-  return [...path]
-    .reverse()
-    .map(({ name }) => name)
-    .join(' > ');
+  const names = [...path].map(({ name }) => name);
+  return names.reverse().join(' > ');
 }
