@@ -8,19 +8,19 @@ const throwNull = (): never => {
 };
 const TRAPS = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const;
 
-/** A proxy on which every operation throws. */
+/** Returns a proxy whose operations all throw. */
 export function revokedProxy(target: object = {}): object {
   const { proxy, revoke } = Proxy.revocable(target, {});
   revoke();
   return proxy;
 }
 
-/** A proxy whose named traps throw. */
+/** Returns a proxy whose traps with these names throw. */
 export function throwingProxy(traps: readonly (typeof TRAPS)[number][], target: object = {}): object {
   return new Proxy(target, Object.fromEntries(traps.map((trap) => [trap, rethrow])));
 }
 
-/** Values whose own code throws, lies or answers with something of the wrong kind, made anew for each use. */
+/** Functions that create values whose own code throws or returns values of a wrong type. */
 export const hostileValues: readonly (() => unknown)[] = [
   () => revokedProxy(),
   () => revokedProxy([]),
@@ -88,8 +88,8 @@ export const hostileValues: readonly (() => unknown)[] = [
 const madeOf = (value: unknown) => (): unknown => value;
 
 /**
- * Anything at all, as a function that makes it: what fast-check makes of every built-in kind, the values above, and both
- * inside each other. Not the value itself, because fast-check would fall over it.
+ * Functions that create values of every built-in type and hostile values, also nested. The values themselves would break
+ * fast-check.
  */
 export const anything: fc.Arbitrary<() => unknown> = fc.letrec<{ value: () => unknown }>((tie) => ({
   value: fc.oneof(

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 
-/** The rejections that nobody has handled, by the time the returned function has been called. */
+/** Collects unhandled rejections. The returned function waits for pending ones and returns their reasons. */
 export function unhandledRejections(): () => Promise<unknown[]> {
   const reasons: unknown[] = [];
   const onRejection = (reason: unknown): void => void reasons.push(reason);
@@ -11,7 +11,7 @@ export function unhandledRejections(): () => Promise<unknown[]> {
     for (const other of others) process.on('unhandledRejection', other);
   });
   return async () => {
-    // They are told when the microtasks have run dry, before the next immediate.
+    // Node reports rejections after all microtasks, before the next immediate.
     await new Promise((resolve) => setImmediate(resolve));
     return reasons;
   };

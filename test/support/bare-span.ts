@@ -1,4 +1,4 @@
-/** A span that has ended, with the least that an exporter of spans is given. */
+/** Returns an ended span with only the required fields. */
 export function bareSpan(name: string, ids: { traceId: string; spanId: string }) {
   return {
     name,

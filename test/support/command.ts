@@ -9,7 +9,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs the command in this process, with an environment that has only `env` of the variables of runspan. */
+/** Runs the command in this process. Of the variables of runspan, the environment contains only `env`. */
 export async function runMain(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

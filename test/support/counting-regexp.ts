@@ -1,6 +1,6 @@
 /**
- * Regular expressions matched by backtracking as engines do, so that the steps can be counted: time would depend on the
- * machine. Takes what the expressions of this project are made of; anything else throws.
+ * Matches regular expressions by backtracking, like an engine, and counts the steps, because times depend on the machine.
+ * Supports the syntax that this project uses, and throws for other syntax.
  */
 type Node =
   | { readonly kind: 'char'; readonly holds: (char: string) => boolean }
@@ -15,7 +15,7 @@ type Node =
       readonly isLazy: boolean;
     };
 
-/** Lookbehinds of ours are short. */
+/** The lookbehinds of this project are short. */
 const BEHIND_MAX = 64;
 
 export class CountingRegExp {
@@ -28,7 +28,7 @@ export class CountingRegExp {
     this.#isSticky = flags.includes('y');
   }
 
-  /** The steps that it takes to find every match in a text, or that there is none. */
+  /** Returns the number of steps to find all matches in a text. */
   steps(text: string): number {
     this.#steps = 0;
     for (let start = 0; start <= text.length; start++) {
@@ -43,7 +43,7 @@ export class CountingRegExp {
     return this.#steps;
   }
 
-  /** Texts that keep it busy: what it repeats, over and over, with and without what has to come before or after. */
+  /** Returns texts that need many steps: repetitions of the repeated parts, with different beginnings and ends. */
   pumps(length: number): string[] {
     const texts = new Set<string>();
     const add = (prefix: string, word: string): void => {
@@ -125,7 +125,7 @@ export class CountingRegExp {
   }
 }
 
-/** The lengths of the shortest and the longest text that a node matches. */
+/** Returns the lengths of the shortest and the longest text that a node matches. */
 function lengthsOf(node: Node): [min: number, max: number] {
   switch (node.kind) {
     case 'char':
@@ -146,7 +146,7 @@ function lengthsOf(node: Node): [min: number, max: number] {
   }
 }
 
-/** A few of the texts that a node takes. */
+/** Returns some texts that a node matches. */
 function samples(node: Node, countMax: number): string[] {
   switch (node.kind) {
     case 'char':
@@ -229,7 +229,7 @@ class Parser {
       ) ?? [''];
     this.#at += text.length;
     if (/^(?:\^|\$|\\[bB])$/.test(text)) return { kind: 'assertion', holds: this.#assertion(text) };
-    // Refers back to a group: as long as that at the most, and taken for nothing.
+    // A back reference counts as an empty sequence.
     if (/^\\[1-9]/.test(text)) return { kind: 'sequence', nodes: [] };
     const one = new RegExp(`^(?:${text})$`, this.#flags);
     const known = new Map<string, boolean>();

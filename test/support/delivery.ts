@@ -1,7 +1,7 @@
-// An exporter as the composition root makes it, in virtual time, before a scripted HTTP service. A test file imports
-// `virtual-timers.ts` before anything else, so that the timers of the library are those of the virtual clock.
+// Creates an exporter in virtual time with a scripted HTTP service. Import `virtual-timers.ts` first, so that the library
+// uses the timers of the virtual clock.
 
-// Loaded here, because the library loads them at their first use, in turns of the event loop that nobody can count.
+// The library loads these modules at their first use, which takes an unknown number of turns of the event loop.
 import 'form-data-encoder';
 import 'p-queue';
 import 'undici';
@@ -29,17 +29,17 @@ export interface Setup {
   readonly reply?: Reply;
   /** The response to `GET /info`. @default 404 */
   readonly info?: ServiceInfo;
-  /** The service of another delivery, in place of one made from `reply` and `info`. */
+  /** The service of another delivery, instead of a new one. */
   readonly service?: ScriptedService;
-  /** An address, in place of that of the service. */
+  /** The endpoint, if it is not the address of the service. */
   readonly endpoint?: string;
-  /** Clocks, random numbers and the file system, if they are not the virtual clock, 1 and the real disk. */
+  /** Replaces the virtual clock, the random number 1 and the real file system. */
   readonly time?: Partial<ExporterTime>;
 }
 
 type Exporter = ReturnType<typeof exporterFor>;
 
-/** An exporter with its service, and all that it reports. */
+/** An exporter with its service, its log lines and its dropped runs. */
 export interface Delivery {
   readonly exporter: Exporter;
   readonly service: ScriptedService;
@@ -47,24 +47,24 @@ export interface Delivery {
   readonly lines: string[];
   /** `reason name` of each dropped run. */
   readonly drops: string[];
-  /** The details of the same. */
+  /** The details of the dropped runs. */
   readonly details: (string | undefined)[];
   /** Whether the exporter has closed. */
   readonly isClosed: boolean;
-  /** Starts a run, in a trace of its own unless a parent is given. */
+  /** Starts a root run, or a child of the parent. */
   start(name?: string, options?: Partial<RunOptions>, parent?: Run): Run;
   /** Starts and ends a run. */
   whole(name?: string, options?: Partial<RunOptions>, outputs?: unknown): Run;
-  /** The same for `count` runs named 1, 2, and so on. */
+  /** Starts and ends `count` runs named 1, 2, and so on. */
   wholes(count: number): Run[];
-  /** Flush and close, with the clock moving on until they return. */
+  /** Flushes. The clock advances until the promise settles, also in `close`. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
   close(limit?: FlushLimit): Promise<FlushResult>;
   stats(): Stats;
 }
 
 export async function delivery(setup: Setup = {}): Promise<Delivery> {
-  // Hooks run last first: each test begins at 0 ms.
+  // Each test begins at 0 ms. Hooks run in reverse order.
   onTestFinished(() => virtualClock.reset());
   const service = setup.service ?? (await scriptedService(setup.reply, setup.info));
   const lines = told('warn');
@@ -120,22 +120,22 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
   };
 }
 
-/** Limits that keep everything in the queue until a flush, and send it in one batch. */
+/** Limits that keep all runs in the queue until a flush, which sends them in one batch. */
 export const onFlush: Partial<Limits> = { lingerMs: 1_000_000, requestsInFlight: 1 };
 
-/** Moves the clock on, and lets everything happen that is due meanwhile. */
+/** Advances the clock, and waits for the work of all timers that become due. */
 export async function advance(ms: number): Promise<void> {
   await settle();
   await virtualClock.advance(ms, settle);
   await settle();
 }
 
-/** Moves the clock on, timer by timer, until something holds. */
+/** Advances the clock, timer by timer, until the condition is true. */
 export async function until(condition: () => boolean): Promise<void> {
   for (let steps = 0; ; steps++) {
     await settle();
     if (condition()) return;
-    if (steps === STEPS_MAX) throw new Error(`it does not happen within ${virtualClock.nowMs} ms`);
+    if (steps === STEPS_MAX) throw new Error(`the condition is still false after ${virtualClock.nowMs} ms`);
     const nextMs = virtualClock.nextMs;
     if (nextMs !== undefined) await virtualClock.advance(nextMs - virtualClock.nowMs, settle);
   }
@@ -143,7 +143,7 @@ export async function until(condition: () => boolean): Promise<void> {
 
 const STEPS_MAX = 2_000;
 
-/** Moves the clock on until a promise settles. */
+/** Advances the clock until the promise settles. */
 export async function finished<Value>(promise: Promise<Value>): Promise<Value> {
   let isSettled = false;
   const settles = (): void => {
@@ -154,10 +154,10 @@ export async function finished<Value>(promise: Promise<Value>): Promise<Value> {
   return promise;
 }
 
-/** Turns of the event loop without traffic, after which nothing is on its way over a socket. */
+/** After this many turns of the event loop without traffic, no data is on its way over a socket. */
 const QUIET_TURNS = 16;
 
-/** Waits until all work that is due now is done, requests, responses and compression included. */
+/** Waits until no request, response or compression is in progress. */
 export async function settle(): Promise<void> {
   for (let quiet = 0, seen = traffic.count; quiet < QUIET_TURNS; quiet++) {
     await new Promise<void>((resolve) => setImmediate(resolve));

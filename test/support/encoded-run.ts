@@ -4,7 +4,7 @@ import { EncodedRun } from '../../src/run/encoded-run.ts';
 const START_US = Date.UTC(2026, 0, 2, 3, 4, 5) * 1_000;
 let made = 0;
 
-/** A root run, or the child of `parent`; each starts a microsecond after the one before. */
+/** Creates a root run, or a child of `parent`. Each run starts a microsecond after the previous one. */
 export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): EncodedRun {
   const id = fields.id ?? randomUUID();
   const startUs = START_US + ++made;
@@ -21,7 +21,7 @@ export function makeRun(fields: Partial<EncodedRun> = {}, parent?: EncodedRun): 
   return Object.assign(record, { runtime: undefined }, fields);
 }
 
-/** Fills in the fields of the end. */
+/** Sets the fields of an ended run. */
 export function ended(run: EncodedRun, fields: Partial<EncodedRun> = {}): EncodedRun {
   return Object.assign(run, { endTime: '2026-01-02T03:04:06.000000Z', ...fields });
 }

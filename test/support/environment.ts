@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-/** Until the test has finished nothing in the environment configures tracing but `variables`. */
+/** Until the test has finished, only `variables` configure tracing in the environment. */
 export function environmentOf(variables: Readonly<Record<string, string>> = {}): void {
   for (const name of Object.keys(process.env))
     if (/^(RUNSPAN|LANGSMITH|LANGCHAIN)_/.test(name)) vi.stubEnv(name, undefined);

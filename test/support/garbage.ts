@@ -3,12 +3,12 @@ import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 
-/** Collects what nothing holds on to. Finalizers are called in a later turn of the event loop. */
+/** Collects unreachable objects. Finalizers are called in a later turn of the event loop. */
 export const collectGarbage = runInNewContext('gc') as () => void;
 
 const turn = () => new Promise(setImmediate);
 
-/** Collects until something holds: finalizers are called by the engine when it has time for them. */
+/** Collects until the condition is true, because the engine does not call finalizers immediately. */
 export async function collectUntil(holds: () => boolean, rounds = 200): Promise<void> {
   for (let round = 0; round < rounds && !holds(); round++) {
     await turn();
@@ -16,7 +16,7 @@ export async function collectUntil(holds: () => boolean, rounds = 200): Promise<
   }
 }
 
-/** Waits until an object has been collected, and whoever asked to be told has been. */
+/** Waits until an object has been collected and its finalizers have been called. */
 export async function collected(dropped: WeakRef<object>): Promise<void> {
   do {
     await turn();

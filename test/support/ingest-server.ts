@@ -18,20 +18,20 @@ export interface Answer {
 
 export interface IngestServer {
   readonly url: string;
-  /** Every request so far, `GET /info` left out. */
+  /** All requests except `GET /info`. */
   readonly received: readonly Received[];
-  /** Resolves when `count` requests have come. */
+  /** Resolves when `count` requests have arrived. */
   arrived(count: number): Promise<void>;
-  /** Closes every connection, as a service does with those that have been idle for long; new ones are taken. */
+  /** Closes all connections, as services do with idle connections. New connections are accepted. */
   disconnect(): void;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** `hold` never answers; the connection stays open until the server closes. */
+/** `hold` sends no response and keeps the connection open until the server closes. */
 export type Reply = Answer | 'hold';
 
-/** A service, on a free port, that answers ingestion as it is told; by default it accepts everything and has no `/info`. */
+/** Starts a service on a free port. By default, it accepts all runs and has no `/info`. */
 export async function ingestServer(
   reply: (request: Received, index: number) => Reply | Promise<Reply> = () => ({ status: 202 }),
   info: Answer = { status: 404 },

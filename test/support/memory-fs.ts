@@ -8,19 +8,19 @@ interface File {
   links: number;
 }
 
-/** Called before each call that changes something; what it throws, the call throws. */
+/** Called before each operation that writes. An error that it throws is the error of the operation. */
 export type Obstacle = (call: string, path: string) => void;
 
-/** A disk in memory that several processes share, and that outlives them. */
+/** A disk in memory that several simulated processes share. */
 export class MemoryDisk {
   readonly #folders = new Set<string>(['/']);
   readonly #files = new Map<string, File>();
   #processes = 0;
-  /** Wall clock of all processes. */
+  /** The wall clock of all processes. */
   nowMs = 1_750_000_000_000;
-  /** In the way of writing; reading and deleting go on. */
+  /** Makes writes fail. Reads and deletions still succeed. */
   obstacle: Obstacle = () => {};
-  /** Bytes of files that it has room for: a write beyond takes a part of what it is given. */
+  /** The capacity for the bytes of files. A write beyond it writes only a part. */
   bytesMax: number = Number.POSITIVE_INFINITY;
 
   get files(): string[] {
@@ -31,19 +31,19 @@ export class MemoryDisk {
     return [...this.#files.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
   }
 
-  /** All that is written, as text. */
+  /** The content of all files as text. */
   get text(): string {
     return [...this.#files.values()].map(({ bytes }) => bytes.toString('latin1')).join('\n');
   }
 
-  /** Gives a file other bytes: those with a bit flipped in the last one, unless it is said how. */
+  /** Replaces the bytes of a file. By default, flips a bit of the last byte. */
   damage(path: string, harm: (bytes: Buffer) => Buffer = flipLastBit): void {
     const file = this.#files.get(path);
     if (file === undefined) throw new Error(`there is no ${path}`);
     file.bytes = harm(Buffer.from(file.bytes));
   }
 
-  /** Writes a file of somebody else. */
+  /** Creates a file of another program. */
   plant(path: string, bytes: Buffer): void {
     this.#files.set(path, { bytes, mtimeMs: this.nowMs, links: 1 });
   }
@@ -52,7 +52,7 @@ export class MemoryDisk {
     return Buffer.from(this.#files.get(path)?.bytes ?? []);
   }
 
-  /** Deletes everything, as somebody who needs the room may. */
+  /** Deletes all files and folders. */
   wipe(): void {
     for (const file of this.#files.values()) file.links = 0;
     this.#files.clear();
@@ -65,8 +65,8 @@ export class MemoryDisk {
   }
 
   /**
-   * The disk as a new process sees it: the same files, and another start time. All processes have the same id, within the
-   * given namespace of ids. After `die` is called, nothing that is left of the process in memory reaches the disk.
+   * Returns the file system of a new process. All processes have the same id and different start times. After `die` is
+   * called, all operations of the process fail.
    */
   process(namespace = '1'): { readonly fs: SpoolFs; readonly die: () => void } {
     const view = this.#view(String(++this.#processes), namespace);
@@ -130,7 +130,7 @@ export class MemoryDisk {
       },
       readFileSync: (from: number | string) => {
         if (typeof from === 'number') return Buffer.from((open.get(from) ?? fail('EBADF', String(from))).file.bytes);
-        // Field 22 is the start; what stands in parentheses may hold anything.
+        // Field 22 is the start time.
         return `1 (node) S ${'0 '.repeat(18)}${startTime} 0`;
       },
       readdirSync: (path: string) => {
@@ -163,7 +163,7 @@ export class MemoryDisk {
   }
 }
 
-/** An error as the file system throws it. */
+/** Throws an error like the file system. */
 export function fail(code: string, path: string): never {
   throw Object.assign(new Error(`${code}: ${path}`), { code });
 }
@@ -180,7 +180,7 @@ function statsOf(file: File | undefined): Stats {
   } as Stats;
 }
 
-/** Where tests keep their spools on such a disk. */
+/** The folder of spools on a memory disk. */
 export const MEMORY_SPOOL: string = join('/', 'spool');
 
 function flipLastBit(bytes: Buffer): Buffer {

@@ -8,8 +8,8 @@ export interface Part {
 }
 
 /**
- * Reads a multipart body by hand, and strictly: each part is as long as its own Content-Length says, the delimiter
- * follows at once, and nothing comes after the last one (RFC 7578, RFC 2046 5.1).
+ * Parses a multipart body strictly (RFC 7578, RFC 2046 5.1). Throws if the `Content-Length` of a part is wrong, or if
+ * data follows the last delimiter.
  */
 export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>): Part[] {
   const boundary = /^multipart\/form-data; boundary=([\w-]+)$/.exec(headers['content-type'] ?? '')?.[1];
@@ -47,12 +47,12 @@ export function readParts({ headers, body }: Pick<Received, 'headers' | 'body'>)
   return parts;
 }
 
-/** The runs of a body: what each part holds, by part name. */
+/** Returns the JSON value of each part by its name. */
 export function readJsonParts(request: Pick<Received, 'headers' | 'body'>): Map<string, Record<string, unknown>> {
   return new Map(readParts(request).map((part) => [part.name, JSON.parse(part.body.toString('utf8'))]));
 }
 
-/** The names of the runs in a multipart body, one for each post and patch. */
+/** Returns the name of the run for each post and patch in a multipart body. */
 export function runNames(request: Pick<Received, 'headers' | 'body'>): string[] {
   const parts = [...readJsonParts(request)].filter(([part]) => part.split('.').length === 2);
   return parts.map(([, { name }]) => String(name));

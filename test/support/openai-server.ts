@@ -2,22 +2,22 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { requestBody } from './request-body.ts';
 
-/** One request that the server was sent. */
+/** A received request. */
 export interface ModelRequest {
   readonly path: string;
   readonly body: { readonly model: string; readonly stream?: boolean; readonly [key: string]: unknown };
 }
 
 export interface OpenAiServer {
-  /** What a client takes as its base URL. */
+  /** The base URL for clients. */
   readonly url: string;
   readonly requests: ModelRequest[];
-  /** Resolves when a client has gone away in the middle of an answer. */
+  /** Resolves when a client disconnects before the end of a response. */
   readonly left: Promise<void>;
   close(): Promise<void>;
 }
 
-/** The words that a streamed answer comes in. */
+/** The chunks of a streamed response. */
 const WORDS = ['It ', 'is ', 'raining', '.'];
 
 const USAGE = {
@@ -29,9 +29,9 @@ const USAGE = {
 };
 
 /**
- * A model that speaks OpenAI's chat completions and embeddings, and needs no key. What it says depends on the name of
- * the model that it is asked for: `broken` is answered with 400, `endless` never ends.
- * With tools it calls the first one, once, and with a response format it answers JSON.
+ * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, and the
+ * stream of the model `endless` does not end. With tools, the model calls the first tool once. With a response format, it
+ * returns JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
   const requests: ModelRequest[] = [];

@@ -1,32 +1,32 @@
-// Processes that follow each other on one disk in memory, before one service. Import `virtual-timers.ts` first, as for `delivery.ts`.
+// Simulates processes that run one after another with the same memory disk and service. Import `virtual-timers.ts` first.
 import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { advance, type Delivery, delivery, type Setup, until } from './delivery.ts';
 import { MEMORY_SPOOL, MemoryDisk } from './memory-fs.ts';
 import { type ScriptedService, scriptedService } from './scripted-service.ts';
 import { virtualClock } from './virtual-timers.ts';
 
-/** After which a process that is gone is known to be gone, by whatever it is told. */
+/** Every ended process counts as dead after this time without a heartbeat. */
 const SILENCE_MS = 120_000;
 
-/** An exporter of a process of its own. */
+/** A process with an exporter. */
 export interface Process extends Delivery {
-  /** The process dies: nothing that is left of it reaches the disk or the service. */
+  /** Ends the process immediately. It no longer reaches the disk or the service. */
   kill(): void;
-  /** The process ends by `process.exit`. */
+  /** Ends the process with `process.exit`. */
   exit(): void;
 }
 
 export interface Machine {
   readonly disk: MemoryDisk;
-  /** A process with the durability `spill`, unless options name another. */
+  /** Starts a process, by default with the durability `spill`. */
   start(setup?: Setup, namespace?: string): Promise<Process>;
-  /** A process that records one run, and delivers what it finds on disk. */
+  /** Starts a process that records one run and delivers all runs on the disk. */
   deliverRest(setup?: Setup): Promise<Process>;
   /** The files with runs. */
   segments(): string[];
 }
 
-/** `throughFs` stands between the processes and the disk. */
+/** `throughFs` wraps the file system of each process. */
 export function machine(throughFs: (fs: SpoolFs) => SpoolFs = (fs) => fs): Machine {
   const disk = new MemoryDisk();
   let service: ScriptedService | undefined;
@@ -43,7 +43,7 @@ export function machine(throughFs: (fs: SpoolFs) => SpoolFs = (fs) => fs): Machi
     const leave = (): void => {
       die();
       virtualClock.clear();
-      // Requests of a process that is gone get no answer.
+      // Requests of an ended process get no response.
       made.service.reply = () => 'hold';
       disk.nowMs += SILENCE_MS;
     };
@@ -63,7 +63,7 @@ export function machine(throughFs: (fs: SpoolFs) => SpoolFs = (fs) => fs): Machi
       const last = await start(setup);
       last.whole('last');
       await last.flush();
-      // Whoever was alive a moment ago is looked at again after a minute.
+      // Owners that were alive are checked again after a minute.
       await advance(61_000);
       await until(() => {
         const { created, recovered, sent, dropped } = last.stats();

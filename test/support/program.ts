@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './folders.ts';
 
-/** For a machine that is busy with other things; what hangs is ended. */
+/** A program that hangs is killed after this time. Long enough for a loaded machine. */
 const LIFE_MAX_MS = 25_000;
 
-/** How a program ended, with all that it printed. */
+/** The exit code or signal of a program, and its output. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -14,17 +14,17 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A program that runs. */
+/** A running program. */
 export interface Started {
   readonly child: ChildProcess;
-  /** Resolves as soon as standard output has something that matches; rejects when the program ends without it. */
+  /** Resolves when standard output matches the pattern. Rejects if the program ends before. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   readonly ended: Promise<Ended>;
 }
 
 type Variables = Readonly<Record<string, string>>;
 
-/** Starts Node, the same one as the tests run on, with nothing of ours in its environment but `env`. */
+/** Starts the Node that runs the tests. Of the variables of runspan, the environment contains only `env`. */
 export function startNode(
   args: readonly string[],
   env: Variables = {},
@@ -58,33 +58,33 @@ export function startNode(
   return { child, printed, ended };
 }
 
-/** The same, to its end. */
+/** Runs Node until it exits. */
 export function runNode(args: readonly string[], env?: Variables, cwd?: string): Promise<Ended> {
   return startNode(args, env, cwd).ended;
 }
 
-/** Starts the built command, as `npx runspan` would. */
+/** Starts the built command, like `npx runspan`. */
 export function startRunspan(args: readonly string[], env?: Variables): Started {
   const command = join(root, 'dist/cli/main.js');
   if (!existsSync(command)) throw new Error(`${command} is missing; build it first: npm run build`);
   return startNode([command, ...args], env);
 }
 
-/** The same, to its end. */
+/** Runs the built command until it exits. */
 export function runRunspan(args: readonly string[], env?: Variables): Promise<Ended> {
   return startRunspan(args, env).ended;
 }
 
-/** Arguments of Node that run a module given as text. */
+/** Returns arguments of Node that run the code as a module. */
 export function moduleText(code: string): string[] {
   return ['--input-type=module', '-e', code];
 }
 
-/** npm and vitest hand their settings down in the environment; a user's shell has none of them. */
+/** Returns the environment without the variables of npm, vitest and runspan, which the shell of a user does not have. */
 export function bareEnvironment(): NodeJS.ProcessEnv {
   const ours =
     /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;
   const others = Object.entries(process.env).filter(([name]) => !ours.test(name));
-  // What tests send is not kept among what the user has.
+  // The runs of tests must not be stored in the file of the user.
   return { ...Object.fromEntries(others), RUNSPAN_STORE: 'memory' };
 }

@@ -2,7 +2,7 @@ import { outlineOf, payloadFacts, summaryOf } from '../../src/receiver/store/run
 import type { RunOutline } from '../../src/receiver/store/run-view.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 
-/** A chain `name` with this place in the order: `1.2` is the second child of run 1. It took 12 ms. */
+/** Creates a chain of 12 ms. The place is its id and order: `1.2` is the second child of run 1. */
 export function makeRun(place: string, name: string, changes: Partial<RunRecord> = {}): RunRecord {
   const parent = place.includes('.') ? { parent_run_id: place.slice(0, place.lastIndexOf('.')) } : {};
   return {
@@ -19,13 +19,13 @@ export function makeRun(place: string, name: string, changes: Partial<RunRecord>
   };
 }
 
-/** The same, not ended. */
+/** Creates a run that has not ended. */
 export function makeOpenRun(place: string, name: string, changes: Partial<RunRecord> = {}): RunRecord {
   const { end_time: _, ...open } = makeRun(place, name, changes);
   return open;
 }
 
-/** The record as a line of its trace. */
+/** Returns the outline of a record. */
 export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
   const summary = summaryOf(id, trace_id, fields, payloadFacts(fields));
   if (summary === undefined) throw new Error(`run ${id} cannot be seen`);

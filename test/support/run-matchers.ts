@@ -1,4 +1,4 @@
-// Imported for its effect: `expect` knows the matchers of the test kit, at run time and for the compiler.
+// Adds the matchers of `runspan/testing` to `expect`.
 import { expect } from 'vitest';
 import { matchers, type RunMatchers } from '../../src/testing.ts';
 

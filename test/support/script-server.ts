@@ -2,30 +2,30 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** What becomes of one connection. */
+/** Handles one connection. */
 export type Step = (connection: Connection) => Promise<unknown> | unknown;
 
 export interface Connection {
   readonly socket: Socket;
-  /** The next request as it came, once its body is whole. */
+  /** Returns the raw text of the next request, when its body is complete. */
   request(): Promise<string>;
-  /** Resolves when so many bytes have come. */
+  /** Resolves when `count` bytes have arrived. */
   bytes(count: number): Promise<void>;
 }
 
 export interface ScriptServer {
   readonly url: string;
-  /** How many connections there were. */
+  /** The number of connections. */
   readonly connections: number;
-  /** The requests that a step has read. */
+  /** The requests that the steps have read. */
   readonly requests: readonly string[];
-  /** Breaks off every connection that there is. */
+  /** Resets all open connections. */
   dropConnections(): void;
 }
 
 const ACCEPTED = 'HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}';
 
-/** Answers every request of a connection with 202. */
+/** Responds to each request of a connection with 202. */
 export const accepting: Step = async (connection) => {
   for (;;) {
     await connection.request();
@@ -33,7 +33,7 @@ export const accepting: Step = async (connection) => {
   }
 };
 
-/** Answers one request with 202, and keeps the connection. */
+/** Responds to one request with 202, and keeps the connection open. */
 export const acceptOne: Step = async (connection) => {
   await connection.request();
   connection.socket.write(ACCEPTED);
@@ -42,8 +42,8 @@ export const acceptOne: Step = async (connection) => {
 const NO_INFO = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
 /**
- * A service of raw bytes on a free port: the first connection that something is sent on takes the first step, and so on,
- * the last step for ever. One that asks for `/info` gets 404 and counts for nothing.
+ * Starts a service on a free port that writes raw bytes. The first connection with data is handled by the first step, and
+ * so on. Further connections are handled by the last step. A request for `/info` gets 404 and is not counted.
  */
 export async function scriptServer(...steps: readonly Step[]): Promise<ScriptServer> {
   const sockets = new Set<Socket>();
@@ -51,7 +51,7 @@ export async function scriptServer(...steps: readonly Step[]): Promise<ScriptSer
   let connections = 0;
   const server = createServer((socket) => {
     sockets.add(socket);
-    // A client that breaks off is what many scripts are about.
+    // Many scripts test clients that reset the connection.
     socket.on('error', () => {});
     const connection = new Reading(socket, requests);
     void connection.bytes(1).then(() => {
@@ -80,7 +80,7 @@ export async function scriptServer(...steps: readonly Step[]): Promise<ScriptSer
 
 class Reading implements Connection {
   readonly socket: Socket;
-  /** What has come and is not read yet. */
+  /** The received text that no step has read. */
   text = '';
   readonly #requests: string[];
   #received = 0;
@@ -108,7 +108,7 @@ class Reading implements Connection {
     return request;
   }
 
-  /** Of the request that has begun. */
+  /** The length of the first request in `text`, or infinity if its headers are incomplete. */
   get #length(): number {
     const end = this.text.indexOf('\r\n\r\n');
     if (end < 0) return Number.POSITIVE_INFINITY;

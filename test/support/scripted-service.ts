@@ -8,7 +8,7 @@ import { readParts } from './multipart-reader.ts';
 import { requestBody } from './request-body.ts';
 import { virtualClock } from './virtual-timers.ts';
 
-/** One record as it came over the wire. */
+/** A received record. */
 export interface Arrival {
   readonly op: 'post' | 'patch';
   readonly id: string;
@@ -20,7 +20,7 @@ export interface Arrival {
   readonly attachments: ReadonlyMap<string, Buffer>;
 }
 
-/** One request with runs. */
+/** An ingestion request. */
 export interface IngestRequest {
   readonly method: string;
   readonly path: string;
@@ -39,7 +39,7 @@ export interface ServiceResponse {
   readonly body?: string | Buffer;
 }
 
-/** `hold` never responds; `reset` breaks the connection; a function writes to the socket instead of a response. */
+/** `hold` sends no response, `reset` resets the connection, and a function writes to the socket instead. */
 export type Verdict = number | ServiceResponse | 'hold' | 'reset' | ((socket: Socket) => unknown);
 
 export type Reply = (request: IngestRequest, index: number) => Verdict | Promise<Verdict>;
@@ -51,22 +51,22 @@ export interface ScriptedService {
   readonly requests: readonly IngestRequest[];
   /** `names` of each request. */
   readonly batches: readonly (readonly string[])[];
-  /** `METHOD path` of each request, ids left out. */
+  /** `METHOD path` of each request, without ids. */
   readonly routes: readonly string[];
-  /** All records of a run by its name, in the order of their arrival. */
+  /** Returns the records of the run with this name, in the order of their arrival. */
   arrivals(name: string): Arrival[];
-  /** How many times `/info` was requested. */
+  /** The number of requests for `/info`. */
   readonly infoRequests: number;
-  /** How the service responds from now on. */
+  /** The responses to the next requests. Tests may replace it. */
   reply: Reply;
-  /** Breaks the connection of so many requests after these bytes of their bodies. */
+  /** Resets the connections of the next `times` requests after `bytes` bytes of the body. */
   cut: { readonly bytes: number; times: number };
 }
 
-/** Counts what goes over sockets, so that a test can wait until nothing does. */
+/** Counts events on sockets, so that a test can wait until there are no more. */
 export const traffic = { count: 0 };
 
-/** A service on a free port. */
+/** Starts a service on a free port. */
 export async function scriptedService(reply: Reply = () => 202, info: ServiceInfo = 404): Promise<ScriptedService> {
   const requests: IngestRequest[] = [];
   let infoRequests = 0;
@@ -86,7 +86,7 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     const { method = '', url: path = '', headers } = message;
     if (path.endsWith('/info')) {
       infoRequests++;
-      // Runs then never meet a connection that has been used for this.
+      // Later requests open a new connection.
       response.setHeader('connection', 'close');
       return respond(response, typeof info === 'function' ? await info() : info);
     }

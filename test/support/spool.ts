@@ -5,7 +5,7 @@ import { Spool, type SpooledRecord, type SpoolOptions } from '../../src/export/s
 import { ended, makeRun } from './encoded-run.ts';
 import { temporaryFolder } from './folders.ts';
 
-/** A folder for spools of one destination, with clocks that stand still. */
+/** Returns a folder for the spools of one destination, with clocks that only the test changes. */
 export function spoolFolder(within?: string) {
   const folder = temporaryFolder(within);
   onTestFinished(() => folder.remove());
@@ -29,7 +29,7 @@ export function spoolFolder(within?: string) {
   return { dir, time, open };
 }
 
-/** The record of an ended run whose inputs say its number. */
+/** Creates the record of an ended run whose inputs contain the number. */
 export function makeRecord(number: number, padding = 0): SpooledRecord {
   const inputs = JSON.stringify({ number, padding: '.'.repeat(padding) });
   return { op: 'post', isEnded: true, run: ended(makeRun({ inputs })) };
@@ -39,7 +39,7 @@ export function numberOf({ run }: SpooledRecord): number {
   return (JSON.parse(run.inputs as string) as { number: number }).number;
 }
 
-/** Every path below a folder that is no folder itself, relative to it, in order. */
+/** Returns the relative paths of all files below a folder, sorted. */
 export function filesBelow(dir: string): string[] {
   if (!existsSync(dir)) return [];
   const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
@@ -51,7 +51,7 @@ export function filesBelow(dir: string): string[] {
 
 export const segmentsBelow = (dir: string): string[] => filesBelow(dir).filter((path) => path.endsWith('.seg'));
 
-/** Makes all owners look as if their processes had been killed half a minute ago. */
+/** Changes all owners, as if their processes had been killed half a minute ago. */
 export function killOwners(dir: string, nowMs: number = Date.now()): void {
   for (const path of filesBelow(dir).filter((name) => name.endsWith('owner.json'))) {
     const owner = JSON.parse(readFileSync(join(dir, path), 'utf8'));
@@ -68,7 +68,7 @@ export function silenceOwners(dir: string, silentMs: number): void {
   }
 }
 
-/** Numbers of all records that wait, each segment done with. */
+/** Returns the numbers of all waiting records, and completes their segments. */
 export function drain(spool: Spool): number[] {
   const numbers: number[] = [];
   for (let read = spool.next(); read !== undefined; read = spool.next()) {

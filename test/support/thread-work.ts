@@ -1,6 +1,6 @@
 import zlib from 'node:zlib';
 
-/** Counts the bodies being compressed and the Blobs being read, which other threads do, so that virtual time can wait for them. */
+/** Counts compressions and reads of Blobs in other threads, so that virtual time can wait for them. */
 export const threadWork = { pending: 0 };
 
 const { gzip } = zlib;

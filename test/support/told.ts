@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 
-/** The lines of the log from now until the test has finished, with all lines allowed again that are logged once only. */
+/** Returns the lines logged until the test has finished. Lines that are logged only once can be logged again. */
 export function told(level: 'warn' | 'debug' = 'debug'): string[] {
   const lines: string[] = [];
   diagnostics.forgetPlaces();

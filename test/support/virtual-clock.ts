@@ -1,4 +1,4 @@
-/** A timer that waits, as its owner has it in hand. */
+/** A pending timer. */
 export class VirtualTimer {
   dueMs: number;
   readonly callback: () => void;
@@ -24,9 +24,9 @@ export class VirtualTimer {
   }
 }
 
-/** A time that passes when it is told to, with the timers that fall due in it, in their order. */
+/** A clock that a test advances, with its timers. */
 export class VirtualClock {
-  /** Soonest first. */
+  /** Sorted by due time. */
   #timers: VirtualTimer[] = [];
   #nowMs = 0;
 
@@ -51,12 +51,12 @@ export class VirtualClock {
     if (at >= 0) this.#timers.splice(at, 1);
   };
 
-  /** When the next timer is due; undefined when there is none. */
+  /** The due time of the next timer, or undefined without timers. */
   get nextMs(): number | undefined {
     return this.#timers[0]?.dueMs;
   }
 
-  /** As in Node, the work that a timer starts goes on before the next timer fires: `pass` waits for it. */
+  /** Calls the timers that become due. `pass` waits for the work of a timer before the next timer is called. */
   async advance(ms: number, pass: () => Promise<void> = turn): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let next = this.#timers[0]; next !== undefined && next.dueMs <= endMs; next = this.#timers[0]) {
@@ -68,12 +68,12 @@ export class VirtualClock {
     this.#nowMs = endMs;
   }
 
-  /** Forgets whoever waits, as when a process dies. */
+  /** Removes all timers. */
   clear(): void {
     this.#timers = [];
   }
 
-  /** Starts anew. */
+  /** Removes all timers and sets the time to 0. */
   reset(): void {
     this.clear();
     this.#nowMs = 0;
@@ -86,10 +86,10 @@ const { setTimeout: ofNode, clearTimeout: clearOfNode } = globalThis;
 
 export const virtualClock = new VirtualClock();
 
-/** From now on whoever takes Node's timers gets those of the clock. */
+/** Replaces Node's timers. */
 Object.assign(globalThis, { setTimeout: virtualClock.setTimeout, clearTimeout: virtualClock.clearTimeout });
 
-/** Gives Node's timers back to the process. */
+/** Restores Node's timers. */
 export function restoreTimers(): void {
   Object.assign(globalThis, { setTimeout: ofNode, clearTimeout: clearOfNode });
 }

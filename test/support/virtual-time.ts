@@ -1,6 +1,6 @@
 import type { ExporterTime } from '../../src/export/create-exporter.ts';
 
-/** A clock of which every wait passes at once. */
+/** Returns a clock whose delays end in the next turn of the event loop. */
 export function quickTime(): ExporterTime {
   let nowMs = 0;
   return {
@@ -18,12 +18,12 @@ export function quickTime(): ExporterTime {
   };
 }
 
-/** Resolves when the condition holds, which something that is under way brings about. */
+/** Resolves when the condition is true. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Lets everything happen that is due now. */
+/** Waits for some turns of the event loop. */
 export async function turns(count = 3): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

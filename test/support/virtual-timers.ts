@@ -1,6 +1,6 @@
 /**
- * Import this before anything of `src/`: its timers are those of a virtual clock from then on, in this file of tests. The library
- * takes Node's timers once, when it is loaded, and the process gets them back at once.
+ * Import this module before any module of `src/`. The library then uses the timers of a virtual clock in this test file,
+ * because it reads Node's timers once, when it is loaded. Node's timers are restored immediately.
  */
 import './thread-work.ts';
 import './virtual-clock.ts';

@@ -1,18 +1,18 @@
-// What TypeScript says of these lines is the test: `npm run check` compiles this file.
+// `npm run check` compiles this file, so that a wrong type fails the check.
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { createReceiver, StoredRun } from '../../src/receiver.ts';
 import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRecorder } from '../../src/testing.ts';
 import '../support/run-matchers.ts';
 
 describe('with the declaration of the docs', () => {
-  test('`expect.extend` takes the matchers, and `expect` has them', () => {
+  test('`expect.extend` accepts the matchers and adds them to `expect`', () => {
     expectTypeOf(expect.extend).toBeCallableWith(matchers);
     expectTypeOf(expect([]).toHaveRun).toEqualTypeOf<RunMatchers['toHaveRun']>();
     expectTypeOf(expect([]).not.toMatchTrace).toEqualTypeOf<RunMatchers['toMatchTrace']>();
     expectTypeOf(expect(Promise.resolve([])).resolves.toHaveRun).returns.toEqualTypeOf<Promise<void>>();
   });
 
-  test('asymmetric matchers stand for any value', () => {
+  test('asymmetric matchers may replace any value', () => {
     expectTypeOf(expect([]).toHaveRun).toBeCallableWith({
       name: expect.stringContaining('a'),
       outputs: expect.objectContaining({ a: expect.anything() }),
@@ -21,23 +21,23 @@ describe('with the declaration of the docs', () => {
     });
   });
 
-  test('a mistyped field is an error', () => {
-    // @ts-expect-error -- it is `outputs`
+  test('a misspelled field is a type error', () => {
+    // @ts-expect-error -- the field is `outputs`
     () => expect([]).toHaveRun({ name: 'a', output: {} });
-    // @ts-expect-error -- `times` is for toHaveRun
+    // @ts-expect-error -- only toHaveRun has `times`
     () => expect([]).toMatchTrace({ name: 'a', times: 1 });
-    // @ts-expect-error -- a run of a tree has a name
+    // @ts-expect-error -- a run of a tree requires a name
     () => expect([]).toMatchTrace({ children: [] });
   });
 });
 
-test('the matchers can be declared for what gives back something else', () => {
+test('the matchers can be declared with another result', () => {
   expectTypeOf<RunMatchers<Promise<void>>['toHaveRun']>().toEqualTypeOf<
     (expected: string | ExpectedRun) => Promise<void>
   >();
 });
 
-test('recorders, runs and what a receiver gives are all recorded', () => {
+test('recorders, runs and the runs of a receiver are `Recorded`', () => {
   expectTypeOf<RunRecorder>().toExtend<Recorded>();
   expectTypeOf<RunRecorder['runs']>().toExtend<Recorded>();
   expectTypeOf<ReturnType<RunRecorder['run']>>().toExtend<Recorded>();
