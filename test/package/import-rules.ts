@@ -6,7 +6,7 @@ export type Sources = Readonly<Record<string, string>>;
 
 const ROOT = 'runspan.ts';
 
-/** The folders that a folder may import beside itself, type-only imports included. The table has no cycle. */
+/** The folders that each folder may import, also for types. The table has no cycle. */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   payload: ['base'],
@@ -47,10 +47,10 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'testing.ts': ['base', 'payload', 'run', 'testing', ROOT],
 };
 
-/** Where the table allows only a part of a folder. */
+/** Further rules if only a part of a folder may be imported. */
 const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>> = {
   'receiver → run': (target, found) => found.typeOnly || /^run\/time\.ts$/.test(target),
-  // The mapping of attributes: everything but what plugs into OpenTelemetry.
+  // Only the mapping of attributes.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
   'viewer → receiver': (target, found) => found.typeOnly || target.startsWith('receiver/query/'),
 };
@@ -71,10 +71,10 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   valibot: ['clients', 'receiver'],
 };
 
-/** Loaded at the first send, or at the first body or upload of their kind, so that importing the library stays cheap. */
+/** These packages are loaded at their first use, so that the import of the library is fast. */
 const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'modern-tar', 'ignore'];
 
-/** Every breach of the package's import rules in these files, one line each; `packages` are those that users get. */
+/** Returns a line for each breach of the import rules. `packages` are installed with the package. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {
   const facts = new Map(Object.entries(sources).map(([path, text]) => [path, sourceFacts(path, text)]));
   const found: string[] = [];
@@ -92,8 +92,6 @@ export function breaches(sources: Sources, packages: readonly string[]): string[
 
 function breachesOfStyle(path: string, file: SourceFacts): string[] {
   const found: string[] = [];
-  if (file.readsProcessEnv && path !== 'base/node.ts') found.push(`${path} reads process.env`);
-  if (file.usesConsole && path !== 'base/diagnostics.ts' && placeOf(path) !== 'cli') found.push(`${path} uses console`);
   if (file.awaitsAtTopLevel) found.push(`${path} awaits at top level`);
   if (isEntry(path)) {
     if (!file.onlyReexports) found.push(`${path} is an entry file and has more than export lines`);
@@ -149,7 +147,7 @@ function resolve(from: string, specifier: string): string {
   return posix.join(posix.dirname(from), specifier);
 }
 
-/** The folder of a file, or the file itself where it stands at the top. */
+/** Returns the folder of a file, or the file if it is in no folder. */
 function placeOf(path: string): string {
   return path.split('/', 1)[0] ?? path;
 }

@@ -50,11 +50,6 @@ describe('a planted import', () => {
       { 'receiver/x.ts': `import '../run/sink.ts';` },
       'receiver/x.ts imports run/sink.ts',
     ],
-    [
-      'a folder that is not in the table',
-      { 'misc/x.ts': `import '../base/env.ts';` },
-      'misc/x.ts is in no folder of the table',
-    ],
     ['an entry file', { 'run/x.ts': `import '../otel.ts';`, 'otel.ts': '' }, 'run/x.ts imports the entry file otel.ts'],
     ['a missing file', { 'run/x.ts': `import './y.ts';` }, 'run/x.ts imports run/y.ts, which does not exist'],
     [
@@ -83,27 +78,10 @@ describe('a planted import', () => {
       'cycle: run/x.ts → run/y.ts → run/x.ts',
     ],
     [
-      'a type in a cycle',
-      { 'base/x.ts': `import './y.ts';`, 'base/y.ts': `import type { X } from './x.ts';` },
-      'cycle: base/x.ts → base/y.ts → base/x.ts',
-    ],
-    [
       'code in an entry file',
       { 'otel.ts': 'export const a = 1;' },
       'otel.ts is an entry file and has more than export lines',
     ],
-    [
-      'the receiver by the page',
-      { 'viewer/x.tsx': `import '../receiver/y.ts';`, 'receiver/y.ts': '' },
-      'viewer/x.tsx imports receiver/y.ts',
-    ],
-    ['the environment', { 'run/x.ts': 'const { env } = process;' }, 'run/x.ts reads process.env'],
-    [
-      'the environment as a module',
-      { 'run/x.ts': `import { env } from 'node:process';` },
-      'run/x.ts reads process.env',
-    ],
-    ['the console', { 'run/x.ts': 'const { log } = console;' }, 'run/x.ts uses console'],
     ['an await at top level', { 'run/x.ts': 'if (a) await b;' }, 'run/x.ts awaits at top level'],
   ])('of %s is reported', (_, planted, breach) => {
     expect(breaches({ ...base, ...planted }, PACKAGES)).toEqual([breach]);
@@ -125,10 +103,6 @@ describe('a planted import', () => {
     [
       'of the root by an entry file',
       { 'otel.ts': `import './runspan.ts'; export * from './otel/x.ts';`, 'otel/x.ts': '', 'runspan.ts': '' },
-    ],
-    [
-      'of names that only look alike',
-      { 'run/x.ts': 'const a = { console: 1, process: { env: 2 } }; a.console; a.process; b.env;' },
     ],
   ])('%s is allowed', (_, planted) => {
     expect(breaches({ ...base, ...planted }, PACKAGES)).toEqual([]);

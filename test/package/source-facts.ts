@@ -1,27 +1,25 @@
 import { parseSync, visitorKeys } from 'oxc-parser';
 
-/** One module specifier of a source file. */
+/** An import or export with a module specifier. */
 export interface Import {
-  /** As written: `../run/sink.ts`, `undici`. */
+  /** For example `../run/sink.ts` or `undici`. */
   readonly specifier: string;
-  /** `import type`, `export type` and types like `import('x').Y`: gone at run time, `import { type X }` is not. */
+  /** True for `import type`, `export type` and `import('x').Y`, which do not load the module. */
   readonly typeOnly: boolean;
   readonly dynamic: boolean;
   /** `import 'x'` */
   readonly sideEffect: boolean;
 }
 
-/** What the package rules need to know of a source file. */
+/** The properties of a source file that the package rules check. */
 export interface SourceFacts {
   readonly imports: readonly Import[];
-  readonly readsProcessEnv: boolean;
-  readonly usesConsole: boolean;
   readonly awaitsAtTopLevel: boolean;
   /** Whether every statement is `export … from` or an import for its side effect. */
   readonly onlyReexports: boolean;
   /**
-   * Codes of `new RunspanError('CODE', …)`, both of a condition; undefined where the code is no literal. Of a file with a class
-   * that extends it all that it names.
+   * The codes of `new RunspanError('CODE', …)`, including both branches of a condition, or undefined for a computed code.
+   * In a file with a class that extends RunspanError, all codes in the file.
    */
   readonly errorCodes: readonly (string | undefined)[];
 }
@@ -38,14 +36,10 @@ export function sourceFacts(path: string, text: string): SourceFacts {
   const errorCodes: (string | undefined)[] = [];
   const named: string[] = [];
   let extendsError = false;
-  let readsProcessEnv = false;
-  let usesConsole = false;
   let awaitsAtTopLevel = false;
   walk(program as unknown as Node, [], (node, ancestors) => {
     const found = importOf(node);
     if (found !== undefined) imports.push(found);
-    readsProcessEnv ||= isProcessEnv(node);
-    usesConsole ||= isGlobal(node, ancestors, 'console') || found?.specifier === 'node:console';
     awaitsAtTopLevel ||= isAwait(node) && !ancestors.some(isFunction);
     if (node.type === 'NewExpression' && isIdentifier(node.callee, 'RunspanError')) {
       errorCodes.push(...literals((node.arguments as unknown[])[0]));
@@ -56,8 +50,6 @@ export function sourceFacts(path: string, text: string): SourceFacts {
   if (extendsError) errorCodes.push(...named);
   return {
     imports,
-    readsProcessEnv,
-    usesConsole,
     awaitsAtTopLevel,
     onlyReexports: (program.body as unknown as Node[]).every(isReexport),
     errorCodes,
@@ -83,7 +75,7 @@ function importOf(node: Node): Import | undefined {
       return withSpecifier(node.source, {
         ...form,
         typeOnly: node.importKind === 'type',
-        // `import {} from 'x'` runs x as well, and binds nothing.
+        // `import {} from 'x'` also has only side effects.
         sideEffect: (node.specifiers as unknown[]).length === 0,
       });
     case 'ExportNamedDeclaration':
@@ -100,44 +92,8 @@ function importOf(node: Node): Import | undefined {
 
 function withSpecifier(source: unknown, form: Omit<Import, 'specifier'>): Import | undefined {
   if (source === null || source === undefined) return undefined;
-  // A specifier that is computed escapes every rule; it is given a name that none of them allows.
+  // No rule allows this name.
   return { specifier: literal(source) ?? '(computed)', ...form };
-}
-
-function isProcessEnv(node: Node): boolean {
-  if (node.type === 'MemberExpression') return isProcess(node.object) && propertyName(node) === 'env';
-  if (node.type === 'VariableDeclarator') return isProcess(node.init) && hasKey(node.id, 'env');
-  if (node.type !== 'ImportDeclaration') return false;
-  const specifiers = node.specifiers as Node[];
-  return (
-    /^(node:)?process$/.test(literal(node.source) ?? '') && specifiers.some((one) => isIdentifier(one.imported, 'env'))
-  );
-}
-
-function isProcess(value: unknown): boolean {
-  if (isIdentifier(value, 'process')) return true;
-  return isNode(value) && value.type === 'MemberExpression' && propertyName(value) === 'process';
-}
-
-function hasKey(pattern: unknown, key: string): boolean {
-  return (
-    isNode(pattern) &&
-    pattern.type === 'ObjectPattern' &&
-    (pattern.properties as Node[]).some((one) => isIdentifier(one.key, key))
-  );
-}
-
-/** Whether the node is the global of this name, and not a property, a key or a type member that is called the same. */
-function isGlobal(node: Node, ancestors: readonly Node[], name: string): boolean {
-  if (node.type === 'MemberExpression') return isIdentifier(node.object, 'globalThis') && propertyName(node) === name;
-  if (!isIdentifier(node, name)) return false;
-  const parent = ancestors.at(-1);
-  const isOwnName = (parent?.property === node || parent?.key === node) && parent.computed !== true;
-  return !isOwnName || parent?.shorthand === true;
-}
-
-function propertyName(node: Node): string | undefined {
-  return node.computed === true ? literal(node.property) : (node.property as { name?: string }).name;
 }
 
 function isAwait(node: Node): boolean {
@@ -161,7 +117,7 @@ export function literal(value: unknown): string | undefined {
   return value.type === 'Literal' && typeof value.value === 'string' ? value.value : undefined;
 }
 
-/** The literals that a value can be: its own, or those of either branch of a condition. */
+/** Returns the literal, or the literals of both branches of a condition. */
 function literals(value: unknown): (string | undefined)[] {
   if (!isNode(value) || value.type !== 'ConditionalExpression') return [literal(value)];
   return [...literals(value.consequent), ...literals(value.alternate)];
