@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Clock, clock } from '../../src/base/clock.ts';
 
-/** A clock whose wall and monotonic time, in milliseconds, are set by hand. */
+/** Returns a clock whose wall time and monotonic time, in milliseconds, the test sets. */
 function makeClock(time = { wall: 1_000_000, monotonic: 5_000 }) {
   return {
     time,
@@ -12,18 +12,18 @@ function makeClock(time = { wall: 1_000_000, monotonic: 5_000 }) {
   };
 }
 
-/** Both times go on, the wall clock by `departureMs` more or less. */
+/** Advances both times by `ms`, and the wall time also by `departureMs`. */
 function pass(time: { wall: number; monotonic: number }, ms: number, departureMs = 0): void {
   time.monotonic += ms;
   time.wall += ms + departureMs;
 }
 
-describe('a stamp', () => {
+describe('a timestamp', () => {
   test('is the wall time in microseconds', () => {
     expect(makeClock().clock.nowUs()).toBe(1_000_000_000);
   });
 
-  test('goes on with the monotonic clock in whole microseconds, between ticks of the wall clock too', () => {
+  test('follows the monotonic clock in whole microseconds, also between ticks of the wall clock', () => {
     const { clock, time } = makeClock();
     time.monotonic += 0.5;
     expect(clock.nowUs()).toBe(1_000_000_500);
@@ -31,12 +31,12 @@ describe('a stamp', () => {
     expect(clock.nowUs()).toBe(1_000_000_501);
   });
 
-  test('never repeats while time stands still', () => {
+  test('does not repeat if the time does not change', () => {
     const { clock } = makeClock();
     expect([clock.nowUs(), clock.nowUs(), clock.nowUs()]).toEqual([1_000_000_000, 1_000_000_001, 1_000_000_002]);
   });
 
-  test('of a moment read before an earlier stamp was given is later than that stamp', () => {
+  test('of an earlier moment is later than a timestamp that was already returned', () => {
     const { clock, time } = makeClock();
     const early = clock.monotonicUs();
     pass(time, 7);
@@ -45,7 +45,7 @@ describe('a stamp', () => {
   });
 });
 
-describe('a wall clock that departs', () => {
+describe('a wall clock that is set', () => {
   test.each([
     ['ahead, one below', 19.999, 1_000_100_000],
     ['ahead, at', 20, 1_000_100_000],
@@ -53,13 +53,13 @@ describe('a wall clock that departs', () => {
     ['behind, one below', -19.999, 1_000_100_000],
     ['behind, at', -20, 1_000_100_000],
     ['behind, one above', -20.001, 1_000_079_999],
-  ])('is followed beyond 20 ms only: %s the limit', (_, departureMs, expectedUs) => {
+  ])('is followed only if it differs by more than 20 ms: %s the limit', (_, departureMs, expectedUs) => {
     const { clock, time } = makeClock();
     pass(time, 100, departureMs);
     expect(clock.nowUs()).toBe(expectedUs);
   });
 
-  test('is followed from then on', () => {
+  test('is followed with its new difference', () => {
     const { clock, time } = makeClock();
     pass(time, 100, 3_600_000);
     expect(clock.nowUs()).toBe(4_600_100_000);
@@ -91,13 +91,13 @@ describe('a wall clock that departs', () => {
 });
 
 describe('the clock of the process', () => {
-  test('gives strictly increasing stamps near the wall time', () => {
+  test('returns strictly increasing timestamps near the wall time', () => {
     const stamps = Array.from({ length: 10_000 }, () => clock.nowUs());
     expect(stamps.every((us, at) => Number.isInteger(us) && (at === 0 || us > (stamps[at - 1] as number)))).toBe(true);
     expect(Math.abs((stamps[0] as number) / 1_000 - Date.now())).toBeLessThan(5_000);
   });
 
-  test('is neither stopped nor set by fake timers of the application', () => {
+  test('is not changed by fake timers of the application', () => {
     const [beforeUs, beforeMonotonicUs] = [clock.nowUs(), clock.monotonicUs()];
     vi.useFakeTimers({ now: Date.UTC(2100, 0), toFake: ['Date', 'performance'] });
     onTestFinished(() => {

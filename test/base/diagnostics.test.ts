@@ -3,7 +3,7 @@ import { diagnostics, type Log } from '../../src/base/diagnostics.ts';
 import { told } from '../support/told.ts';
 import { unhandledRejections } from './rejections.ts';
 
-/** What is printed on standard error until the test has finished. */
+/** Returns the lines printed on standard error until the test has finished. */
 function printed(log: Log): string[] {
   const lines: string[] = [];
   const spy = vi.spyOn(console, 'error').mockImplementation((line: string) => lines.push(line));
@@ -16,7 +16,7 @@ function printed(log: Log): string[] {
   return lines;
 }
 
-function tellAll(): void {
+function logAll(): void {
   diagnostics.error('an error');
   diagnostics.warn('a warning');
   diagnostics.debug('a detail');
@@ -28,13 +28,13 @@ describe('a level', () => {
     ['error', ['runspan: an error']],
     ['warn', ['runspan: an error', 'runspan: a warning']],
     ['debug', ['runspan: an error', 'runspan: a warning', 'runspan: a detail']],
-  ])('%s prints no more than it says', (level, expected) => {
+  ])('%s prints the lines of its level and of more severe levels', (level, expected) => {
     const lines = printed(level);
-    tellAll();
+    logAll();
     expect(lines).toEqual(expected);
   });
 
-  test('is warn, unless it is set', async () => {
+  test('is warn by default', async () => {
     const lines = printed('silent');
     vi.resetModules();
     const fresh = await import('../../src/base/diagnostics.ts');
@@ -44,8 +44,8 @@ describe('a level', () => {
   });
 });
 
-describe('what no line may show', () => {
-  test('is a value that was given as a secret, wherever it stands, and however often', () => {
+describe('log lines hide', () => {
+  test('each occurrence of a secret', () => {
     const lines = told();
     diagnostics.conceal(['canary-1', 'canary-2']);
     diagnostics.warn('canary-1 and canary-2, then canary-1canary-1');
@@ -56,7 +56,7 @@ describe('what no line may show', () => {
     ['abcde', 'warn: abcde'],
     ['fghijk', 'warn: [Redacted]'],
     ['lmnopqr', 'warn: [Redacted]'],
-  ])('is a secret of six characters or more, and %s stands as `%s`', (value, shown) => {
+  ])('secrets of six or more characters: %s becomes `%s`', (value, shown) => {
     const lines = told();
     diagnostics.conceal([value]);
     diagnostics.warn(value);
@@ -67,7 +67,7 @@ describe('what no line may show', () => {
     [999, '[Redacted]'],
     [1_000, 'canary-of-the-oldest'],
     [1_001, 'canary-of-the-oldest'],
-  ])('are a thousand values: after %i others the oldest is told as %s', (others, shown) => {
+  ])('the last 1 000 secrets: after %i others, the oldest becomes %s', (others, shown) => {
     const lines = told();
     diagnostics.conceal(['canary-of-the-oldest']);
     diagnostics.conceal(Array.from({ length: others }, (_, at) => `canary-${others}-${at}`));
@@ -75,7 +75,7 @@ describe('what no line may show', () => {
     expect(lines).toEqual([`warn: ${shown}`]);
   });
 
-  test('is the user and the password of an address', () => {
+  test('the user and password of an address', () => {
     const lines = told();
     diagnostics.warn('http://user:secret@host:1/a and https://token@host, at a@b');
     expect(lines).toEqual(['warn: http://[Redacted]@host:1/a and https://[Redacted]@host, at a@b']);
@@ -83,24 +83,24 @@ describe('what no line may show', () => {
 });
 
 describe('a log function', () => {
-  test('is called with every line, and nothing is printed', () => {
+  test('is called with each line, and nothing is printed', () => {
     const lines = printed('debug');
     const seen = told();
-    tellAll();
+    logAll();
     expect(seen).toEqual(['error: an error', 'warn: a warning', 'debug: a detail']);
     expect(lines).toEqual([]);
   });
 
-  test('may throw, and the next line is told again', () => {
+  test('may throw, and is called for the next line', () => {
     const log = vi.fn(() => {
       throw new Error('disk full');
     });
     printed(log);
-    expect(tellAll).not.toThrow();
+    expect(logAll).not.toThrow();
     expect(log).toHaveBeenCalledTimes(3);
   });
 
-  test('that answers with a rejected promise leaves no rejection unhandled', async () => {
+  test('may return a rejected promise, which is handled', async () => {
     const rejections = unhandledRejections();
     printed(async () => {
       throw new Error('disk full');
@@ -109,7 +109,7 @@ describe('a log function', () => {
     expect(await rejections()).toEqual([]);
   });
 
-  test('that is traced and so gets into trouble of its own is not called within itself', () => {
+  test('that logs a line itself is not called recursively', () => {
     const log = vi.fn(() => diagnostics.warn('trouble while logging'));
     printed(log);
     diagnostics.warn('a warning');
@@ -122,8 +122,8 @@ describe('a log function', () => {
   });
 });
 
-describe('a place', () => {
-  test('is told once, whatever is said of it', () => {
+describe('a place of a warning', () => {
+  test('is logged once, also with another text', () => {
     const lines = told();
     diagnostics.warnOnce('traceable', 'first');
     diagnostics.warnOnce('traceable', 'second');
@@ -131,7 +131,7 @@ describe('a place', () => {
     expect(lines).toEqual(['warn: first', 'warn: third']);
   });
 
-  test('beyond the thousandth is not told', () => {
+  test('is not logged after 1 000 other places', () => {
     const lines = told();
     for (let index = 1; index <= 1_001; index++) diagnostics.warnOnce(`place ${index}`, `${index}`);
     expect(lines.slice(-2)).toEqual(['warn: 999', 'warn: 1000']);

@@ -21,7 +21,7 @@ test.each([
   expect(withProject(value)).toBe(expected);
 });
 
-test('is read at each call, so that a variable set after the import counts', () => {
+test('the environment is read at each call, so a variable may be set after the import', () => {
   expect(withProject('early')).toBe('early');
   expect(withProject('late')).toBe('late');
 });

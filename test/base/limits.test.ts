@@ -6,7 +6,7 @@ import { root } from '../support/folders.ts';
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, MiB: 1_048_576, s: 1_000, min: 60_000, h: 3_600_000 };
 
-/** The table of limits on the page about them: `| \`batchRuns\`, \`batchBytes\` | 100, 20 MiB | … |`. */
+/** Parses the table of limits: `| \`batchRuns\`, \`batchBytes\` | 100, 20 MiB | … |`. */
 function documentedLimits(): Record<string, number | undefined> {
   const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
   const [, table = ''] = page.split(/^## Limits$/m);
@@ -19,17 +19,17 @@ function documentedLimits(): Record<string, number | undefined> {
   );
 }
 
-/** `100 000`, `20 MiB`, `0.5 s`; a number of milliseconds has no unit. */
+/** Parses `100 000`, `20 MiB` and `0.5 s`. Milliseconds have no unit. */
 function amountOf(text: string): number | undefined {
   const [, number = '', unit = ''] = /^([\d. ]*\d)(?: ([a-zA-Z]+))?$/.exec(text) ?? [];
   const factor = UNITS[unit];
   return number === '' || factor === undefined ? undefined : Number(number.replaceAll(' ', '')) * factor;
 }
 
-test('the defaults are those that are documented, and all of them are', () => {
+test('all default limits are documented', () => {
   expect(documentedLimits()).toEqual(defaultLimits);
 });
 
-test('the longest delay is the last that setTimeout takes as it is', () => {
+test('the longest delay is the largest that setTimeout supports', () => {
   expect(DELAY_MAX_MS).toBe(2_147_483_647);
 });

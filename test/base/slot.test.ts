@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { makeSlot } from '../../src/base/slot.ts';
 
-test('a value is found on the object that it was put on, and can be replaced', () => {
+test('a slot returns the value that was set for an object, and the value can be replaced', () => {
   const slot = makeSlot<number>();
   const [one, other] = [{}, {}];
   slot.set(one, 1);
@@ -11,7 +11,7 @@ test('a value is found on the object that it was put on, and can be replaced', (
   expect(slot.get(one)).toBe(2);
 });
 
-test('two slots are two places', () => {
+test('two slots have separate values', () => {
   const [first, second] = [makeSlot<number>(), makeSlot<number>()];
   const object = {};
   first.set(object, 1);
@@ -20,7 +20,7 @@ test('two slots are two places', () => {
   expect([first.get(object), second.get(object)]).toEqual([1, 2]);
 });
 
-test('nobody else sees it or copies it, and a frozen object takes it too', () => {
+test('the value of a slot is not visible or copied, and can be set for a frozen object', () => {
   const slot = makeSlot<string>();
   const object = Object.freeze({ a: 1 });
   slot.set(object, 'mine');
@@ -29,7 +29,7 @@ test('nobody else sees it or copies it, and a frozen object takes it too', () =>
   expect(slot.get({ ...object })).toBeUndefined();
 });
 
-test('a proxy has a place of its own', () => {
+test('a proxy has a separate value', () => {
   const slot = makeSlot<number>();
   const object = {};
   const proxy = new Proxy(object, {});

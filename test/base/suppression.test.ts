@@ -4,7 +4,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withoutTracing } from '../../src/base/timers.ts';
 
-/** A real OpenTelemetry set-up until the test has finished, and what it exports. */
+/** Installs OpenTelemetry until the test has finished, and returns the names of exported spans. */
 function openTelemetry() {
   const exporter = new InMemorySpanExporter();
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -14,11 +14,11 @@ function openTelemetry() {
 }
 
 describe('withoutTracing', () => {
-  test('calls the function where there is no OpenTelemetry', () => {
+  test('calls the function without OpenTelemetry', () => {
     expect(withoutTracing(() => 7)).toBe(7);
   });
 
-  test('keeps spans from being recorded within it, and only there', async () => {
+  test('prevents the recording of spans only within the function', async () => {
     const { tracer, names } = openTelemetry();
     await withoutTracing(async () => {
       tracer.startSpan('at once').end();
@@ -29,7 +29,7 @@ describe('withoutTracing', () => {
     expect(names()).toEqual(['afterwards']);
   });
 
-  test('leaves the rest of the context as it is', () => {
+  test('keeps the other values of the context', () => {
     const { tracer } = openTelemetry();
     const span = tracer.startSpan('outer');
     const active = context.with(trace.setSpan(ROOT_CONTEXT, span), () =>
@@ -38,7 +38,7 @@ describe('withoutTracing', () => {
     expect(active).toBe(span);
   });
 
-  test('gives back what the function returns, and throws what it throws', () => {
+  test('returns the result of the function, and throws its error', () => {
     openTelemetry();
     const error = new Error('mine');
     expect(withoutTracing(() => 7)).toBe(7);

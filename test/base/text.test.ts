@@ -28,11 +28,11 @@ describe('messageOf', () => {
     ['an error with a code and no message', Object.assign(new Error(), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
     ['an error with neither', new RangeError(), 'RangeError'],
     ['several errors', new AggregateError([new Error('first'), new Error('second')], 'both'), 'first'],
-    ['several errors of which there are none', new AggregateError([], 'all were rejected'), 'all were rejected'],
+    ['an empty list of errors', new AggregateError([], 'all were rejected'), 'all were rejected'],
     ['text', 'plain', 'plain'],
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
-    ['a message that is no text', Object.assign(new Error(), { message: Symbol('mark') }), 'Symbol(mark)'],
+    ['a message that is not text', Object.assign(new Error(), { message: Symbol('mark') }), 'Symbol(mark)'],
     ['a revoked proxy', revokedProxy(), '[an error that cannot be read]'],
   ])('of %s', (_, thrown, expected) => {
     expect(messageOf(thrown)).toBe(expected);
@@ -51,7 +51,7 @@ describe('messageOf', () => {
   });
 });
 
-test('both give text for anything', () => {
+test('safeText and messageOf return text for any value', () => {
   fc.assert(
     fc.property(anything, (make) => {
       const value = make();

@@ -14,13 +14,13 @@ afterEach(() => {
 });
 
 describe('timers', () => {
-  it('call back outside of the async context that they were set in', async () => {
+  it('call the callback outside the async context in which they were set', async () => {
     expect(await seenIn((callback) => setTimer(callback, 1))).toBeUndefined();
     expect(await seenIn(setSoon)).toBeUndefined();
     expect(await seenIn((callback) => setImmediate(callback))).toBe('request');
   });
 
-  it('go on when an application has installed fake ones', async () => {
+  it('work with fake timers of the application', async () => {
     vi.useFakeTimers();
 
     const inTime = new Promise((resolve) => setTimer(() => resolve('in time'), 1));

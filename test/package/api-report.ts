@@ -4,8 +4,8 @@ import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@m
 import { temporaryFolder } from '../support/folders.ts';
 
 /**
- * Makes the report of any of these emitted declaration files, without what says nothing of them: release tags, remarks on
- * comments, line numbers. They are compiled together, once.
+ * Returns a function that creates the API report of a declaration file, without release tags, remarks on comments and line
+ * numbers. All files are compiled together once.
  */
 export function apiReporter(packageFolder: string, all: readonly string[]): (declarations: string) => string {
   let compilerState: CompilerState | undefined;
@@ -27,7 +27,7 @@ function reportOf(config: ExtractorConfig, compilerState: CompilerState, folder:
   Extractor.invoke(config, {
     localBuild: true,
     compilerState,
-    // Remarks go into the report; none is printed.
+    // The report contains the messages.
     messageCallback: (message) => {
       message.handled = true;
     },
@@ -68,7 +68,7 @@ function configuration(packageFolder: string, declarations: string, reportFolder
       messages: {
         extractorMessageReporting: {
           default: { logLevel: ExtractorLogLevel.None },
-          // A type in a signature that users cannot name: it is remarked on, and reported like the others.
+          // Reports types in signatures that the package does not export.
           'ae-forgotten-export': { logLevel: ExtractorLogLevel.Warning, addToApiReportFile: true },
         },
         tsdocMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },

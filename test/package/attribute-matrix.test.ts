@@ -4,12 +4,12 @@ import { mapped } from '../otel/mapped.ts';
 import { attributeMatrix, groupsOf } from './attribute-matrix.ts';
 import { notes } from './attribute-notes.ts';
 
-it('what becomes of every attribute is as the committed page says; npm run matrix updates it', async () => {
+it('the committed page about attributes is up to date; npm run matrix updates it', async () => {
   const page = attributeMatrix(vocabularies);
   await expect(page).toMatchFileSnapshot('../../docs/opentelemetry-attributes.md', 'update it with: npm run matrix');
 });
 
-it('every vocabulary has a title of its own', () => {
+it('each vocabulary has a unique title', () => {
   const titles = vocabularies.map(({ name }) => notes[name]?.title);
   expect(new Set(titles).size).toBe(vocabularies.length);
   expect(titles).not.toContain(undefined);
@@ -19,11 +19,11 @@ describe.each(vocabularies.map((vocabulary) => [vocabulary.name, vocabulary] as 
   const { omitted = [], kinds = [] } = notes[name] ?? {};
   const read = new Set(groupsOf(vocabulary).flatMap(([, rows]) => rows.map(([attribute]) => attribute)));
 
-  it('has no row for an attribute that is said to be in none', () => {
+  it('has no row for an omitted attribute', () => {
     expect(omitted.map(([attribute]) => attribute).filter((attribute) => read.has(attribute))).toEqual([]);
   });
 
-  it('leaves such attributes in the metadata', () => {
+  it('leaves omitted attributes in the metadata', () => {
     for (const [attribute] of omitted) {
       const key = attribute.replace(/\*$/, 'something');
       const { metadata } = mapped({ ...kinds[0], [key]: 'left' });

@@ -8,10 +8,10 @@ const PLACES: Readonly<Record<string, string>> = {
   parameters: 'metadata.ls_invocation_params',
 };
 
-/** Fields of a run, each with the attributes that it is made of, the first one in the first place. */
+/** Fields of a run with their attributes, in order of precedence. */
 type FieldSources = ReadonlyMap<string, readonly string[]>;
 
-/** The page of the documentation that says what becomes of which attribute: of all vocabularies, and of each. */
+/** Returns the page with the mapping of attributes to fields of runs. */
 export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
   const sources = vocabularies.map(sourcesOf);
   const fields = [...new Set(sources.flatMap((one) => [...one.keys()]))].sort(byPlace);
@@ -72,7 +72,7 @@ function reasons(omitted: NonNullable<Notes['omitted']>): Map<string, string[]> 
   return byReason;
 }
 
-/** Every group of rows that a vocabulary has. */
+/** Returns the groups of rows of a vocabulary. */
 export function groupsOf(vocabulary: Vocabulary): [group: string, rows: readonly Row[]][] {
   return Object.entries(vocabulary).filter(
     (entry): entry is [string, readonly Row[]] => Array.isArray(entry[1]) && entry[1].every(Array.isArray),
@@ -97,7 +97,7 @@ function fieldOf(group: string, key: string): string {
   return key === group ? key : `${PLACES[group] ?? group}.${key}`;
 }
 
-/** Names that are the beginning of others have a star. */
+/** Returns the name of the attribute, with a star if the row matches a prefix. */
 function shown([attribute, , , manner]: Row): string {
   if (attribute.endsWith('.')) return `${attribute}*`;
   return manner === 'list' || (manner as string) === 'below' ? `${attribute}.*` : attribute;
@@ -105,7 +105,7 @@ function shown([attribute, , , manner]: Row): string {
 
 const ORDER = ['inputs', 'outputs', 'usage_metadata', 'metadata', 'tags'];
 
-/** By their place in a run, and the whole of a place before its parts; else as they come. */
+/** Compares fields by their position in a run, and a whole object before its parts. */
 function byPlace(a: string, b: string): number {
   const place = (field: string): number => {
     const at = ORDER.indexOf(field.split('.', 1)[0] ?? '');

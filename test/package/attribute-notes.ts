@@ -1,12 +1,12 @@
 import type { Attributes } from '../../src/otel/conventions/values.ts';
 
-/** What the tables of a vocabulary cannot tell of themselves. */
+/** The facts about a vocabulary that its tables do not contain. */
 export interface Notes {
   readonly title: string;
   readonly specification?: string;
-  /** Attributes of spans whose type of run is to be told. */
+  /** Attributes of spans whose run types the page shows. */
   readonly kinds?: readonly Attributes[];
-  /** What the specification names and no row reads, with the reason. `.*` at the end is for all names that begin so. */
+  /** Attributes of the specification that no row reads, with the reason. `.*` at the end matches all names with this prefix. */
   readonly omitted?: readonly (readonly [attribute: string, reason: string])[];
 }
 

@@ -11,7 +11,7 @@ describe('docs/benchmarks.md', () => {
     expect(read('docs/benchmarks.md'), 'update it with: npm run bench:page').toBe(pageOf(results));
   });
 
-  it('is generated from results that survive being written', () => {
+  it('is generated from results that are equal after they are written and read', () => {
     expect(resultsText(results)).toBe(committed);
   });
 
@@ -29,14 +29,14 @@ describe('docs/benchmarks.md', () => {
     expect(page).toContain('| OpenTelemetry, OTLP/JSON | 10 µs | 0.5 × | 40 µs | 2 × |');
   });
 
-  it('shows no figure of a row that does not count', () => {
+  it('shows no values of an invalid row', () => {
     const node = nodeWith(10);
     const lost = { ...node, cells: node.cells.map(withoutOtlp) };
     expect(pageOf({ 24: lost })).toContain('| OpenTelemetry, OTLP/JSON | – | – |');
     expect(pageOf({ 24: lost })).toContain('| OpenTelemetry, OTLP/JSON | invalid: lost some |');
   });
 
-  it('has a value for each goal that is measured', () => {
+  it('has a value for each measured goal', () => {
     const page = pageOf({ 24: nodeWith(10) });
     expect(page).toContain('| `traceable` × OTLP/JSON | ≤ 0.85 | 2 |');
     expect(page).toContain('| Model calls of 2 s × OTLP/JSON | ≤ 1.3 | not measured |');

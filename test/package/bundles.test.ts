@@ -6,14 +6,14 @@ import { expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { entries } from './repository.ts';
 
-/** Names that only the receiver's modules have. */
+/** Names that occur only in modules of the receiver. */
 const OF_THE_RECEIVER = /\b(createReceiver|MemoryStore|SqliteStore|createRoutes|WorkerLink|Dicer|DatabaseSync)\b/;
 
-/** Names that only the clients' modules have, and only those of delivery. */
+/** Names that occur only in modules of the clients, and only in modules of delivery. */
 const OF_THE_CLIENTS = /\b(serviceApi|submitFeedback|InvalidRequestError)\b/;
 const OF_DELIVERY = /\bclass (DeliveryLoop|Ledger|Sender)\b/;
 
-/** A built file with all that it imports before it runs, by path within dist/. */
+/** Returns a built file and its static imports by their paths in dist/. */
 function loaded(path: string, found: Map<string, string> = new Map()): Map<string, string> {
   if (found.has(path)) return found;
   const text = readFileSync(join(root, 'dist', path), 'utf8');
@@ -24,29 +24,23 @@ function loaded(path: string, found: Map<string, string> = new Map()): Map<strin
   return found;
 }
 
-it.each(entries.filter((entry) => entry !== 'receiver'))(
-  'a program that imports the entry %s loads nothing of the receiver',
-  (entry) => {
-    const files = loaded(`${entry}.js`);
-    expect([...files].filter(([, text]) => OF_THE_RECEIVER.test(text)).map(([path]) => path)).toEqual([]);
-  },
-);
+it.each(entries.filter((entry) => entry !== 'receiver'))('the entry %s does not load the receiver', (entry) => {
+  const files = loaded(`${entry}.js`);
+  expect([...files].filter(([, text]) => OF_THE_RECEIVER.test(text)).map(([path]) => path)).toEqual([]);
+});
 
-it('one that imports the receiver does', () => {
+it('the entry receiver loads the receiver', () => {
   const files = loaded('receiver.js');
   expect([...files.values()].some((text) => OF_THE_RECEIVER.test(text))).toBe(true);
   expect(files.size).toBeGreaterThan(2);
 });
 
-it.each(entries.filter((entry) => entry !== 'clients'))(
-  'a program that imports the entry %s loads nothing of the clients',
-  (entry) => {
-    const files = loaded(`${entry}.js`);
-    expect([...files].filter(([, text]) => OF_THE_CLIENTS.test(text)).map(([path]) => path)).toEqual([]);
-  },
-);
+it.each(entries.filter((entry) => entry !== 'clients'))('the entry %s does not load the clients', (entry) => {
+  const files = loaded(`${entry}.js`);
+  expect([...files].filter(([, text]) => OF_THE_CLIENTS.test(text)).map(([path]) => path)).toEqual([]);
+});
 
-it('one that imports the clients loads nothing of delivery, and what sends requests only at the first call', () => {
+it('the entry clients does not load delivery, and loads the HTTP client at the first call', () => {
   const files = loaded('clients.js');
   const text = [...files.values()].join('\n');
   expect([OF_THE_CLIENTS.test(text), OF_DELIVERY.test(text)]).toEqual([true, false]);
@@ -59,7 +53,7 @@ it.each([
   ['otel', 9],
   ['receiver', 10],
   ['testing', 6],
-])('a program that imports the entry %s reads %i files at the most: each costs it time', (entry, files) => {
+])('the entry %s loads at most %i files', (entry, files) => {
   expect(loaded(`${entry}.js`).size).toBeLessThanOrEqual(files);
 });
 

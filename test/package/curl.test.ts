@@ -7,7 +7,7 @@ import { snippetsOf } from './snippets.ts';
 
 const pages = filesUnder('docs', '.md').map((name) => `docs/${name}`);
 
-/** All of a page that is typed in a shell, if curl is a part of it. */
+/** Returns the shell snippets of a page that contain curl, if any. */
 function scriptOf(page: string): string | undefined {
   const codes = snippetsOf(page, read(page)).flatMap(({ language, code }) => (language === 'sh' ? [code] : []));
   const script = codes.filter((code) => /\bcurl\b/.test(code)).join('');
@@ -19,11 +19,11 @@ const scripts = pages.flatMap((page) => {
   return script === undefined ? [] : [[page, script] as const];
 });
 
-test('there are pages with lines of curl', () => {
+test('the pages about feedback and OTLP have curl commands', () => {
   expect(scripts.map(([page]) => page)).toEqual(expect.arrayContaining(['docs/feedback.md', 'docs/otlp.md']));
 });
 
-test.each(scripts)('the lines of curl in %s deliver', async (page, script) => {
+test.each(scripts)('the curl commands in %s deliver', async (page, script) => {
   const receiver = await start();
   const lines = script.replaceAll('http://127.0.0.1:4777', receiver.url);
   const { stdout } = await promisify(execFile)('sh', ['-e', '-c', lines]);

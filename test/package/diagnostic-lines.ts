@@ -3,15 +3,15 @@ import { isIdentifier, isNode, literal, type Node, walk } from './source-facts.t
 
 export type LineLevel = 'error' | 'warn' | 'debug';
 
-/** A line that the library may print. */
+/** A log line of the library. */
 export interface DiagnosticLine {
   readonly level: LineLevel;
-  /** With `<name>` wherever something is filled in. */
+  /** The text with placeholders such as `<name>`. */
   readonly text: string;
   readonly path: string;
 }
 
-/** A function that makes lines of what it is given: which argument is told, and how. */
+/** A function that logs one of its arguments. */
 interface Teller {
   readonly folder: string;
   readonly name: string;
@@ -30,7 +30,7 @@ const TELLERS: readonly Teller[] = [
   },
 ];
 
-/** The lines of a source file: what `diagnostics` prints there, and what the tellers above are given. */
+/** Returns the lines that a source file logs with `diagnostics` or with the functions above. */
 export function diagnosticLines(path: string, source: string): DiagnosticLine[] {
   const { program } = parseSync(path, source, { sourceType: 'module' });
   const tellers = TELLERS.filter(({ folder }) => path.startsWith(folder));
@@ -50,7 +50,7 @@ export function diagnosticLines(path: string, source: string): DiagnosticLine[] 
   return lines;
 }
 
-/** A line in the form in which it is compared: what is filled in has no name, and is one where several stand together. */
+/** Replaces each placeholder, and each sequence of placeholders, by `<>`. */
 export function comparable(text: string): string {
   return text.replaceAll(/<[^<>]*>(?:\s*<[^<>]*>)*/g, '<>').replaceAll(/\s+/g, ' ');
 }
@@ -61,13 +61,13 @@ function diagnosticsMethod(callee: Node): LineLevel | 'warnOnce' | undefined {
   return name === 'warnOnce' || name === 'error' || name === 'warn' || name === 'debug' ? name : undefined;
 }
 
-/** `complain` of `complain(…)`, `#tell` of `this.#tell(…)`. */
+/** Returns the name of the called function or method. */
 function calledName(callee: Node): string | undefined {
   if (callee.type !== 'MemberExpression') return callee.name as string | undefined;
   return keyName(callee.property);
 }
 
-/** Whether it is the function or method of that name. */
+/** Whether the node is the function or method with this name. */
 function isCalled({ type, id, key }: Node, name: string): boolean {
   return (type === 'FunctionDeclaration' && isIdentifier(id, name)) || (isNode(key) && keyName(key) === name);
 }
@@ -77,7 +77,7 @@ function keyName(key: unknown): string | undefined {
   return key.type === 'PrivateIdentifier' ? `#${key.name}` : (key.name as string | undefined);
 }
 
-/** What an expression may give as text: each branch of a condition for itself, constants by what they are. */
+/** Returns the possible texts of an expression: one for each branch of a condition, with the values of constants. */
 function textsOf(value: unknown, ancestors: readonly Node[]): string[] {
   if (!isNode(value)) return ['<…>'];
   if (value.type === 'ConditionalExpression') {
@@ -99,11 +99,11 @@ function textsOf(value: unknown, ancestors: readonly Node[]): string[] {
   if (text !== undefined) return [text];
   const isText = isNode(known) && /^(Template|Conditional)/.test(known.type);
   const texts = isText ? textsOf(known, ancestors) : [''];
-  // What may be left out counts as filled in.
+  // A text that may be empty becomes a placeholder.
   return texts.includes('') ? [`<${nameOf(value)}>`] : texts;
 }
 
-/** What a name stands for that is declared by `const` in a block around it. */
+/** Returns the value of a `const` in a surrounding block. */
 function constant(value: Node, ancestors: readonly Node[]): unknown {
   if (value.type !== 'Identifier') return undefined;
   for (const { body } of ancestors.toReversed()) {
@@ -117,12 +117,12 @@ function constant(value: Node, ancestors: readonly Node[]): unknown {
   return undefined;
 }
 
-/** Every way to choose one text of each. */
+/** Returns all combinations of the texts. */
 function joined(choices: readonly (readonly string[])[]): string[] {
   return choices.reduce<string[]>((texts, next) => texts.flatMap((text) => next.map((one) => text + one)), ['']);
 }
 
-/** A word for what is filled in: the last name of a member, the first argument of a call. */
+/** Returns a name for a placeholder: the last name of a member, or the first argument of a call. */
 function nameOf(value: unknown): string {
   if (!isNode(value)) return '…';
   if (value.type === 'CallExpression') return nameOf((value.arguments as unknown[])[0] ?? value.callee);

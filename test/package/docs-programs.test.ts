@@ -14,7 +14,7 @@ afterAll(folder.remove);
 const printing = shells.filter(({ prints }) => prints !== undefined);
 const places = new Set([...programs, ...printing].map(folderOf));
 
-// Snippets of a page run in order, with a receiver of their own: programs that follow each other share a folder on disk.
+// The snippets of a page run in order, because they share a folder. Each page has a receiver.
 describe.concurrent.each([...places])('of the page %s, the snippet', (page) => {
   let receiver: Receiver;
   beforeAll(async () => {
@@ -39,18 +39,18 @@ describe.concurrent.each([...places])('of the page %s, the snippet', (page) => {
   });
 });
 
-/** The arguments for Node of a command that a page says the output of. */
+/** Returns the arguments for Node that run a command of a page. */
 function argumentsOf(command: string): string[] {
   const [program, ...rest] = command.split(/\s+/);
   if (program === 'node') return rest;
   if (program !== 'npx' || rest[0] !== 'runspan') throw new Error(`a test cannot run: ${command}`);
   const [, subcommand = '', ...options] = rest;
-  // The usual port may be taken on the machine that tests.
+  // The default port may be in use.
   const port = subcommand === 'dev' && !options.includes('--port') ? ['--port', '0'] : [];
   return [join(root, manifest.bin.runspan ?? ''), subcommand, ...port, ...options];
 }
 
-/** The standard output of a program of Node, which has to end well, in time, and without a complaint of ours. */
+/** Returns the standard output of a program. Throws if the program fails or runspan logs a line. */
 async function run(args: readonly string[], cwd: string, endpoint: string): Promise<string> {
   const { code, signal, stdout, stderr } = await runNode(args, { RUNSPAN_ENDPOINT: endpoint }, cwd);
   if (code === 0 && !/^runspan: /m.test(stderr)) return stdout;

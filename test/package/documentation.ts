@@ -14,7 +14,7 @@ export const pages: readonly string[] = [
 export const snippets: readonly Snippet[] = pages.flatMap((page) => snippetsOf(page, read(page)));
 export const ofPeers: readonly Snippet[] = snippets.filter(({ isOfPeers }) => isOfPeers);
 
-/** Complete programs, which run against the built package. */
+/** The programs that run with the built package. */
 export const programs: readonly Snippet[] = snippets.filter(
   ({ language, notRun, isOfPeers }) => /^[jt]s$/.test(language) && notRun === undefined && !isOfPeers,
 );
@@ -22,7 +22,7 @@ export const shells: readonly Snippet[] = snippets.filter(
   ({ language, notRun }) => language === 'sh' && notRun === undefined,
 );
 
-/** Lays out a project in which every program of the pages can run: a folder for each page, and the checkout as `runspan`. */
+/** Writes the programs of the pages into a project: a folder for each page, and this repository as the package `runspan`. */
 export async function layOutPrograms(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
   mkdirSync(join(folder, 'node_modules'));
@@ -38,13 +38,13 @@ export function folderOf({ place }: Snippet): string {
   return place.replace(/\.md:\d+$/, '');
 }
 
-/** The path of a snippet; without a name it is called after its line. */
+/** Returns the path of a snippet. A snippet without a file name is named after its line. */
 export function sourceOf(program: Snippet): string {
   const name = program.file ?? `line-${program.place.split(':')[1]}.${program.language}`;
   return join(folderOf(program), name);
 }
 
-/** The path that runs: TypeScript is compiled. */
+/** Returns the path of the JavaScript file. */
 export function fileOf(program: Snippet): { dir: string; base: string } {
   const { dir, name, ext } = parse(sourceOf(program));
   return { dir, base: `${name}${ext === '.ts' ? '.js' : ext}` };

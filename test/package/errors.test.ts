@@ -9,33 +9,33 @@ const thrown = filesUnder('src', '.ts').flatMap((path) =>
 );
 
 describe('the table of error codes', () => {
-  it('is the one of docs/errors.md, code by code and word by word', () => {
+  it('equals the table of docs/errors.md', () => {
     const rows = [...read('docs/errors.md').matchAll(/^\| `(RUNSPAN_\w+)` *\| (.+?) *\| (.+?) *\|$/gm)];
     expect(Object.fromEntries(rows.map(([, code, condition]) => [code, condition]))).toEqual(errorCodes);
   });
 
-  it('has no code that nothing throws, and nothing is thrown that it does not have', () => {
+  it('has exactly the codes that are thrown', () => {
     expect([...new Set(thrown.map(({ code }) => code))].sort()).toEqual(Object.keys(errorCodes).sort());
   });
 
-  it('is written out where an error is made, so that the code can be searched for', () => {
+  it('has codes that are literals at each error, so that they can be searched', () => {
     expect(thrown.filter(({ code }) => code === undefined)).toEqual([]);
   });
 
-  it('names every code alike', () => {
+  it('has names of one form', () => {
     for (const code of Object.keys(errorCodes)) expect(code).toMatch(/^RUNSPAN(_[A-Z]+)+$/);
   });
 });
 
 describe('the codes of a file', () => {
-  it('are found where errors are made, on either side of a condition, and missed where they are computed', () => {
+  it('are found at each error, also in both branches of a condition, and are undefined if computed', () => {
     const codes = (argument: string) => sourceFacts('x.ts', `throw new RunspanError(${argument}, '');`).errorCodes;
     expect(codes(`'A'`)).toEqual(['A']);
     expect(codes(`busy ? 'A' : 'B'`)).toEqual(['A', 'B']);
     expect(codes('code')).toEqual([undefined]);
   });
 
-  it('are all that it names where it has a class of its own', () => {
+  it('are all codes in the file if it has an error class', () => {
     const code = `class A extends RunspanError { constructor() { super(TABLE[5] ?? 'RUNSPAN_B', ''); } } const TABLE = { 5: 'RUNSPAN_A' };`;
     expect(sourceFacts('x.ts', code).errorCodes).toEqual(['RUNSPAN_B', 'RUNSPAN_A']);
     expect(sourceFacts('x.ts', code.replace('RunspanError', 'Error')).errorCodes).toEqual([]);
@@ -47,7 +47,7 @@ describe('the tables of lines', () => {
   const documented = documentedLines(read('docs/errors.md'));
   const keyOf = ({ level, text }: Pick<DiagnosticLine, 'level' | 'text'>) => `${level} ${comparable(text)}`;
 
-  it('have a row for every line of the source, with its level', () => {
+  it('have a row for each line of the source, with its level', () => {
     const known = new Set(documented.map(keyOf));
     const missing = printed.filter((line) => !known.has(keyOf(line)));
     const told = missing.map(({ level, text, path }) => {
@@ -57,13 +57,13 @@ describe('the tables of lines', () => {
     expect(told).toEqual([]);
   });
 
-  it('have no row for a line that nothing prints, and none twice', () => {
+  it('have no row for a missing line, and no row twice', () => {
     const known = new Set(printed.map(keyOf));
     expect(documented.filter((line) => !known.has(keyOf(line))).map(({ text }) => text)).toEqual([]);
     expect(new Set(documented.map(keyOf)).size).toBe(documented.length);
   });
 
-  it('say a cause for every line, and what to do unless it only informs', () => {
+  it('have a cause for each line, and advice except for debug lines', () => {
     const rows = documented.filter(({ cause, remedy, level }) => cause === '' || (remedy === '' && level !== 'debug'));
     expect(rows.map(({ text }) => text)).toEqual([]);
   });
@@ -72,7 +72,7 @@ describe('the tables of lines', () => {
 describe('the lines of a file', () => {
   const linesIn = (code: string, path = 'x.ts') => diagnosticLines(path, code).map(({ level, text }) => [level, text]);
 
-  it('are found in every form in which they are written', () => {
+  it('are found in each form', () => {
     expect(linesIn(`diagnostics.error('gone');`)).toEqual([['error', 'gone']]);
     expect(linesIn(`diagnostics.warnOnce(place, \`\${a.b}: \` + \`got \${kindOf(value)}\`);`)).toEqual([
       ['warn', '<b>: got <value>'],
@@ -84,7 +84,7 @@ describe('the lines of a file', () => {
     expect(linesIn('diagnostics.warn(message);')).toEqual([['warn', '<message>']]);
   });
 
-  it('have constants in the place of their names, but for one that may be empty', () => {
+  it('contain the values of constants, unless a value may be empty', () => {
     const code = (value: string) => `function f() { const what = ${value}; diagnostics.warn(\`it is \${what}\`); }`;
     expect(linesIn(code(`isIt ? 'so' : \`as \${said}\``))).toEqual([
       ['warn', 'it is so'],
@@ -93,19 +93,19 @@ describe('the lines of a file', () => {
     expect(linesIn(code(`isIt ? 'so' : ''`))).toEqual([['warn', 'it is <what>']]);
   });
 
-  it('are those of a teller where it is called, not where it prints', () => {
+  it('of a logging function are found at its calls', () => {
     const teller = 'function complain(problem) { diagnostics.warn(problem); }';
     const lines = linesIn(`complain(\`no \${name}\`); ${teller}`, 'export/settings.ts');
     expect(lines).toEqual([['warn', 'configuration: no <name>.']]);
   });
 
-  it('are compared without the names of what is filled in', () => {
+  it('are compared without the names of placeholders', () => {
     expect(comparable('<count> <runs> dropped: <why><last>')).toBe(comparable('<number of runs> dropped: <meaning>'));
     expect(comparable('<a> dropped')).not.toBe(comparable('<a> sent'));
   });
 });
 
-/** The rows of the tables of lines; the first cell has one line or more, each as code. */
+/** Returns the rows of the tables. The first cell has one or more lines as code. */
 function documentedLines(page: string) {
   const rows = [...page.matchAll(/^\| (.+?) \| (error|warn|debug) \|(.*?)\|(.*?)\|$/gm)];
   return rows.flatMap(([, cell = '', level, cause = '', remedy = '']) =>

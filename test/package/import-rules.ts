@@ -126,7 +126,7 @@ function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import
   return undefined;
 }
 
-/** One line per group of files that import each other, also if only for types. */
+/** Returns a line for each cycle of imports, including imports of types. */
 function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
   const found: string[] = [];
   const done = new Set<string>();

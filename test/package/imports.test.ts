@@ -6,18 +6,18 @@ const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDepende
 const FILES = [...filesUnder('src', '.ts'), ...filesUnder('src', '.tsx')];
 
 describe('the source', () => {
-  it('imports along the table, in no circle, and only the packages that users get', () => {
+  it('imports only folders that the table allows, without cycles, and only installed packages', () => {
     const sources = Object.fromEntries(FILES.map((path) => [path, read(`src/${path}`)]));
     expect(FILES.length).toBeGreaterThan(10);
     expect(breaches(sources, PACKAGES)).toEqual([]);
   });
 
-  it('has one entry file for each entry point and nothing else beside the root', () => {
+  it('has one file for each entry point, and runspan.ts', () => {
     const expected = [...entries.map((name) => `${name}.ts`), 'runspan.ts'].sort();
     expect(FILES.filter((path) => !path.includes('/'))).toEqual(expected);
   });
 
-  it('keeps its side effects when a bundler shakes it', () => {
+  it('keeps its side effects with tree shaking', () => {
     const withEffect = entries.filter((name) => /\.\/runspan\.ts'/.test(read(`src/${name}.ts`)));
     expect(withEffect).toContain('index');
     expect([...manifest.sideEffects].sort()).toEqual(
@@ -25,7 +25,7 @@ describe('the source', () => {
     );
   });
 
-  it('has a table without a circle between folders', () => {
+  it('has a table without a cycle of folders', () => {
     const reachable = (from: string): string[] => (MAY_IMPORT[from] ?? []).flatMap((to) => [to, ...reachable(to)]);
     for (const folder of Object.keys(MAY_IMPORT)) expect(reachable(folder)).not.toContain(folder);
   });

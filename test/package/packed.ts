@@ -10,7 +10,7 @@ export interface Tarball {
   readonly files: readonly string[];
 }
 
-/** Packs dist/ as it is into the folder. */
+/** Packs the built package into the folder. */
 export function pack(folder: string): Tarball {
   const answer = npm(['pack', '--json', '--pack-destination', folder], root);
   const [packed] = Object.values<{ filename: string; files: { path: string }[] }>(JSON.parse(answer.stdout));
@@ -18,7 +18,7 @@ export function pack(folder: string): Tarball {
   return { path: join(folder, packed.filename), files: packed.files.map((file) => file.path).sort() };
 }
 
-/** An empty project of its own with the tarball installed, as a user would have it. */
+/** Installs the tarball in an empty project. */
 export function installed(tarball: Tarball, folder: string): string {
   writeFileSync(join(folder, 'package.json'), '{ "name": "application", "private": true, "version": "1.0.0" }\n');
   npm(['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', tarball.path], folder);
@@ -26,7 +26,7 @@ export function installed(tarball: Tarball, folder: string): string {
 }
 
 function npm(args: readonly string[], cwd: string): SpawnSyncReturns<string> {
-  // Under `npm test` npm tells where its own file is; on Windows `npm` alone is no program.
+  // `npm test` sets the path of npm. On Windows, `npm` is not an executable file.
   const file = process.env.npm_execpath;
   const [command, first] = file?.endsWith('.js') ? [process.execPath, [file]] : ['npm', []];
   const answer = spawnSync(command, [...first, ...args], { cwd, encoding: 'utf8', env: bareEnvironment() });

@@ -3,7 +3,7 @@ import { join, posix } from 'node:path';
 import { root } from '../support/folders.ts';
 import { read } from './repository.ts';
 
-/** Links between pages that lead nowhere: the page or the heading that they name is not there. */
+/** Returns the links to missing pages and headings. */
 export function brokenLinks(pages: readonly string[]): string[] {
   return pages.flatMap((page) =>
     linksOf(read(page)).flatMap((link) => {
@@ -15,7 +15,7 @@ export function brokenLinks(pages: readonly string[]): string[] {
   );
 }
 
-/** Those to other places of the repository. */
+/** Returns the links to files of the repository. */
 function linksOf(markdown: string): string[] {
   const links = [...prose(markdown).matchAll(/\]\(([^)\s]+)\)|\bhref="([^"]+)"/g)];
   return links.map(([, link = '', href = '']) => link || href).filter((link) => !/^[a-z][\w+.-]*:/i.test(link));
@@ -25,7 +25,7 @@ function anchorsIn(path: string): ReadonlySet<string> {
   return path.endsWith('.md') ? anchorsOf(read(path)) : new Set();
 }
 
-/** As the hosts of repositories call headings: in lower case, without punctuation, spaces as hyphens; the second of a name is numbered. */
+/** Returns the anchors of the headings as GitHub creates them. A repeated heading gets a number. */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set([...markdown.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
   for (const [, heading = ''] of prose(markdown, 'headings').matchAll(/^#{1,6} +(.+?) *$/gm)) {
@@ -38,7 +38,7 @@ export function anchorsOf(markdown: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** Without code, in which nothing is a link; headings keep that of theirs. */
+/** Removes code, which contains no links. Headings keep their inline code. */
 function prose(markdown: string, wanted: 'links' | 'headings' = 'links'): string {
   const text = markdown.replace(/^( *)(```+)[^\n]*\n[\s\S]*?^\1\2 *$/gm, '');
   return wanted === 'headings' ? text : text.replace(/(`+)[^`\n]+\1/g, '');

@@ -15,17 +15,17 @@ interface Manifest {
 
 export const manifest: Manifest = JSON.parse(read('package.json'));
 
-/** The entry points by the name of their source file: `index`, `otel`, … */
+/** The names of the entry points: `index`, `otel`, … */
 export const entries: readonly string[] = Object.values(manifest.exports).flatMap((target) =>
   typeof target === 'string' ? [] : [target.default.replace(/^\.\/dist\/(.+)\.js$/, '$1')],
 );
 
-/** A file of the checkout as text. */
+/** Reads a file of the repository. */
 export function read(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** The files under a folder of the checkout whose name ends like this, by their path within the folder. */
+/** Returns the relative paths of the files with this ending below a folder of the repository. */
 export function filesUnder(folder: string, ending: string): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })

@@ -19,22 +19,22 @@ describe('the snippets of a page', () => {
     ]);
   });
 
-  it('stay apart where nothing says that the one prints the other', () => {
+  it('are separate if the page does not describe one as the output of the other', () => {
     const markdown = page('```sh', 'a', '```', 'The file is:', '```text', 'b', '```');
     expect(snippetsOf('a.md', markdown)).toMatchObject([{ prints: undefined }, { language: 'text' }]);
   });
 
-  it('are left alone for the reason in the comment above', () => {
+  it('are not run if the comment above has a reason', () => {
     const markdown = page('<!-- not run: needs a key -->', '```ts', 'a();', '```', '```ts', 'b();', '```');
     expect(snippetsOf('a.md', markdown).map(({ notRun }) => notRun)).toEqual(['needs a key', undefined]);
   });
 
-  it('are left to the tests against peers where the comment above says so', () => {
+  it('are run by the tests against peers if the comment above requests it', () => {
     const markdown = page('<!-- run by npm run test:peers -->', '```js', 'a();', '```', '```js', 'b();', '```');
     expect(snippetsOf('a.md', markdown).map(({ isOfPeers }) => isOfPeers)).toEqual([true, false]);
   });
 
-  it('have an end, and output has a snippet', () => {
+  it('must have an end, and an output must have a snippet', () => {
     expect(() => snippetsOf('a.md', page('```js', 'a();'))).toThrow('a.md:1: the block has no end');
     expect(() => snippetsOf('a.md', page('prints', '```text', 'a', '```'))).toThrow('a.md:2');
   });
@@ -61,7 +61,7 @@ describe('output', () => {
 });
 
 describe('the commands of a snippet', () => {
-  it('are its lines without comments, continued lines being one', () => {
+  it('are its lines without comments, with continued lines joined', () => {
     const code = page('# first', 'npm ci && npm test', 'npx runspan dev \\', '  --port 1 # listens', '');
     expect(commandsOf(code)).toEqual(['npm ci', 'npm test', 'npx runspan dev --port 1']);
   });

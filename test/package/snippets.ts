@@ -1,4 +1,4 @@
-/** A fenced block of a page. */
+/** A fenced code block of a page. */
 export interface Snippet {
   /** `README.md:12`, the line of the opening fence. */
   readonly place: string;
@@ -6,19 +6,19 @@ export interface Snippet {
   /** The word after the language, for example the `hello.js` of "js hello.js". */
   readonly file: string | undefined;
   readonly code: string;
-  /** The reason of a `<!-- not run: reason -->` on the line above. */
+  /** The reason in a comment `<!-- not run: reason -->` on the line above. */
   readonly notRun: string | undefined;
-  /** Whether it needs packages that only the tests against peers have, which run it. */
+  /** Whether only the tests against peer packages run the snippet. */
   readonly isOfPeers: boolean;
-  /** What the page says that the snippet prints. */
+  /** The output of the snippet on the page. */
   readonly prints: string | undefined;
 }
 
 const FENCE = /^ {0,3}```+ *(\S*) *(\S*)/;
 
 /**
- * The fenced blocks of a Markdown page. A `text` or `console` block whose paragraph above has the word "prints" is the
- * output of the block before it, and no snippet of its own.
+ * Returns the code blocks of a Markdown page. A `text` or `console` block below a paragraph with the word "prints" is the
+ * output of the previous block.
  */
 export function snippetsOf(page: string, markdown: string): Snippet[] {
   const snippets: Snippet[] = [];
@@ -71,8 +71,8 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Output in the form in which it is compared: ids, times, durations and local addresses by their kind, white space once,
- * no empty lines.
+ * Replaces ids, times, durations and local addresses in an output by placeholders, and removes repeated white space and
+ * empty lines.
  */
 export function masked(output: string): string[] {
   const text = MASKS.reduce((masking, [pattern, name]) => masking.replaceAll(pattern, name), output);
@@ -82,7 +82,7 @@ export function masked(output: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** The commands of a `sh` snippet, one each: comments gone, continued lines joined. */
+/** Returns the commands of a `sh` snippet, without comments and with continued lines joined. */
 export function commandsOf(code: string): string[] {
   return code
     .replaceAll(/\\\n\s*/g, '')

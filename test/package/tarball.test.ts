@@ -17,7 +17,7 @@ const tarball = (): Tarball => {
   return packed;
 };
 
-/** Sources, tests and source maps match none of these. */
+/** The files of the package. Sources, tests and source maps match no pattern. */
 const ALLOWED = [
   /^(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md$/,
   /^(LICENSE|package\.json)$/,
@@ -32,13 +32,13 @@ const ALLOWED = [
 ];
 
 describe('the tarball', () => {
-  it('has files of the allowed kinds and no others [security 15]', () => {
+  it('has only files of the allowed kinds [security 15]', () => {
     const { files } = tarball();
     expect(files.filter((path) => !ALLOWED.some((allowed) => allowed.test(path)))).toEqual([]);
     expect(ALLOWED.filter((allowed) => !files.some((path) => allowed.test(path)))).toEqual([]);
   });
 
-  it('has no test among them, and every entry point with its declarations', () => {
+  it('has no tests, and has each entry point with its declarations', () => {
     const { files } = tarball();
     expect(files.filter((path) => /test\.|\.map$/.test(path))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(entries.flatMap((name) => [`dist/${name}.js`, `dist/${name}.d.ts`])));
@@ -57,7 +57,7 @@ describe('in an empty project the package', () => {
   };
   const specifier = (entry: string): string => (entry === 'index' ? 'runspan' : `runspan/${entry}`);
 
-  it('brings few packages of others', () => {
+  it('installs at most 11 other packages', () => {
     const lock = JSON.parse(readFileSync(join(project(), 'package-lock.json'), 'utf8'));
     const names = Object.keys(lock.packages).filter((path) => path !== '' && path !== 'node_modules/runspan');
     expect(names.length).toBeLessThanOrEqual(11);
@@ -73,7 +73,7 @@ describe('in an empty project the package', () => {
     120_000,
   );
 
-  it('is imported and required as otel beside the OpenTelemetry API', async () => {
+  it('is imported and required as otel with the OpenTelemetry API', async () => {
     const target = join(project(), 'node_modules/@opentelemetry/api');
     mkdirSync(dirname(target), { recursive: true });
     cpSync(join(root, 'node_modules/@opentelemetry/api'), target, { recursive: true });
@@ -88,14 +88,14 @@ describe('in an empty project the package', () => {
     expect(version).toBe(manifest.version);
   }, 120_000);
 
-  it('brings the command, which tells how it is used', async () => {
+  it('has the command, which prints its usage', async () => {
     const answer = await runNode([join('node_modules', '.bin', 'runspan'), '--help'], {}, project());
     expect(answer.stderr).toBe('');
     expect(answer.stdout).toMatch(/^Usage: runspan <command>[\s\S]*\n {2}dev\b/);
     expect(answer.code).toBe(0);
   }, 120_000);
 
-  it('draws the tree of the program in README.md when that runs under runspan dev', async () => {
+  it('draws the tree of the program in README.md with runspan dev', async () => {
     const hello = snippetsOf('README.md', read('README.md')).find(({ file }) => file === 'hello.mjs');
     writeFileSync(join(project(), 'hello.mjs'), hello?.code ?? '');
     const command = join('node_modules', '.bin', 'runspan');
@@ -106,7 +106,7 @@ describe('in an empty project the package', () => {
     expect(answer.code).toBe(0);
   }, 120_000);
 
-  it('brings declarations that compile for a strict program that checks its libraries too', async () => {
+  it('has declarations that compile in a strict program that also checks its libraries', async () => {
     const lines = entries.map((entry) => `export * as '${entry}' from '${specifier(entry)}';`);
     writeFileSync(join(project(), 'program.ts'), lines.join('\n'));
     const types = join(project(), 'node_modules/@types');
@@ -119,7 +119,7 @@ describe('in an empty project the package', () => {
   }, 120_000);
 });
 
-/** The names that a module gives by `import` and by `require`, with nothing printed beside them. */
+/** Returns the exports of a module with `import` and with `require`. Fails if one of them prints an error. */
 async function namesOf(specifier: string, cwd: string): Promise<{ imported: string[]; required: string[] }> {
   const print = (module: string): string => `console.log(JSON.stringify(Object.keys(${module}).sort()))`;
   const imported = await runNode(
