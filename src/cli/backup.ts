@@ -2,9 +2,8 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
-import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { type CommandContext, CommandFailure } from './command-line.ts';
-import { storeFile } from './run-source.ts';
+import { openToRead, storeFile } from './stores.ts';
 import { sizeText } from './terminal-text.ts';
 
 const HELP = `
@@ -23,7 +22,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
       const from = storeFile(options.store);
       if (from === undefined) throw new CommandFailure('RUNSPAN_STORE=memory has no store file; name one with --store');
       const to = resolve(file);
-      const store = await SqliteStore.open(from, { readOnly: true });
+      const store = await openToRead(from);
       await store.backup(to).finally(() => store.close());
       stdout.write(`${visible(to)}: a copy of ${visible(resolve(from))}, ${sizeText(statSync(to).size)}\n`);
     });

@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
-import { RunspanError } from '../base/errors.ts';
 import { isLoopback } from '../base/options.ts';
-import { messageOf, visible, visibleJson } from '../base/text.ts';
+import { visible, visibleJson } from '../base/text.ts';
 import { exportTrace } from '../receiver/query/trace-export.ts';
 import { createReceiver, type Receiver } from '../receiver/receiver.ts';
-import { MemoryStore } from '../receiver/store/memory-store.ts';
-import { checkedPrices, type Prices } from '../receiver/store/prices.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
 import { type ChildCommand, childCommand } from './child.ts';
@@ -22,7 +18,8 @@ import {
   wholeNumber,
   withCommandNames,
 } from './command-line.ts';
-import { DEFAULT_PORT, storeFile } from './run-source.ts';
+import { DEFAULT_PORT } from './run-source.ts';
+import { openStore, storeFile } from './stores.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
 import { drawTree, treeOptionsFor } from './tree.ts';
@@ -79,10 +76,9 @@ async function dev(
   command: ChildCommand | undefined,
   { stdout, stderr }: CommandContext,
 ): Promise<Ending> {
-  const prices = options.prices === undefined ? undefined : readPrices(options.prices);
   const file = options.memory ? undefined : storeFile(options.store);
-  const sqlite = await openFile(file, prices, options, (line) => stderr.write(`runspan: ${line}\n`));
-  const store = sqlite ?? new MemoryStore(prices && { prices });
+  const store = await openStore(file, options, (line) => stderr.write(`runspan: ${line}\n`));
+  const sqlite = store instanceof SqliteStore ? store : undefined;
   try {
     const receiver = await startReceiver(store, options);
     const watch = options.quiet ? undefined : watchOf(store, options.json === true, stdout);
@@ -103,35 +99,6 @@ async function dev(
     }
   } finally {
     await sqlite?.close();
-  }
-}
-
-function readPrices(file: string): Prices {
-  try {
-    return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
-  } catch (error) {
-    throw new CommandFailure(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
-  }
-}
-
-/** Returns undefined if the runs are kept in memory: without a file, or without SQLite if no option names the file. */
-async function openFile(
-  file: string | undefined,
-  prices: Prices | undefined,
-  { store: named, maxAge, maxSize }: DevOptions,
-  log: (line: string) => void,
-): Promise<SqliteStore | undefined> {
-  if (file === undefined) return undefined;
-  try {
-    return await SqliteStore.open(file, {
-      ...(maxAge && { maxAgeMs: maxAge }),
-      ...(maxSize && { maxBytes: maxSize }),
-      ...(prices && { prices }),
-    });
-  } catch (error) {
-    if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
-    log(`runs are kept in memory only: ${error.message}`);
-    return undefined;
   }
 }
 

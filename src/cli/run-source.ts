@@ -1,36 +1,13 @@
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../base/env.ts';
 import { isLoopback, isObject } from '../base/options.ts';
 import { messageOf, visible } from '../base/text.ts';
-import type { ListQuery, Page } from '../receiver/query/query.ts';
-import { exportTrace } from '../receiver/query/trace-export.ts';
-import { ranged } from '../receiver/store/run-filter.ts';
-import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/store/run-view.ts';
-import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
-import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
+import type { ListQuery } from '../receiver/query/query.ts';
 import { CommandFailure, parsedJson, webAddress } from './command-line.ts';
+import { openToRead, type RunSource, sourceOf, storeFile } from './stores.ts';
 
 export const DEFAULT_PORT = 4777;
-
-/** Returns the file of the store, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
-export function storeFile(named: string | undefined): string | undefined {
-  const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
-  return file === 'memory' ? undefined : file;
-}
-
-/** Reads runs from a receiver or from a file. */
-export interface RunSource {
-  traces(query: ListQuery): Promise<Page<TraceSummary>>;
-  list(query: ListQuery): Promise<Page<RunSummary>>;
-  outline(traceId: string): Promise<RunOutline[]>;
-  details(runId: string): Promise<RunDetails | undefined>;
-  payload(runId: string, field: PayloadField): Promise<string | undefined>;
-  /** Returns a trace as JSON text that can be imported. */
-  exported(traceId: string): Promise<string | undefined>;
-}
 
 export interface SourceOptions {
   readonly url?: URL | undefined;
@@ -62,23 +39,12 @@ export async function withSource(
   if (url !== undefined || (named === undefined && (await receiver.isListening()))) return use(receiver);
   const file = storeFile(named);
   if (file !== undefined && existsSync(file)) {
-    const store = await SqliteStore.open(file, { readOnly: true });
-    return use(fileSource(store)).finally(() => store.close());
+    const store = await openToRead(file);
+    return use(sourceOf(store)).finally(() => store.close());
   }
   const noReceiver = named === undefined ? `no receiver listens on port ${DEFAULT_PORT}, and ` : '';
   const noFile = file === undefined ? 'RUNSPAN_STORE names no file' : `the file ${visible(file)} does not exist`;
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
-}
-
-function fileSource(store: SqliteStore): RunSource {
-  return {
-    traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
-    list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
-    outline: (traceId) => store.outline(DEFAULT_SCOPE, traceId),
-    details: (runId) => store.details(DEFAULT_SCOPE, runId),
-    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
-    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
-  };
 }
 
 /** A loaded receiver may take longer than any local response. */

@@ -5,7 +5,8 @@ import { PAYLOAD_FIELDS, type RunDetails } from '../receiver/store/run-view.ts';
 import { canonicalId } from '../run/time.ts';
 import { type CommandContext, CommandFailure } from './command-line.ts';
 
-import { type RunSource, withSource, withSourceOptions } from './run-source.ts';
+import { withSource, withSourceOptions } from './run-source.ts';
+import type { RunSource } from './stores.ts';
 import { timeText, visibleLines } from './terminal-text.ts';
 import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 

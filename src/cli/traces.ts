@@ -6,7 +6,8 @@ import type { RunStatus, TraceSummary } from '../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
 import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from './command-line.ts';
 
-import { type RunSource, withSource, withSourceOptions } from './run-source.ts';
+import { withSource, withSourceOptions } from './run-source.ts';
+import type { RunSource } from './stores.ts';
 import { counted, timeText } from './terminal-text.ts';
 import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 

@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { env } from '../base/env.ts';
+import { RunspanError } from '../base/errors.ts';
+import { messageOf, visible } from '../base/text.ts';
+import type { ListQuery, Page } from '../receiver/query/query.ts';
+import { exportTrace } from '../receiver/query/trace-export.ts';
+import { MemoryStore } from '../receiver/store/memory-store.ts';
+import { checkedPrices, type Prices } from '../receiver/store/prices.ts';
+import { ranged } from '../receiver/store/run-filter.ts';
+import type { PayloadField, RunDetails, RunOutline, RunSummary, TraceSummary } from '../receiver/store/run-view.ts';
+import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
+import { CommandFailure } from './command-line.ts';
+
+/** Returns the file of the store, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
+export function storeFile(named: string | undefined): string | undefined {
+  const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
+  return file === 'memory' ? undefined : file;
+}
+
+export function openToRead(file: string): Promise<SqliteStore> {
+  return SqliteStore.open(file, { readOnly: true });
+}
+
+/** Reads runs from a receiver or from a file. */
+export interface RunSource {
+  traces(query: ListQuery): Promise<Page<TraceSummary>>;
+  list(query: ListQuery): Promise<Page<RunSummary>>;
+  outline(traceId: string): Promise<RunOutline[]>;
+  details(runId: string): Promise<RunDetails | undefined>;
+  payload(runId: string, field: PayloadField): Promise<string | undefined>;
+  /** Returns a trace as JSON text that can be imported. */
+  exported(traceId: string): Promise<string | undefined>;
+}
+
+export function sourceOf(store: SqliteStore): RunSource {
+  return {
+    traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
+    list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
+    outline: (traceId) => store.outline(DEFAULT_SCOPE, traceId),
+    details: (runId) => store.details(DEFAULT_SCOPE, runId),
+    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
+    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+  };
+}
+
+export interface StoreOptions {
+  readonly store?: string | undefined;
+  readonly maxAge?: number | undefined;
+  readonly maxSize?: number | undefined;
+  readonly prices?: string | undefined;
+}
+
+/** Opens the file, or a store in memory: without a file, or without SQLite if no option names the file. */
+export async function openStore(
+  file: string | undefined,
+  options: StoreOptions,
+  log: (line: string) => void,
+): Promise<SqliteStore | MemoryStore> {
+  const { store: named, maxAge, maxSize } = options;
+  const prices = options.prices === undefined ? {} : readPrices(options.prices);
+  try {
+    if (file === undefined) return new MemoryStore({ prices });
+    return await SqliteStore.open(file, {
+      prices,
+      ...(maxAge && { maxAgeMs: maxAge }),
+      ...(maxSize && { maxBytes: maxSize }),
+    });
+  } catch (error) {
+    if (!(error instanceof RunspanError) || error.code !== 'RUNSPAN_SQLITE_MISSING' || named !== undefined) throw error;
+    log(`runs are kept in memory only: ${error.message}`);
+    return new MemoryStore({ prices });
+  }
+}
+
+function readPrices(file: string): Prices {
+  try {
+    return checkedPrices(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (error) {
+    throw new CommandFailure(`cannot use the prices of ${visible(file)}: ${messageOf(error)}`);
+  }
+}
