@@ -18,15 +18,27 @@ export function required<T extends object>(fields: RequiredFields<T>): Schema<T>
   return v.pipe(
     RECORD,
     v.looseObject(Object.assign(Object.create(null), fields)),
-    v.rawCheck(({ dataset, addIssue }) => {
-      for (const [key, given] of Object.entries(dataset.value ?? {})) {
-        const wireName = wireNameOf(key);
-        if (given === undefined || wireName === key) continue;
-        addIssue({ message: `Expected the name ${wireName}`, path: issuePath(key) });
-      }
+    rule((body) => {
+      const names = Object.keys(body).filter((name) => body[name] !== undefined && wireNameOf(name) !== name);
+      return names.map((name) => [`Expected the name ${wireNameOf(name)}`, name]);
     }),
   ) as unknown as Schema<T>;
 }
+
+/** A rule about several fields. */
+export function rule<T extends object>(
+  breaches: (body: Readonly<Record<string, unknown>>) => readonly Breach[],
+): v.RawCheckAction<T> {
+  return v.rawCheck(({ dataset, addIssue }) => {
+    for (const [message, ...path] of breaches((dataset.value ?? {}) as Record<string, unknown>))
+      addIssue({ message, path: issuePath(path) });
+  });
+}
+
+/** A message and the path of the field. */
+export type Breach = readonly [message: string, ...path: Path];
+
+type Path = readonly (string | number)[];
 
 /** Converts a name from camel case to snake case. */
 export function wireNameOf(name: string): string {
@@ -49,7 +61,7 @@ export function strictRequest<T extends object>(needed: RequiredFields<T>, optio
 export function parseRequest(
   schema: BodySchema,
   value: unknown,
-  place: readonly (string | number)[],
+  place: Path,
 ): { readonly value: unknown; readonly errors: readonly ValidationError[] } {
   const { success, output, issues } = v.safeParse(schema as v.GenericSchema, value);
   return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
@@ -61,8 +73,7 @@ export function checkObject(call: string, name: string, given: unknown): void {
     throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
 }
 
-/** Returns the path of an issue that `v.rawCheck` adds. */
-export function issuePath(...keys: readonly (string | number)[]): [v.IssuePathItem, ...v.IssuePathItem[]] {
+function issuePath(keys: Path): [v.IssuePathItem, ...v.IssuePathItem[]] {
   const items = keys.map((key) => ({ type: 'unknown', origin: 'value', input: undefined, key, value: undefined }));
   return items as unknown as [v.IssuePathItem, ...v.IssuePathItem[]];
 }
@@ -89,6 +100,14 @@ export const ANY: Schema<never> = v.unknown() as Schema<never>;
 
 export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID_FORMAT.test(value);
+}
+
+/** The same schema for several fields. */
+export function each<const Name extends string, T>(
+  schema: Schema<T>,
+  ...names: readonly Name[]
+): Record<Name, Schema<T>> {
+  return Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema<T>>;
 }
 
 /** An object whose fields the service checks. */

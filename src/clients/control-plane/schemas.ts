@@ -1,10 +1,12 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import {
-  issuePath,
+  type Breach,
+  each,
   listOf,
   oneOf,
   RECORD,
+  rule,
   type Schema,
   strictRequest,
   TRUE_OR_FALSE,
@@ -15,7 +17,6 @@ import {
 import type {
   DeploymentCreate,
   DeploymentPatch,
-  DeploymentSource,
   ListenerConfig,
   Secret,
   SecretReference,
@@ -63,32 +64,22 @@ const CPU_LIMIT = cores(0.1, 16);
 const CORE_CPU = cores(0.1);
 const DB_CPU = cores();
 
-const VOLUME = strictRequest<Volume>(
-  { name: DNS_LABEL },
-  {
-    configMap: RECORD,
-    secret: RECORD,
-    emptyDir: RECORD,
-    persistentVolumeClaim: RECORD,
-    nfs: RECORD,
-    projected: RECORD,
-    downwardAPI: RECORD,
-    csi: RECORD,
-  },
+const VOLUME_KINDS = each(
+  RECORD,
+  ...(['configMap', 'secret', 'emptyDir', 'persistentVolumeClaim', 'nfs', 'projected', 'downwardAPI', 'csi'] as const),
 );
+const VOLUME = strictRequest<Volume>({ name: DNS_LABEL }, VOLUME_KINDS);
 
-const VOLUME_MOUNT = strictRequest<VolumeMount>(
-  { name: TEXT, mountPath: TEXT },
-  { subPath: TEXT, mountPropagation: TEXT, readOnly: TRUE_OR_FALSE, subPathExpr: TEXT },
-);
+const VOLUME_MOUNT = strictRequest<VolumeMount>(each(TEXT, 'name', 'mountPath'), {
+  ...each(TEXT, 'subPath', 'mountPropagation', 'subPathExpr'),
+  readOnly: TRUE_OR_FALSE,
+});
 
 const ENV_VAR: Schema<EnvVar> = v.pipe(
   strictRequest<EnvVar>({ name: C_IDENTIFIER }, { value: TEXT, valueFrom: RECORD }),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const { value: text, valueFrom } = (dataset.value ?? {}) as Partial<EnvVar>;
-    if (text && isGiven(valueFrom))
-      addIssue({ message: 'Cannot be used with a value that is not empty', path: issuePath('valueFrom') });
-  }),
+  rule(({ value: text, valueFrom }) =>
+    text && isGiven(valueFrom) ? [['Cannot be used with a value that is not empty', 'valueFrom']] : [],
+  ),
 );
 
 const CONTAINER = strictRequest<Container>(
@@ -111,59 +102,37 @@ const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
   strictRequest<ResourceSpec>(
     {},
     {
-      min_scale: WHOLE,
-      max_scale: WHOLE,
-      cpu: CPU,
-      cpu_limit: CPU_LIMIT,
-      memory_mb: WHOLE,
-      memory_limit_mb: WHOLE,
-      queue_min_scale: WHOLE,
-      queue_max_scale: WHOLE,
-      queue_cpu: CPU,
-      queue_cpu_limit: CPU_LIMIT,
-      queue_memory_mb: WHOLE,
-      queue_memory_limit_mb: WHOLE,
-      redis_cpu: CPU,
-      redis_cpu_limit: CPU_LIMIT,
-      redis_memory_mb: WHOLE,
-      redis_memory_limit_mb: WHOLE,
-      core_cpu: CORE_CPU,
-      core_cpu_limit: CORE_CPU,
-      core_memory_mb: WHOLE,
-      core_memory_limit_mb: WHOLE,
-      labels: TEXT_MAP,
-      annotations: TEXT_MAP,
+      ...each(CPU, 'cpu', 'queue_cpu', 'redis_cpu'),
+      ...each(CPU_LIMIT, 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
+      ...each(CORE_CPU, 'core_cpu', 'core_cpu_limit'),
+      ...each(DB_CPU, 'db_cpu', 'db_cpu_limit'),
+      ...each(WHOLE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
+      ...each(WHOLE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
+      ...each(WHOLE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
+      ...each(WHOLE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
+      ...each(TEXT_MAP, 'labels', 'annotations'),
+      ...each(listOf(CONTAINER), 'init_containers', 'sidecars'),
       service_account_name: TEXT,
       image_pull_secrets: listOf(strictRequest<LocalObjectReference>({ name: TEXT }, {})),
       volumes: listOf(VOLUME),
       volume_mounts: listOf(VOLUME_MOUNT),
-      init_containers: listOf(CONTAINER),
-      sidecars: listOf(CONTAINER),
-      db_cpu: DB_CPU,
-      db_cpu_limit: DB_CPU,
-      db_memory_mb: WHOLE,
-      db_memory_limit_mb: WHOLE,
-      db_storage_gi: WHOLE,
-      db_max_connections: WHOLE,
     },
   ),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const { volumes, volume_mounts, init_containers, sidecars } = (dataset.value ?? {}) as Record<string, unknown>;
+  rule(({ volumes, volume_mounts, ...containers }) => {
     const names = recordsOf(volumes).map(({ name }) => name);
-    for (const [index, name] of names.entries()) {
-      if (names.indexOf(name) < index)
-        addIssue({ message: 'Another volume has this name', path: issuePath('volumes', index, 'name') });
-    }
-    const checkMounts = (mounts: unknown, ...place: readonly (string | number)[]): void => {
-      for (const [index, { name }] of recordsOf(mounts).entries()) {
-        const path = issuePath(...place, index, 'name');
-        if (!names.includes(name)) addIssue({ message: 'Expected the name of one of the volumes', path });
-      }
-    };
-    checkMounts(volume_mounts, 'volume_mounts');
-    for (const [list, containers] of Object.entries({ init_containers, sidecars }))
-      for (const [index, { volumeMounts }] of recordsOf(containers).entries())
-        checkMounts(volumeMounts, list, index, 'volumeMounts');
+    const repeated = names.flatMap<Breach>((name, index) =>
+      names.indexOf(name) < index ? [['Another volume has this name', 'volumes', index, 'name']] : [],
+    );
+    const unknown = (mounts: unknown, ...place: readonly (string | number)[]) =>
+      recordsOf(mounts).flatMap<Breach>(({ name }, index) =>
+        names.includes(name) ? [] : [['Expected the name of one of the volumes', ...place, index, 'name']],
+      );
+    const ofContainers = ['init_containers', 'sidecars'].flatMap((list) =>
+      recordsOf(containers[list]).flatMap(({ volumeMounts }, index) =>
+        unknown(volumeMounts, list, index, 'volumeMounts'),
+      ),
+    );
+    return [...repeated, ...unknown(volume_mounts, 'volume_mounts'), ...ofContainers];
   }),
 );
 
@@ -184,27 +153,21 @@ const SOURCE_CONFIG = {
 
 const SOURCE_CONFIG_PATCH = {
   ...SOURCE_CONFIG,
-  integration_id: IMMUTABLE,
-  repo_url: IMMUTABLE,
-  deployment_type: IMMUTABLE,
-  listener_id: IMMUTABLE,
+  ...each(IMMUTABLE, 'integration_id', 'repo_url', 'deployment_type', 'listener_id'),
   listener_config: strictRequest<ListenerConfig>({}, { k8s_namespace: IMMUTABLE }),
 };
 
 const SOURCE_REVISION_CONFIG = strictRequest<SourceRevisionConfig>(
   {},
   {
-    repo_ref: TEXT,
-    graph_config_path: TEXT,
-    image_uri: TEXT,
-    source_tarball_path: TEXT,
+    ...each(TEXT, 'repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'),
     repo_commit_sha: v.never('Read-only'),
   },
 );
 
 const SHARED = {
-  secrets: listOf(strictRequest<Secret>({ name: TEXT, value: TEXT }, {})),
-  secret_references: listOf(strictRequest<SecretReference>({ name: TEXT, secret_name: TEXT, secret_key: TEXT }, {})),
+  secrets: listOf(strictRequest<Secret>(each(TEXT, 'name', 'value'), {})),
+  secret_references: listOf(strictRequest<SecretReference>(each(TEXT, 'name', 'secret_name', 'secret_key'), {})),
   image_version: TEXT,
   deployment_tier: oneOf('SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L'),
 };
@@ -213,21 +176,43 @@ const GIT = ['git_host'];
 const EXTERNAL = ['external_container'];
 
 /** The sources of deployments that may have a field. The platform's own command sets `image_uri` of both container sources. */
-const SOURCES_OF: readonly (readonly [part: string, field: string, sources: readonly string[]])[] = [
-  ['body', 'secret_references', EXTERNAL],
-  ['source_config', 'integration_id', GIT],
-  ['source_config', 'repo_url', GIT],
-  ['source_config', 'deployment_type', GIT],
-  ['source_config', 'build_on_push', GIT],
-  ['source_config', 'custom_url', EXTERNAL],
-  ['source_config', 'resource_spec', EXTERNAL],
-  ['source_config', 'listener_id', EXTERNAL],
-  ['source_config', 'listener_config', EXTERNAL],
-  ['source_revision_config', 'repo_ref', GIT],
-  ['source_revision_config', 'graph_config_path', ['git_host', 'internal_source']],
-  ['source_revision_config', 'image_uri', ['external_container', 'internal_container']],
-  ['source_revision_config', 'source_tarball_path', ['internal_source']],
-];
+const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
+  secret_references: EXTERNAL,
+  'source_config.integration_id': GIT,
+  'source_config.repo_url': GIT,
+  'source_config.deployment_type': GIT,
+  'source_config.build_on_push': GIT,
+  'source_config.custom_url': EXTERNAL,
+  'source_config.resource_spec': EXTERNAL,
+  'source_config.listener_id': EXTERNAL,
+  'source_config.listener_config': EXTERNAL,
+  'source_revision_config.repo_ref': GIT,
+  'source_revision_config.graph_config_path': ['git_host', 'internal_source'],
+  'source_revision_config.image_uri': ['external_container', 'internal_container'],
+  'source_revision_config.source_tarball_path': ['internal_source'],
+};
+
+const OF_SOURCE = rule<DeploymentCreate>((body) =>
+  Object.entries(SOURCES_OF).flatMap<Breach>(([place, sources]) => {
+    const [part = '', field = part] = place.split('.');
+    const path = place.split('.');
+    const config = field === part ? body : body[part];
+    if (!isObject(config)) return [];
+    const isAllowed = sources.includes(String(body.source));
+    if (isGiven(config[field])) return isAllowed ? [] : [[`Only for ${sources.join(' and ')}`, ...path]];
+    const isMissing = isAllowed && field === 'graph_config_path';
+    return isMissing ? [[`Field required for ${body.source}`, ...path]] : [];
+  }),
+);
+
+const onlyBranch = <T extends object>(): v.RawCheckAction<T> =>
+  rule(({ source_config, source_revision_config }) => {
+    if (!isObject(source_config) || !isObject(source_revision_config)) return [];
+    const isTag = String(source_revision_config.repo_ref).startsWith('refs/tags/');
+    const isPushed = source_config.build_on_push === true;
+    const message = 'Cannot be true if repo_ref is a tag (refs/tags/…)';
+    return isTag && isPushed ? [[message, 'source_config', 'build_on_push']] : [];
+  });
 
 export const DEPLOYMENT_CREATE: v.GenericSchema = v.pipe(
   strictRequest<DeploymentCreate>(
@@ -239,20 +224,8 @@ export const DEPLOYMENT_CREATE: v.GenericSchema = v.pipe(
     },
     SHARED,
   ),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const body = (dataset.value ?? {}) as Record<string, unknown>;
-    const source = body.source as DeploymentSource;
-    for (const [part, field, sources] of SOURCES_OF) {
-      const config = part === 'body' ? body : body[part];
-      if (!isObject(config)) continue;
-      const path = part === 'body' ? issuePath(field) : issuePath(part, field);
-      if (isGiven(config[field]) && !sources.includes(source))
-        addIssue({ message: `Only for ${sources.join(' and ')}`, path });
-      if (field === 'graph_config_path' && !isGiven(config[field]) && sources.includes(source))
-        addIssue({ message: `Field required for ${source}`, path });
-    }
-    checkTag(body, addIssue);
-  }),
+  OF_SOURCE,
+  onlyBranch(),
   v.transform((deployment) => ({ ...deployment, secrets: deployment.secrets ?? [] })),
 );
 
@@ -266,17 +239,8 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
       source_revision_config: SOURCE_REVISION_CONFIG,
     },
   ),
-  v.rawCheck(({ dataset, addIssue }) => checkTag((dataset.value ?? {}) as Record<string, unknown>, addIssue)),
+  onlyBranch(),
 );
-
-type AddIssue = (issue: { message: string; path: ReturnType<typeof issuePath> }) => void;
-
-function checkTag({ source_config, source_revision_config }: Record<string, unknown>, addIssue: AddIssue): void {
-  if (!isObject(source_config) || !isObject(source_revision_config)) return;
-  if (source_config.build_on_push !== true || !String(source_revision_config.repo_ref).startsWith('refs/tags/')) return;
-  const message = 'Cannot be true if repo_ref is a tag (refs/tags/…)';
-  addIssue({ message, path: issuePath('source_config', 'build_on_push') });
-}
 
 function recordsOf(list: unknown): readonly Record<string, unknown>[] {
   return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
