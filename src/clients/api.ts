@@ -15,6 +15,7 @@ import {
   type ClientOptions,
   callChecks,
   mergedHeaders,
+  type RequestEvent,
   serviceAddress,
 } from './client-options.ts';
 import { type Call, queryText } from './endpoint.ts';
@@ -151,14 +152,16 @@ export class Api {
 
   /** Rejects with the reason of the signal, or with a ConnectionError if the client closes. */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
+    // `AbortSignal.any` leaks memory on Node 20 if one of the signals lives long.
     const ends = new AbortController();
     const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
-    for (const one of [signal, this.closing]) one?.addEventListener('abort', abort);
-    if (signal?.aborted || this.isClosed) abort();
+    const signals = [this.closing, ...(signal ? [signal] : [])];
+    for (const one of signals) one.addEventListener('abort', abort);
+    if (signals.some(({ aborted }) => aborted)) abort();
     try {
       await delay(ms, ends.signal, true);
     } finally {
-      for (const one of [signal, this.closing]) one?.removeEventListener('abort', abort);
+      for (const one of signals) one.removeEventListener('abort', abort);
     }
   }
 
@@ -179,12 +182,11 @@ export class Api {
 
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
+    const { signal, timeoutMs = this.timeoutMs, maxRetries = this.#options.maxRetries ?? 2 } = options;
     // Node warns about the eleventh listener, but a signal may belong to many calls.
-    if (options.signal !== undefined) allowListeners(options.signal);
-    const timeoutMs = options.timeoutMs ?? this.timeoutMs;
+    if (signal !== undefined) allowListeners(signal);
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
-    const retriesMax = options.maxRetries ?? this.#options.maxRetries ?? 2;
     const { url: address, allowInsecure } = this.#options;
     const hasKey = secretsIn(options.headers).length + secretsIn(call.headers).length > 0;
     if (hasKey) serviceAddress('the address of the client', address, { hasKey, allowInsecure });
@@ -192,18 +194,17 @@ export class Api {
     const url = secrets.masked(this.urlOf(call.path));
     const body = jsonTextOf(call, secrets);
     for (let attempts = 1; ; attempts++) {
-      const facts: CallFacts = { method: call.method, url, attempts };
-      const event = { call: call.name, method: call.method, url, attempt: attempts };
-      const attempt: Attempt = { call, body, options, timeoutMs, leftMs, facts, secrets, event };
+      const facts = { method: call.method, url, attempts };
       try {
-        return await this.#attempt(attempt, take);
+        return await this.#attempt({ call, body, options, timeoutMs, leftMs, facts, secrets }, take);
       } catch (thrown) {
         if (!(thrown instanceof FailedAttempt)) throw thrown;
-        const delayMs = thrown.retryDelayMs(attempts - 1);
-        if (delayMs === undefined || attempts > retriesMax || delayMs >= leftMs() || this.isClosed) throw thrown.error;
-        this.#callHook('onRetry', { ...event, error: thrown.error, delayMs });
-        await this.wait(delayMs, options.signal).catch(() => {
-          options.signal?.throwIfAborted();
+        const { error } = thrown;
+        const delayMs = thrown.isLasting ? undefined : retryDelayMs(call, error, attempts - 1);
+        if (delayMs === undefined || attempts > maxRetries || delayMs >= leftMs() || this.isClosed) throw error;
+        this.#callHook('onRetry', { ...eventOf(call, facts), error, delayMs });
+        await this.wait(delayMs, signal).catch(() => {
+          signal?.throwIfAborted();
           throw new ConnectionError(facts, CLOSED, false);
         });
       }
@@ -211,7 +212,8 @@ export class Api {
   }
 
   async #attempt<Result>(attempt: Attempt, take: Take<Result>): Promise<Result> {
-    const { call, options, facts, secrets, body, event } = attempt;
+    const { call, options, facts, secrets, body } = attempt;
+    const event = eventOf(call, facts);
     const startedMs = monotonicNowMs();
     options.signal?.throwIfAborted();
     if (this.isClosed) throw new ConnectionError(facts, CLOSED, false);
@@ -234,13 +236,13 @@ export class Api {
       this.#callHook('onResponse', { ...event, status, requestId: requestIdOf(headers), durationMs });
       if (status >= 200 && status < 300) return await take(attempt, answer);
       const text = await this.#failureText(answer, attempt);
-      throw new FailedAttempt(new ApiError(facts, { status, headers, text: secrets.maskedBody(text) }), call);
+      throw new FailedAttempt(new ApiError(facts, { status, headers, text: secrets.maskedBody(text) }));
     } catch (thrown) {
       options.signal?.throwIfAborted();
       if (thrown instanceof FailedAttempt || thrown instanceof InvalidAnswerError) throw thrown;
       if (thrown instanceof DeadlineError) throw new TimeoutError(facts, attempt.timeoutMs);
       const { detail, isLasting, isUnsent } = failureOf(thrown);
-      throw new FailedAttempt(new ConnectionError(facts, detail, !isUnsent), call, isLasting);
+      throw new FailedAttempt(new ConnectionError(facts, detail, !isUnsent), isLasting);
     } finally {
       stream?.stream.destroy();
     }
@@ -285,38 +287,37 @@ interface Attempt {
   readonly leftMs: () => number;
   readonly facts: CallFacts;
   readonly secrets: Secrets;
-  readonly event: { readonly call: string; readonly method: string; readonly url: string; readonly attempt: number };
 }
 
 /** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
-/** A failed attempt, which may be retried. */
+/** A failed attempt. It may be retried if the failure is not lasting. */
 class FailedAttempt extends Error {
   readonly error: ApiError | ConnectionError;
-  readonly #call: Call;
-  readonly #isLasting: boolean;
+  readonly isLasting: boolean;
 
-  constructor(error: ApiError | ConnectionError, call: Call, isLasting = false) {
+  constructor(error: ApiError | ConnectionError, isLasting = false) {
     super(error.message);
     this.error = error;
-    this.#call = call;
-    this.#isLasting = isLasting;
+    this.isLasting = isLasting;
   }
+}
 
-  /**
-   * Returns undefined if the call must not be retried. A call that is not idempotent is retried only if the service
-   * cannot have started it: without a connection, or after 429 (RFC 6585, 4).
-   */
-  retryDelayMs(retries: number): number | undefined {
-    const { isIdempotent = !['POST', 'PATCH'].includes(this.#call.method) } = this.#call;
-    const jitterMs = backoffMs(retries, Math.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS);
-    if (this.error instanceof ConnectionError)
-      return !this.#isLasting && (isIdempotent || !this.error.mayHaveArrived) ? jitterMs : undefined;
-    const { status } = this.error;
-    if (!isTransient(status) || !(isIdempotent || status === 429)) return undefined;
-    return retryAfterMs(this.error) ?? jitterMs;
-  }
+/**
+ * Returns undefined if the call must not be retried. A call that is not idempotent is retried only if the service
+ * cannot have started it: without a connection, or after 429 (RFC 6585, 4).
+ */
+function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
+  const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;
+  const jitterMs = backoffMs(retries, Math.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS);
+  if (error instanceof ConnectionError) return isIdempotent || !error.mayHaveArrived ? jitterMs : undefined;
+  if (!isTransient(error.status) || !(isIdempotent || error.status === 429)) return undefined;
+  return retryAfterMs(error) ?? jitterMs;
+}
+
+function eventOf({ name, method }: Call, { url, attempts }: CallFacts): RequestEvent {
+  return { call: name, method, url, attempt: attempts };
 }
 
 export function retryAfterMs({ headers }: Pick<ApiError, 'headers'>): number | undefined {

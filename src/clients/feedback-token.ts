@@ -3,7 +3,7 @@ import { type Checks, checkedOptions } from '../base/options.ts';
 import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { callOf, type Endpoint } from './endpoint.ts';
-import { objectOf, strictRequest, TEXT, UUID, value } from './schema.ts';
+import { listOf, objectOf, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
 import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback token. */
@@ -53,7 +53,7 @@ export async function createFeedbackTokens(
   return create(CREATE_MANY, requests, service);
 }
 
-const TOKEN_REQUEST = v.pipe(
+const TOKEN_REQUEST: Schema<object> = v.pipe(
   strictRequest<FeedbackTokenRequest>(
     {
       runId: UUID,
@@ -85,12 +85,10 @@ const CREATE_ONE: Endpoint = {
   isIdempotent: true,
 };
 
-const LIST = 'Expected a list that is not empty';
-
 const CREATE_MANY: Endpoint = {
   ...CREATE_ONE,
   name: 'createFeedbackTokens',
-  body: v.pipe(v.array(TOKEN_REQUEST, LIST), v.minLength(1, LIST)),
+  body: listOf(TOKEN_REQUEST, 1),
   response: 'list',
 };
 

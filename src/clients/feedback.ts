@@ -10,7 +10,7 @@ import {
   serviceAddress,
 } from './client-options.ts';
 import { ApiError, InvalidRequestError } from './errors.ts';
-import { parseRequest, RECORD, type Schema, strictRequest, value } from './schema.ts';
+import { parseRequest, RECORD, strictRequest, value } from './schema.ts';
 import { secretsIn } from './secrets.ts';
 import { tracedCall } from './tracing.ts';
 
@@ -88,14 +88,9 @@ export async function submitFeedback(
   const checked = checkedOptions<SubmitFeedbackOptions>(`the options of ${name}`, options, submitChecks);
   const { method = 'POST', origin, connectTimeoutMs, allowInsecure, dispatcher, hooks } = checked;
   const address = feedbackUrl(url, allowInsecure, origin);
-  const fields = method === 'GET' ? checkedQuery(name, feedback) : checkedFields(name, 'body', feedback, FEEDBACK);
-  const api = new Api({
-    url: new URL(address.origin),
-    secrets: secretsOf(address),
-    connectTimeoutMs,
-    dispatcher,
-    hooks,
-  });
+  const fields = checkedFields(name, method === 'GET' ? 'query' : 'body', feedback);
+  const service = { url: new URL(address.origin), secrets: secretsOf(address) };
+  const api = new Api({ ...service, connectTimeoutMs, dispatcher, hooks });
   const call = {
     name,
     method,
@@ -126,7 +121,7 @@ export async function submitFeedback(
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackUrl(url, true, undefined);
-  return address.origin + address.pathname + withQuery(address, checkedQuery('feedbackLink', feedback));
+  return address.origin + address.pathname + withQuery(address, checkedFields('feedbackLink', 'query', feedback));
 }
 
 const isScalar = (given: unknown): boolean => Number.isFinite(given) || typeof given === 'boolean';
@@ -143,42 +138,33 @@ const FIELDS = {
   metadata: RECORD,
 };
 
-const FEEDBACK: Schema<FeedbackSubmission> = strictRequest<FeedbackSubmission>({}, FIELDS);
+const LINK_FIELDS = {
+  ...FIELDS,
+  value: value<string>(
+    'a finite number, true, false or text; only POST can send an object',
+    (given) => isScalar(given) || isText(given),
+  ),
+  metadata: value<never>('no metadata; only POST can send it', () => false),
+};
 
-const LINK_FEEDBACK: Schema<FeedbackSubmission> = strictRequest<FeedbackSubmission>(
-  {},
-  {
-    ...FIELDS,
-    value: value<string>(
-      'a finite number, true, false or text; only POST can send an object',
-      (given) => isScalar(given) || isText(given),
-    ),
-    metadata: value<never>('no metadata; only POST can send it', () => false),
-  },
-);
+const SCHEMAS = {
+  body: strictRequest<FeedbackSubmission>({}, FIELDS),
+  query: strictRequest<FeedbackSubmission>({}, LINK_FIELDS),
+};
 
 type Fields = Record<string, unknown>;
 
-function checkedQuery(call: string, feedback: FeedbackSubmission): Fields {
-  return checkedFields(call, 'query', feedback, LINK_FEEDBACK);
-}
-
-function checkedFields(call: string, place: string, feedback: unknown, schema: Schema<FeedbackSubmission>): Fields {
-  const { errors } = parseRequest(schema, feedback, [place]);
+function checkedFields(call: string, place: 'body' | 'query', feedback: FeedbackSubmission): Fields {
+  const { errors } = parseRequest(SCHEMAS[place], feedback, [place]);
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
-  return Object.fromEntries(
-    Object.entries(feedback as object).filter(([, given]) => given !== undefined && given !== null),
-  );
+  return Object.fromEntries(Object.entries(feedback).filter(([, given]) => given !== undefined && given !== null));
 }
 
 /** Adds the feedback to the query of the URL, objects as JSON. */
 function withQuery({ searchParams }: URL, fields: Fields): string {
-  const texts = Object.entries(fields).map(([name, given]) => [
-    name,
-    isObject(given) ? JSON.stringify(given) : String(given),
-  ]);
   const query = new URLSearchParams(searchParams);
-  for (const [name = '', text = ''] of texts) query.set(name, text);
+  for (const [name, given] of Object.entries(fields))
+    query.set(name, isObject(given) ? JSON.stringify(given) : String(given));
   return query.size === 0 ? '' : `?${query}`;
 }
 
