@@ -114,82 +114,48 @@ export class SourceUpload {
 
   /** The URL belongs to another service and is a credential, so no key and no header of the client is sent. */
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
-    const { allowInsecure, maxRetries, dispatcher, hooks, connectTimeoutMs } = this.#connection;
+    const { onProgress, signal, timeoutMs = UPLOAD_TIMEOUT_MS, maxRetries } = options;
+    const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient } = this.#connection;
     const { url, path, secrets } = parseUploadUrl(uploadUrl, allowInsecure);
-    const api = new Api({ url, secrets, dispatcher, hooks, connectTimeoutMs, maxRetries });
-    const reader = new ArchiveReader(archive, options.onProgress);
-    const signals = [reader.failed, this.#api.api.closing, ...(options.signal ? [options.signal] : [])];
+    const api = new Api({ url, secrets, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient });
+    const failure = new AbortController();
+    const signals = [failure.signal, this.#api.api.closing, ...(signal ? [signal] : [])];
+    let reported: Promise<void> | undefined;
+    const report = (sentBytes: number): Promise<void> => {
+      reported = (async () => onProgress?.({ bytes: archive.bytes, sentBytes }))();
+      reported.catch((thrown: unknown) => failure.abort(thrown));
+      return reported;
+    };
+    const stream = (): Readable => {
+      const chunks = nodeModule('node:stream').Readable.from(chunksOf(archive.path, report), { objectMode: false });
+      // The call rejects with the error, and without a listener the error would be an uncaught exception.
+      return chunks.on('error', () => undefined);
+    };
     try {
       const { body } = await api.open({
         name: UPLOAD_SOURCE.name,
         method: 'PUT',
         path,
         headers: HEADERS,
-        stream: () => ({ stream: reader.restart(), bytes: archive.bytes }),
-        options: {
-          timeoutMs: options.timeoutMs ?? UPLOAD_TIMEOUT_MS,
-          signal: AbortSignal.any(signals),
-          ...(options.maxRetries !== undefined && { maxRetries: options.maxRetries }),
-        },
+        stream: () => ({ stream: stream(), bytes: archive.bytes }),
+        options: { timeoutMs, ...(maxRetries !== undefined && { maxRetries }), signal: AbortSignal.any(signals) },
       });
       body.destroy();
-      await reader.reported;
+      await reported;
     } finally {
-      reader.end();
       await api.close();
     }
   }
 }
 
-/** Reads an archive from its beginning for each attempt, and reports the progress. */
-class ArchiveReader {
-  readonly #archive: SourceArchive;
-  readonly #onProgress: UploadSourceOptions['onProgress'];
-  readonly #failure = new AbortController();
-  #stream: Readable | undefined;
-  #reported: Promise<void> = Promise.resolve();
-
-  constructor(archive: SourceArchive, onProgress: UploadSourceOptions['onProgress']) {
-    this.#archive = archive;
-    this.#onProgress = onProgress;
-  }
-
-  /** Aborts with the error of `onProgress`. */
-  get failed(): AbortSignal {
-    return this.#failure.signal;
-  }
-
-  /** Settles when the last call of `onProgress` has returned. */
-  get reported(): Promise<void> {
-    return this.#reported;
-  }
-
-  restart(): Readable {
-    this.end();
-    this.#stream = nodeModule('node:stream').Readable.from(this.#chunks(), { objectMode: false });
-    return this.#stream;
-  }
-
-  end(): void {
-    this.#stream?.on('error', () => undefined).destroy();
-  }
-
-  async *#chunks(): AsyncGenerator<Buffer, void, undefined> {
-    let sentBytes = 0;
-    await this.#report(sentBytes);
-    for await (const chunk of nodeModule('node:fs').createReadStream(this.#archive.path)) {
-      yield chunk;
-      sentBytes += chunk.length;
-      await this.#report(sentBytes);
-    }
-  }
-
-  #report(sentBytes: number): Promise<void> {
-    this.#reported = (async () => this.#onProgress?.({ bytes: this.#archive.bytes, sentBytes }))().catch((thrown) => {
-      this.#failure.abort(thrown);
-      throw thrown;
-    });
-    return this.#reported;
+/** Reads an archive, and reports the progress before and after each chunk. */
+async function* chunksOf(path: string, report: (sentBytes: number) => Promise<void>): AsyncGenerator<Buffer> {
+  let sentBytes = 0;
+  await report(sentBytes);
+  for await (const chunk of nodeModule('node:fs').createReadStream(path)) {
+    yield chunk;
+    sentBytes += chunk.length;
+    await report(sentBytes);
   }
 }
 
