@@ -120,11 +120,10 @@ export class CommandError extends RunspanError {
   readonly command: string;
   readonly request: CallFacts;
 
-  private constructor(command: string, refusal: CommandRefusal, options: ErrorOptions) {
-    const { request, reason, detail } = refusal;
+  private constructor(command: string, { request, reason, detail }: Refusal, options?: ErrorOptions) {
     const explanation = detail === undefined ? '' : `: ${cut(detail, DETAIL_MAX)}`;
-    const message = `${requestText(request)}: the command ${command} was refused (${cut(reason, DETAIL_MAX)})${explanation}`;
-    super('RUNSPAN_COMMAND_REFUSED', message, options);
+    const problem = `the command ${command} was refused (${cut(reason, DETAIL_MAX)})${explanation}`;
+    super('RUNSPAN_COMMAND_REFUSED', `${requestText(request)}: ${problem}`, options);
     this.reason = reason;
     this.detail = detail;
     this.command = command;
@@ -134,8 +133,10 @@ export class CommandError extends RunspanError {
   /** @internal Returns undefined if the body is not an error of the protocol. */
   static of(
     command: string,
-    { body, request, masked }: CommandAnswer,
-    options: ErrorOptions = {},
+    body: unknown,
+    request: CallFacts,
+    masked = (text: string): string => text,
+    options?: ErrorOptions,
   ): CommandError | undefined {
     if (!isObject(body) || body.type !== 'error' || typeof body.error !== 'string') return undefined;
     const detail = typeof body.message === 'string' && body.message !== '' ? masked(body.message) : undefined;
@@ -145,19 +146,8 @@ export class CommandError extends RunspanError {
   /** @internal Returns `thrown` if it does not concern the command. */
   static ofStatus(command: string, thrown: unknown): unknown {
     if (!(thrown instanceof ApiError) || thrown.status >= 500 || thrown.status === 429) return thrown;
-    const { body, request } = thrown;
-    return CommandError.of(command, { body, request, masked: (text) => text }, { cause: thrown }) ?? thrown;
+    return CommandError.of(command, thrown.body, thrown.request, undefined, { cause: thrown }) ?? thrown;
   }
 }
 
-interface CommandAnswer {
-  readonly body: unknown;
-  readonly request: CallFacts;
-  readonly masked: (text: string) => string;
-}
-
-interface CommandRefusal {
-  readonly request: CallFacts;
-  readonly reason: string;
-  readonly detail: string | undefined;
-}
+type Refusal = Pick<CommandError, 'request' | 'reason' | 'detail'>;

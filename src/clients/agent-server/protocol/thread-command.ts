@@ -103,8 +103,7 @@ export async function sendCommand(api: Api, call: Call): Promise<CommandedRun> {
     throw CommandError.ofStatus(method, thrown);
   });
   const { data } = answer;
-  const masked = (text: string): string => api.masked(text, call);
-  const refused = CommandError.of(method, { body: data, request: api.factsOf(call), masked });
+  const refused = CommandError.of(method, data, api.factsOf(call), (text) => api.masked(text, call));
   if (refused !== undefined) throw refused;
   // A server may respond with 202 or 204 and no body.
   if (data !== undefined && !isObject(data)) throw api.invalidAnswer(call, answer, 'is not an object');
