@@ -35,16 +35,11 @@ export const virtualTime: readonly string[] = filesWith(
   /support\/(virtual-timers|delivery|processes|scripted-service)\.ts'|stepped-server\.ts'/,
 );
 
-/** Test files of the clients that also run with the `fetch` transport of browsers. */
-export const bothTransports: readonly string[] = inFolder(
-  'test/clients',
-  'agent-server-faults',
-  'agent-threads',
-  'faults',
-  'feedback',
-  'run-stream',
-  'thread-feed',
-);
+/**
+ * Test files of the clients that also run with the `fetch` transport of browsers: broken connections, deadlines and
+ * signals, and bodies that are read as a stream.
+ */
+export const bothTransports: readonly string[] = inFolder('test/clients', 'faults', 'run-stream', 'thread-feed');
 
 /**
  * Test files that need a worker of their own: they load modules anew, replace timers, configure tracing for the process,

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/protocol/agent-threads.ts';
 import type { ThreadEvent } from '../../src/clients/agent-server/protocol/thread-event.ts';
 import type { ThreadEvents } from '../../src/clients/agent-server/protocol/thread-events.ts';
@@ -11,15 +11,22 @@ import { serveThreads } from './thread-server.ts';
 
 const KEY = 'lsv2_threads_key_1';
 
+/** Returns a client that is closed when the test has finished. */
+function clientOf(url: string, options: Partial<AgentThreadsOptions> = {}): AgentThreads {
+  const threads = new AgentThreads({ url, ...options });
+  onTestFinished(() => threads.close());
+  return threads;
+}
+
 async function connect(options: Partial<AgentThreadsOptions> = {}) {
   const app = await serveThreads();
-  return { app, threads: new AgentThreads({ url: app.url, apiKey: KEY, ...options }) };
+  return { app, threads: clientOf(app.url, { apiKey: KEY, ...options }) };
 }
 
 /** A server of one answer. */
 async function answering(status: number, text: string, type = 'application/json') {
   const served = await serve((_, response) => response.writeHead(status, { 'content-type': type }).end(text));
-  return { ...served, threads: new AgentThreads({ url: served.url, apiKey: KEY, maxRetries: 0 }) };
+  return { ...served, threads: clientOf(served.url, { apiKey: KEY, maxRetries: 0 }) };
 }
 
 async function all(events: ThreadEvents | Promise<ThreadEvents>): Promise<ThreadEvent[]> {
@@ -50,19 +57,17 @@ describe('AgentThreads', () => {
     ]);
     expect(await threads.state('t-2', { bootstrap: { notes: [] } })).toMatchObject({ values: { notes: [] } });
     expect(await failure(threads.state('t-3', { bootstrap: false }))).toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
-    await threads.close();
   });
 
   it('tells an agent server of a thread first', async () => {
     const app = await serveThreads({ makesThreads: true });
-    const threads = new AgentThreads({ url: app.url, paths: agentServerPaths });
+    const threads = clientOf(app.url, { paths: agentServerPaths });
 
     expect(await threads.state('t-1')).toMatchObject({ values: {} });
     expect(await threads.updateState('t-1', { values: { a: 1 } })).toEqual({
       checkpoint: expect.objectContaining({ checkpoint_id: 'c-1' }),
     });
     expect(app.bodies('/threads')).toEqual([{ thread_id: 't-1', if_exists: 'do_nothing' }]);
-    await threads.close();
   });
 
   it('asks for the state that a server has made without telling of it', async () => {
@@ -72,10 +77,9 @@ describe('AgentThreads', () => {
       const body = request.method === 'POST' ? { checkpoint: { checkpoint_id: 'c' } } : { values: { at: 2 } };
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
-    const threads = new AgentThreads({ url });
+    const threads = clientOf(url);
 
     expect(await threads.state('t-1')).toEqual({ values: { at: 2 } });
-    await threads.close();
   });
 
   it('starts, answers and cancels runs by commands', async () => {
@@ -112,7 +116,6 @@ describe('AgentThreads', () => {
       },
     ]);
     expect(app.seen.every(({ headers }) => headers['x-api-key'] === KEY)).toBe(true);
-    await threads.close();
   });
 
   it('lists, shows the history page by page, and deletes', async () => {
@@ -137,21 +140,19 @@ describe('AgentThreads', () => {
     await expect(threads.list({ limit: 0 })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     await threads.delete('t-1');
     expect(await threads.list()).toEqual([]);
-    await threads.close();
   });
 
   it('does not ask for ever where a history does not move on', async () => {
     const { threads } = await answering(200, '[{"values":{},"checkpoint":{"checkpoint_id":"c-1"}}]');
 
     expect(await threads.history('t-1', { limit: 1 }).toArray(9)).toHaveLength(2);
-    await threads.close();
   });
 
   it.each([true, false])(
     'gives the events of a run to its end, where a server tells of runs: %s',
     async (tellsRuns) => {
       const app = await serveThreads({ tellsRuns });
-      const threads = new AgentThreads({ url: app.url });
+      const threads = clientOf(app.url);
       await threads.start('t-1', { input: 'fail' });
       await threads.start('t-1', { input: 'hello' });
 
@@ -174,7 +175,6 @@ describe('AgentThreads', () => {
         threads.run('t-1', { input: 'hello' }, { channels: ['values'], namespaces: [[]], depth: 0 }),
       );
       expect(kinds(narrow)).toEqual(['lifecycle running', 'values', 'lifecycle completed']);
-      await threads.close();
     },
   );
 
@@ -182,14 +182,13 @@ describe('AgentThreads', () => {
     'goes on with an answer, on a server of this manner: %j',
     async (manner) => {
       const app = await serveThreads(manner);
-      const threads = new AgentThreads({ url: app.url });
+      const threads = clientOf(app.url);
 
       const asked = await all(threads.run('t-1', { input: 'ask' }));
       expect(kinds(asked)).toEqual(['lifecycle running', 'input.requested', 'lifecycle interrupted']);
       const answered = await all(threads.resume('t-1', { interrupt_id: 'i-1', response: 'yes' }));
       expect(kinds(answered).at(-1)).toBe('lifecycle completed');
       expect(answered).toHaveLength(7);
-      await threads.close();
     },
   );
 
@@ -201,7 +200,6 @@ describe('AgentThreads', () => {
     const events = await all(threads.events('t-1', { run, channels: ['values'] }));
 
     expect(kinds(events)).toEqual(['lifecycle running', 'lifecycle completed', 'values', 'lifecycle completed']);
-    await threads.close();
   });
 
   it('throws a run that fails, behind its last event', async () => {
@@ -214,7 +212,6 @@ describe('AgentThreads', () => {
     const error = await failure(reading);
     expect(error).toMatchObject({ name: 'RunFailedError', runId: 'r-1', threadId: 't-1', detail: 'no such city' });
     expect(kinds(seen)).toEqual(['lifecycle running', 'lifecycle failed']);
-    await threads.close();
   });
 
   it('asks for the events that are wanted', async () => {
@@ -238,7 +235,6 @@ describe('AgentThreads', () => {
       { channels, since: 4 },
     ]);
     expect(app.seen.at(-1)?.headers).toMatchObject({ 'last-event-id': 'e-4', accept: 'text/event-stream' });
-    await threads.close();
   });
 
   it.each([
@@ -251,7 +247,7 @@ describe('AgentThreads', () => {
       const body = isCommand ? '{"type":"success","id":1,"result":{"run_id":"r-1"}}' : text;
       response.writeHead(isCommand ? 200 : status, { 'content-type': 'application/json' }).end(body);
     });
-    const threads = new AgentThreads({ url, maxRetries: 0 });
+    const threads = clientOf(url, { maxRetries: 0 });
 
     const error = await failure(threads.run('t-1', { input: 1 }));
 
@@ -260,7 +256,6 @@ describe('AgentThreads', () => {
       `the stream broke before any event of run r-1: [POST] "${url}/threads/t-1/stream": ${problem}`,
     );
     expect(seen).toHaveLength(2);
-    await threads.close();
   });
 
   it('rejects with the reason of its signal, whatever it is about to do', async () => {
@@ -270,11 +265,10 @@ describe('AgentThreads', () => {
       if (request.url?.endsWith('/stream')) return ending.abort(reason);
       return response.setHeader('content-type', 'application/json').end('{"result":{"run_id":"r-1"}}');
     });
-    const threads = new AgentThreads({ url });
+    const threads = clientOf(url);
 
     expect(await failure(threads.run('t-1', { input: 1 }, { signal: ending.signal }))).toBe(reason);
     expect(await failure(threads.start('t-1', { input: 1 }, { signal: ending.signal }))).toBe(reason);
-    await threads.close();
   });
 
   it('gives ids to threads that grow with time', () => {
@@ -295,7 +289,6 @@ describe('AgentThreads', () => {
     );
     expect(inspect(events, { depth: 9 }) + JSON.stringify([threads, events])).not.toMatch(/lsv2|top/);
     await events.close();
-    await threads.close();
   });
 });
 
@@ -327,7 +320,6 @@ describe('a command', () => {
     );
     expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(KEY);
     expect(seen).toHaveLength(1);
-    await threads.close();
   });
 
   it.each([
@@ -348,7 +340,6 @@ describe('a command', () => {
 
     expect(await failure(threads.start('t-1', { input: 1 }))).toMatchObject({ code });
     expect(seen).toHaveLength(1);
-    await threads.close();
   });
 
   it.each([
@@ -359,7 +350,6 @@ describe('a command', () => {
     const { threads } = await answering(status, text);
 
     expect(await threads.respond('t-1', { interrupt_id: 'i', response: undefined })).toEqual({});
-    await threads.close();
   });
 
   it.each([
@@ -375,7 +365,6 @@ describe('a command', () => {
       expect(error.errors.map(({ loc }) => loc)).toEqual(places);
     }
     expect(app.seen).toEqual([]);
-    await threads.close();
   });
 
   it.each([
@@ -397,7 +386,6 @@ describe('a command', () => {
     expect(error.errors.map(({ loc }) => loc)).toEqual(places);
     expect(await failure(threads.resume('t-1', response as never))).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     expect(app.seen).toEqual([]);
-    await threads.close();
   });
 
   it('is not sent where the events of its run could not be read', async () => {
@@ -415,7 +403,6 @@ describe('a command', () => {
         code: 'RUNSPAN_INVALID_OPTION',
       });
     expect(app.seen).toEqual([]);
-    await threads.close();
   });
 });
 
@@ -447,7 +434,6 @@ it('AgentThreads sends nothing for an id that is none', async () => {
 
   for (const call of calls) expect(await failure(call())).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
   expect(app.seen).toEqual([]);
-  await threads.close();
 });
 
 describe('within a run', () => {
@@ -487,7 +473,6 @@ describe('within a run', () => {
     ]);
     const streams = app.seen.filter(({ url }) => url?.endsWith('/stream'));
     expect(streams.some(({ headers }) => 'runspan-trace' in headers)).toBe(false);
-    await threads.close();
   });
 
   it('a run whose command is refused fails', async () => {
@@ -497,7 +482,6 @@ describe('within a run', () => {
     await within(() => failure(threads.resume('t-1', { interrupt_id: 'i-1', response: 1 })));
 
     expect(recorder.runs.find(({ name }) => name === 'threads.resume')?.error).toMatch(/^CommandError: /);
-    await threads.close();
   });
 
   it('nothing is told where that is not wanted', async () => {
@@ -507,7 +491,6 @@ describe('within a run', () => {
     await within(() => threads.start('t-1', { input: 'hello' }));
 
     expect(app.seen[0]?.headers).not.toHaveProperty('runspan-trace');
-    await threads.close();
   });
 });
 
@@ -545,7 +528,7 @@ describe('the paths of threads', () => {
 
   it('contain ids that lead to no other path', async () => {
     const { url, seen } = await serve((_, response) => response.end('{}'));
-    const threads = new AgentThreads({ url, paths: { cancel: '/{run_id}/of/{thread_id}' } });
+    const threads = clientOf(url, { paths: { cancel: '/{run_id}/of/{thread_id}' } });
 
     for (const id of ['t-1', 'a/b', '...', '../a', 'ü ?#', '{run_id}', '$&']) await threads.cancel(id, 'r');
     for (const id of ['', '.', '..'])
@@ -553,6 +536,5 @@ describe('the paths of threads', () => {
 
     const ids = ['t-1', 'a%2Fb', '...', '..%2Fa', '%C3%BC%20%3F%23', '%7Brun_id%7D', '%24%26'];
     expect(seen.map((request) => request.url)).toEqual(ids.map((id) => `/r/of/${id}`));
-    await threads.close();
   });
 });

@@ -1,7 +1,7 @@
 import '../support/virtual-timers.ts';
 
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentThreads, type AgentThreadsOptions } from '../../src/clients/agent-server/protocol/agent-threads.ts';
 import type { ThreadEvents, ThreadEventsOptions } from '../../src/clients/agent-server/protocol/thread-events.ts';
 import { collectUntil } from '../support/garbage.ts';
@@ -52,6 +52,7 @@ const beating: Step = (response) => {
 async function script(steps: readonly Step[], options: Partial<AgentThreadsOptions> = {}) {
   const served = await serveSteps(steps);
   const threads = new AgentThreads({ url: served.url, apiKey: KEY, maxRetries: 0, ...options });
+  onTestFinished(() => threads.close());
   /** What each request has asked for: by place, and by id. */
   const asked = () =>
     served.seen.map(
@@ -101,7 +102,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
     expect(asked()).toEqual(['- -', '2 e-2']);
-    await threads.close();
   });
 
   it('reports the end of the stored events and each lost connection to `onStatus`', async () => {
@@ -116,7 +116,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 5, { onStatus })).toEqual({ seen: upTo(5) });
     expect(reported).toEqual(['live', 'reconnecting', 'live']);
-    await threads.close();
   });
 
   it('gives each event once wherever it is cut, in the middle of a character too', async () => {
@@ -138,7 +137,6 @@ describe('a stream of a thread that breaks', () => {
       isFirst = true;
       expect(await read(threads, 3), `cut at ${cut}`).toEqual({ seen: upTo(3) });
     }
-    await threads.close();
   });
 
   it('goes on with all that a server sends again, each event once', async () => {
@@ -150,14 +148,12 @@ describe('a stream of a thread that breaks', () => {
     ]);
 
     expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
-    await threads.close();
   });
 
   it('takes events in another order', async () => {
     const { threads } = await script([ending(events(1, 3, 2)), holding(events(3, 5, 4))]);
 
     expect((await read(threads, 5)).seen).toEqual(['1', '3', '2', '5', '4']);
-    await threads.close();
   });
 
   it('asks for all of it where the server does not begin with the last event', async () => {
@@ -169,7 +165,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
     expect(asked()).toEqual(['- -', '2 e-2', '- -']);
-    await threads.close();
   });
 
   it('asks for all of it where the server counts anew, and misses none of its new events', async () => {
@@ -184,7 +179,6 @@ describe('a stream of a thread that breaks', () => {
     const { seen } = await read(threads, 8);
     expect(seen).toEqual(['1', '2', '3', '1 at 101', '2 at 102', '3 at 103', '4 at 104', '5 at 105']);
     expect(asked()).toEqual(['- -', '2 e-2', '- -', '3 e-3']);
-    await threads.close();
   });
 
   it.each([
@@ -199,7 +193,6 @@ describe('a stream of a thread that breaks', () => {
     expect(asked()).toEqual(['- -', '1 e-1', '- -']);
     // Long before the time after which silence is a break.
     expect(virtualClock.nowMs).toBeLessThan(120_000);
-    await threads.close();
   });
 
   it('asks for all of it again where that breaks as well', async () => {
@@ -213,7 +206,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 3)).toEqual({ seen: upTo(3) });
     expect(asked()).toEqual(['- -', '1 e-1', '- -', '- -', '- -']);
-    await threads.close();
   });
 
   it('goes on behind what the server tells to be missed', async () => {
@@ -221,7 +213,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 5)).toEqual({ seen: ['1', '2', 'custom', '5', '6'] });
     expect(asked()).toEqual(['- -', '1 e-1']);
-    await threads.close();
   });
 
   it('goes on as it began where nothing has come', async () => {
@@ -229,7 +220,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 1, { since: 7, lastEventId: 'e-7' })).toEqual({ seen: ['8'] });
     expect(asked()).toEqual(['7 e-7', '7 e-7', '7 e-7']);
-    await threads.close();
   });
 
   it('does not give what was not wanted, though the server sends it', async () => {
@@ -237,7 +227,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect(await read(threads, 2, { since: 7 })).toEqual({ seen: ['8', '9'] });
     expect(asked()).toEqual(['7 -', '7 -', '- -']);
-    await threads.close();
   });
 
   it('goes on by ids where events have no place', async () => {
@@ -250,7 +239,6 @@ describe('a stream of a thread that breaks', () => {
 
     expect((await read(threads, 3)).seen).toHaveLength(3);
     expect(asked()).toEqual(['- -', '- b']);
-    await threads.close();
   });
 
   it.each([
@@ -274,7 +262,6 @@ describe('a stream of a thread that breaks', () => {
     expect(String(thrown)).toMatch(new RegExp(`after the event "values" \\(id e-2\\): it was closed; .*${outlook}`));
     expect(String(thrown)).not.toContain(KEY);
     expect(seen).toHaveLength(2);
-    await threads.close();
   });
 
   it.each([
@@ -292,7 +279,6 @@ describe('a stream of a thread that breaks', () => {
     expect(given).toEqual(upTo(2));
     expect(String(thrown)).toMatch(/it did not go on in 5 attempts$/);
     expect(seen).toHaveLength(6);
-    await threads.close();
   });
 
   it('is tried five times anew after each event', async () => {
@@ -301,7 +287,6 @@ describe('a stream of a thread that breaks', () => {
     const { threads } = await script([...steps, holding(events(3, 4))]);
 
     expect(await read(threads, 4)).toEqual({ seen: upTo(4) });
-    await threads.close();
   });
 
   it('is tried five times anew where three heartbeats have come', async () => {
@@ -309,7 +294,6 @@ describe('a stream of a thread that breaks', () => {
     const { threads } = await script([...Array.from({ length: 12 }, () => quiet), holding(events(1, 2))]);
 
     expect(await read(threads, 2)).toEqual({ seen: upTo(2) });
-    await threads.close();
   });
 });
 
@@ -323,7 +307,6 @@ describe('a stream of a thread', () => {
     const { threads } = await script([holding(event(1) + text + event(2))]);
 
     expect((await read(threads, 2 + between.length)).seen).toEqual(['1', ...between, '2']);
-    await threads.close();
   });
 
   it('ends its connection when the loop is left, when it is closed, and when nobody has it', async () => {
@@ -353,7 +336,6 @@ describe('a stream of a thread', () => {
 
     await threads.events('t-1');
     await collectUntil(() => open.size === 0);
-    await threads.close();
   });
 
   it('is read once', async () => {
@@ -362,7 +344,6 @@ describe('a stream of a thread', () => {
     for await (const _ of stream) break;
 
     expect(() => stream[Symbol.asyncIterator]()).toThrow('These events are already being read. They can be read once.');
-    await threads.close();
   });
 });
 
@@ -375,14 +356,12 @@ describe('the events of a run', () => {
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
     while (open.size > 0) await new Promise(setImmediate);
     expect(seen).toHaveLength(1);
-    await threads.close();
   });
 
   it('end with it where what should be the id of a run is none', async () => {
     const { threads } = await script([holding(events(1) + done().replace('"event":', '"run_id":null,"event":'))]);
 
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
-    await threads.close();
   });
 
   it('tell why it failed, without a key', async () => {
@@ -396,14 +375,12 @@ describe('the events of a run', () => {
       runId: 'r-1',
       threadId: 't-1',
     });
-    await threads.close();
   });
 
   it('go on over a break to its end', async () => {
     const { threads } = await script([breaking(events(1, 2)), holding(events(2, 3) + done('interrupted'))]);
 
     expect(await read(threads, 9, RUN)).toEqual({ seen: ['1', '2', '3', '99'] });
-    await threads.close();
   });
 
   it('end in a StreamError where the server is there, and has lost them', async () => {
@@ -414,7 +391,6 @@ describe('the events of a run', () => {
     expect(thrown).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1' });
     expect(String(thrown)).toContain('the server has lost its events');
     expect(asked()).toEqual(['- -', '0 -', '- -']);
-    await threads.close();
   });
 
   it('end in a StreamError where the server falls silent for good', async () => {
@@ -423,6 +399,5 @@ describe('the events of a run', () => {
     const { thrown } = await read(threads, 9, { ...RUN, idleTimeoutMs: 10_000 });
     expect(thrown).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN', runId: 'r-1' });
     expect(seen).toHaveLength(6);
-    await threads.close();
   });
 });

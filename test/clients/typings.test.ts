@@ -1,148 +1,141 @@
-// What TypeScript says of these lines is the test: `npm run test:types` compiles this file.
-import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { RunspanError } from '../../src/base/errors.ts';
+// The compiler checks these expectations: `npm run test:types` compiles this file. The API report holds the signatures.
+import { describe, expectTypeOf, test } from 'vitest';
 import {
+  AgentThreads,
   ApiError,
-  type CallFacts,
-  type CallOptions,
-  type ClientHooks,
   type ClientOptions,
-  ConnectionError,
+  type CommandError,
+  type ContentBlock,
+  type ControlPlane,
   createFeedbackToken,
-  createFeedbackTokens,
+  type Deployment,
+  type DeploymentCreate,
+  type DeploymentPatch,
   FeedbackError,
-  type FeedbackRefusal,
   type FeedbackServiceOptions,
-  type FeedbackSubmission,
-  type FeedbackToken,
-  type FeedbackTokenRequest,
-  feedbackLink,
-  InvalidAnswerError,
-  InvalidRequestError,
+  type MessageAssembler,
   type Page,
   type PageList,
-  type RequestEvent,
-  type ResponseEvent,
-  type RetryEvent,
-  type SubmitFeedbackOptions,
+  type Revision,
+  type RevisionStatus,
   submitFeedback,
-  TimeoutError,
-  type ValidationError,
+  type ThreadEvent,
+  type ThreadEvents,
+  type ThreadResponse,
+  type ThreadRunRequest,
+  type ThreadState,
 } from '../../src/clients.ts';
 
-interface Thing {
-  readonly id: string;
+interface Chat {
+  readonly messages: readonly { readonly content: string }[];
 }
 
-describe('a list', () => {
-  const list = {} as PageList<Thing>;
-
-  test('is awaited as its first page, and iterated as its items', () => {
-    expectTypeOf<Awaited<typeof list>>().toEqualTypeOf<Page<Thing>>();
-    expectTypeOf<Page<Thing>['items']>().toEqualTypeOf<readonly Thing[]>();
-    expectTypeOf<ReturnType<Page<Thing>['next']>>().toEqualTypeOf<Promise<Page<Thing> | undefined>>();
-    expectTypeOf(list).toExtend<AsyncIterable<Thing>>();
-    expectTypeOf(list.toArray).toEqualTypeOf<(limit: number) => Promise<Thing[]>>();
-    expectTypeOf(list.pages).returns.toExtend<AsyncIterable<Page<Thing>>>();
-    const items = async (): Promise<Thing[]> => {
-      const found: Thing[] = [];
-      for await (const item of list) found.push(item);
-      for await (const item of await list) found.push(item);
-      return found;
-    };
-    expectTypeOf(items).returns.resolves.toEqualTypeOf<Thing[]>();
-  });
-
-  test('needs a limit to become an array, and is made by clients alone', () => {
-    // @ts-expect-error -- a list may have no end
-    () => list.toArray();
-    // @ts-expect-error -- a promise is not iterated
-    () => [...list];
-  });
+test('a list is awaited as its first page, iterated as items, and needs a limit to become an array', () => {
+  const list = {} as PageList<Chat>;
+  expectTypeOf<Awaited<typeof list>>().toEqualTypeOf<Page<Chat>>();
+  expectTypeOf(list).toExtend<AsyncIterable<Chat>>();
+  expectTypeOf(list.pages).returns.toExtend<AsyncIterable<Page<Chat>>>();
+  // @ts-expect-error -- a list may have no end
+  () => list.toArray();
+  // @ts-expect-error -- a promise is not iterable
+  () => [...list];
 });
 
-describe('options', () => {
-  test('may be undefined, as what comes from the environment is, and there are no others', () => {
-    expectTypeOf<CallOptions>().toEqualTypeOf<{
-      signal?: AbortSignal | undefined;
-      timeoutMs?: number | undefined;
-      maxRetries?: number | undefined;
-      headers?: Readonly<Record<string, string | null>> | undefined;
-    }>();
-    expectTypeOf<keyof ClientOptions>().toEqualTypeOf<
-      'apiKey' | 'headers' | 'timeoutMs' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure' | 'dispatcher' | 'hooks'
-    >();
-    const options: ClientOptions = { apiKey: process.env.SOME_KEY, timeoutMs: undefined };
-    // @ts-expect-error -- null leaves a header out of a call, not of a client
-    const client: ClientOptions = { headers: { a: null } };
-    // @ts-expect-error -- it is `timeoutMs`
-    const misspelt: ClientOptions = { timeout: 5 };
-    expect([options, client, misspelt]).toHaveLength(3);
-  });
-
-  test('of feedback have no key, those of its service have an address', () => {
-    expectTypeOf<SubmitFeedbackOptions>().not.toHaveProperty('apiKey');
-    expectTypeOf<SubmitFeedbackOptions['method']>().toEqualTypeOf<'POST' | 'GET' | undefined>();
-    expectTypeOf<FeedbackServiceOptions['url']>().toEqualTypeOf<string | URL>();
-    // @ts-expect-error -- the address is required
-    const service: FeedbackServiceOptions = { apiKey: 'key' };
-    expect(service).toBeDefined();
-  });
-
-  test('may have a function for each hook, which is told what happened then', () => {
-    expectTypeOf<Parameters<NonNullable<ClientHooks['onRequest']>>>().toEqualTypeOf<[RequestEvent]>();
-    expectTypeOf<Parameters<NonNullable<ClientHooks['onResponse']>>>().toEqualTypeOf<[ResponseEvent]>();
-    expectTypeOf<Parameters<NonNullable<ClientHooks['onRetry']>>>().toEqualTypeOf<[RetryEvent]>();
-    expectTypeOf<RetryEvent['error']>().toEqualTypeOf<Error>();
-  });
+test('options may be undefined, and unknown options are errors', () => {
+  expectTypeOf<{ apiKey: string | undefined; timeoutMs: undefined }>().toExtend<ClientOptions>();
+  // @ts-expect-error -- null removes a header of a call, not of a client
+  ({ headers: { a: null } }) satisfies ClientOptions;
+  // @ts-expect-error -- the option is `timeoutMs`
+  ({ timeout: 5 }) satisfies ClientOptions;
+  // @ts-expect-error -- the address is required
+  ({ apiKey: 'key' }) satisfies FeedbackServiceOptions;
 });
 
-describe('errors', () => {
-  test('are told apart by their class, and each is a RunspanError', () => {
-    for (const kind of [ApiError, ConnectionError, TimeoutError, InvalidAnswerError, InvalidRequestError])
-      expectTypeOf<InstanceType<typeof kind>>().toExtend<RunspanError>();
-    expectTypeOf<FeedbackError>().toExtend<RunspanError>();
-    const told = (error: unknown): unknown => {
-      if (error instanceof ApiError) {
-        expectTypeOf(error.status).toEqualTypeOf<number>();
-        expectTypeOf(error.detail).toEqualTypeOf<string | undefined>();
-        expectTypeOf(error.errors).toEqualTypeOf<readonly ValidationError[]>();
-        expectTypeOf(error.body).toEqualTypeOf<unknown>();
-        expectTypeOf(error.request).toEqualTypeOf<CallFacts>();
+test('errors are distinguished by their class', () => {
+  const textOf = (error: unknown): unknown => {
+    if (error instanceof FeedbackError) expectTypeOf(error.cause).toEqualTypeOf<ApiError>();
+    return error instanceof ApiError ? expectTypeOf(error.detail).toEqualTypeOf<string | undefined>() : undefined;
+  };
+  expectTypeOf(textOf).toBeFunction();
+  // @ts-expect-error -- the constructor is private
+  () => new FeedbackError('unknown', {} as ApiError);
+  const isExpired = ({ reason }: CommandError): boolean => reason === 'no_such_interrupt' || reason === 'expired';
+  expectTypeOf(isExpired).returns.toBeBoolean();
+});
+
+test('feedback has typed fields, and a token requires the run', () => {
+  // @ts-expect-error -- a score is not text
+  () => submitFeedback('https://host', { score: '1' });
+  // @ts-expect-error -- the field is `comment`
+  () => submitFeedback('https://host', { comments: 'x' });
+  // @ts-expect-error -- the run is required
+  () => createFeedbackToken({ key: 'a' }, { url: 'https://host' });
+});
+
+describe('an event of a thread', () => {
+  test('is narrowed by its method, and its data by the subtype', () => {
+    const texts = (event: ThreadEvent<Chat>): string | undefined => {
+      if (event.method === 'lifecycle') return event.params.data.error;
+      if (event.method === 'values') return event.params.data.messages.at(-1)?.content;
+      if (event.method === 'input.requested') return event.params.data.interrupt_id;
+      if (event.method === 'checkpoints') return event.params.data.id;
+      if (event.method === 'malformed') return event.params.data;
+      if (event.method === 'tools') {
+        const { data } = event.params;
+        if (data.event === 'tool-started') return data.tool_name;
+        return data.event === 'tool-output-delta' ? data.delta : data.tool_call_id;
       }
-      if (error instanceof FeedbackError) {
-        expectTypeOf(error.reason).toEqualTypeOf<FeedbackRefusal>();
-        expectTypeOf(error.cause).toEqualTypeOf<ApiError>();
+      if (event.method === 'messages') {
+        const { data } = event.params;
+        if (data.event === 'content-block-start') expectTypeOf(data.content).toEqualTypeOf<ContentBlock>();
+        if (data.event === 'content-block-delta' && data.delta.type === 'text-delta') return data.delta.text;
+        return data.event === 'error' ? data.message : undefined;
       }
-      if (error instanceof ConnectionError) expectTypeOf(error.mayHaveArrived).toEqualTypeOf<boolean>();
-      return error;
+      expectTypeOf(event.method).toEqualTypeOf<'updates' | 'tasks' | 'custom' | 'other'>();
+      return event.name;
     };
-    expect(told(1)).toBe(1);
+    expectTypeOf(texts).toBeFunction();
+    expectTypeOf<ThreadEvent<Chat>>().toExtend<Parameters<MessageAssembler['take']>[0]>();
   });
 
-  test('of feedback are made here alone', () => {
-    // @ts-expect-error -- its constructor is private
-    () => new FeedbackError('unknown', 'text', {} as ApiError);
+  test('has unknown data if its method is unknown', () => {
+    const data = (event: ThreadEvent): unknown => {
+      // @ts-expect-error -- nothing is known of the data
+      return event.method === 'other' ? event.params.data.event : undefined;
+    };
+    expectTypeOf(data).returns.toBeUnknown();
   });
 });
 
-describe('feedback', () => {
-  test('is said in fields, each of its own type', () => {
-    expectTypeOf(submitFeedback).toEqualTypeOf<
-      (url: string | URL, feedback: FeedbackSubmission, options?: SubmitFeedbackOptions) => Promise<void>
-    >();
-    expectTypeOf(feedbackLink).toEqualTypeOf<(url: string | URL, feedback: FeedbackSubmission) => string>();
-    // @ts-expect-error -- a score is no text
-    () => submitFeedback('https://host', { score: '1' });
-    // @ts-expect-error -- it is `comment`
-    () => submitFeedback('https://host', { comments: 'x' });
-  });
+test('calls of threads have the state of the application, and requests follow the protocol', () => {
+  const threads = new AgentThreads({ url: 'http://127.0.0.1' });
+  expectTypeOf(threads.state<Chat>).returns.resolves.toEqualTypeOf<ThreadState<Chat>>();
+  expectTypeOf<ThreadEvents<Chat>>().toExtend<AsyncIterable<ThreadEvent<Chat>>>();
+  const run: ThreadRunRequest = { input: null, checkpoint_id: 'c' };
+  ({ interrupt_id: 'i', response: true, goto: 'plan' }) satisfies ThreadResponse;
+  ({ responses: [{ interrupt_id: 'i', response: true }], update: {} }) satisfies ThreadResponse;
+  // @ts-expect-error -- a run has an input
+  ({ assistant_id: 'agent' }) satisfies ThreadRunRequest;
+  // @ts-expect-error -- one response, or several
+  ({ interrupt_id: 'i', response: 1, responses: [] }) satisfies ThreadResponse;
+  // @ts-expect-error -- the events belong to the new run
+  () => threads.run('t', run, { run: { run_id: 'r' } });
+});
 
-  test('has tokens, one for a request and several for several', () => {
-    expectTypeOf(createFeedbackToken).returns.resolves.toEqualTypeOf<FeedbackToken>();
-    expectTypeOf(createFeedbackTokens).returns.resolves.toEqualTypeOf<FeedbackToken[]>();
-    expectTypeOf(createFeedbackTokens).parameter(0).toEqualTypeOf<readonly FeedbackTokenRequest[]>();
-    // @ts-expect-error -- the run is required
-    () => createFeedbackToken({ key: 'a' }, { url: 'https://host' });
-  });
+test('requests of the control plane have the words of the interface, responses may have others', () => {
+  expectTypeOf<'github'>().not.toExtend<DeploymentCreate['source']>();
+  expectTypeOf<'HIBERNATING'>().toExtend<Deployment['status']>();
+  expectTypeOf<'HIBERNATING'>().toExtend<RevisionStatus>();
+  expectTypeOf<Deployment['region']>().toEqualTypeOf<unknown>();
+  expectTypeOf<Revision['region']>().toEqualTypeOf<unknown>();
+});
+
+test('a request has no field that the service sets, and an update no immutable field', () => {
+  expectTypeOf<DeploymentCreate>().not.toHaveProperty('id');
+  expectTypeOf<DeploymentCreate>().not.toHaveProperty('region');
+  expectTypeOf<DeploymentPatch>().not.toHaveProperty('source');
+  expectTypeOf<Pick<Deployment, 'source_config' | 'source_revision_config' | 'secrets'>>().toExtend<DeploymentPatch>();
+  expectTypeOf<ReturnType<ControlPlane['deployments']['uploadSource']>>().resolves.toExtend<
+    DeploymentPatch['source_revision_config']
+  >();
 });
