@@ -93,26 +93,14 @@ it('a search is retried, though it is a POST', async () => {
   expect(seen.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST']);
 });
 
-describe('a deletion', () => {
-  it('has worked where what it deletes is gone at the second attempt', async () => {
-    const gone = await script([reset, status(404)]);
-    await success(gone.client.threads.delete('t'));
-    expect(gone.asked()).toEqual(['DELETE /threads/t', 'DELETE /threads/t']);
-
-    const never = await script([status(404)]);
-    expect(await failure(never.client.threads.delete('t'))).toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
-    await never.client.close();
-  });
-});
-
-describe('a web page', () => {
+describe('a response that is a web page', () => {
   const page = status(200, { 'content-type': 'text/html; charset=utf-8' }, '<h1>Log in</h1>');
 
   it.each<[string, (client: AgentServer) => Promise<unknown>]>([
     ['threads.delete', (client) => client.threads.delete('t-1')],
     ['runs.cancel', (client) => client.runs.cancel('t-1', 'r-1')],
     ['store.put', (client) => client.store.put({ namespace: ['a'], key: 'k', value: {} })],
-  ])('is no answer to %s, which has none', async (_, call) => {
+  ])('is an InvalidAnswerError of %s', async (_, call) => {
     const { client } = await script([page]);
     expect(await failure(call(client))).toMatchObject({
       name: 'InvalidAnswerError',
@@ -120,14 +108,14 @@ describe('a web page', () => {
     });
   });
 
-  it('that is empty is as good as nothing', async () => {
+  it('is accepted if it is empty', async () => {
     const { client } = await script([status(200, { 'content-type': 'text/html' }, '')]);
     expect(await success(client.threads.delete('t-1'))).toBeUndefined();
   });
 });
 
-describe('a stream that breaks', () => {
-  it.each([0, 1, 2, 3, 4])('goes on behind its event %i, without a gap or a repetition', async (cutAfter) => {
+describe('a broken stream', () => {
+  it.each([0, 1, 2, 3, 4])('continues after event %i without a gap or a repetition', async (cutAfter) => {
     const strict = await serveAgents();
     const client = new AgentServer({ url: strict.url, apiKey: KEY });
     const { thread_id } = await client.threads.create();
@@ -143,7 +131,7 @@ describe('a stream that breaks', () => {
     expect(more).toEqual([]);
   });
 
-  it('goes on where the server says, below its own path', async () => {
+  it('continues at the `Location` of the response', async () => {
     const { client, asked, seen } = await script([
       breaking(METADATA, { ...HEAD, location: '/threads/t-1/runs/r-1/stream?stream_mode=values&stream_mode=debug' }),
       ending(value(1)),
@@ -155,14 +143,14 @@ describe('a stream that breaks', () => {
     expect(seen[1]?.headers).toMatchObject({ 'last-event-id': '0', accept: 'text/event-stream', 'x-api-key': KEY });
   });
 
-  it('goes on by the run that the first event names, where the head has named none', async () => {
+  it('continues at the run of its first event if the headers name no run', async () => {
     const { client, asked } = await script([breaking(METADATA, SSE), ending(value(1))]);
     expect(await success(names(client.runs.stream('t-1', RESUMABLE)))).toEqual(['metadata 0', 'values 1']);
 
     expect(asked()[1]).toBe('GET /threads/t-1/runs/r-1/stream');
   });
 
-  it('goes nowhere else', async () => {
+  it('does not continue at another origin', async () => {
     const other = await serve();
     const { client, asked } = await script([breaking(METADATA, { ...HEAD, location: `${other.url}/stream` })]);
 
@@ -172,7 +160,7 @@ describe('a stream that breaks', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  it('does not go on where the server keeps nothing, and says what arrived last', async () => {
+  it('ends with an error that names the last event if the server stores no events', async () => {
     const { client, url, seen } = await script([breaking(METADATA + value(1))]);
 
     const error = await failure(names(client.runs.stream('t-1', RUN)));
@@ -191,7 +179,7 @@ describe('a stream that breaks', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('shows nothing of a key that a server repeats, and no more of a name than a line', async () => {
+  it('masks a key and truncates the name of an event in its error', async () => {
     const { client } = await script([breaking(`event: ${KEY}${'x'.repeat(1_000)}\ndata: 1\n\n`)]);
 
     const error = await failure(names(client.runs.stream('t-1', RUN)));
@@ -201,7 +189,7 @@ describe('a stream that breaks', () => {
     expect((error as Error).message.length).toBeLessThan(600);
   });
 
-  it('does not go on where the last event has taken its id back', async () => {
+  it('does not continue if the last event cleared the id', async () => {
     const { client, seen } = await script([breaking(`${METADATA}event: values\nid:\ndata: {}\n\n`)]);
     expect(await failure(names(client.runs.stream('t-1', RESUMABLE)))).toMatchObject({
       message: expect.stringMatching(/after the event "values" of run r-1: .*; its last event has no id/),
@@ -209,7 +197,7 @@ describe('a stream that breaks', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('passes over the event that it goes on from, where a server gives it again', async () => {
+  it('skips the event after which it continues if the server repeats it', async () => {
     const { client } = await script([breaking(METADATA + value(1)), ending(value(1) + value(2))]);
 
     const events = await success(names(client.runs.stream('t-1', RESUMABLE)));
@@ -217,7 +205,7 @@ describe('a stream that breaks', () => {
     expect(events).toEqual(['metadata 0', 'values 1', 'values 2']);
   });
 
-  it('gives events without an id after it went on', async () => {
+  it('returns events without an id after it continued', async () => {
     const { client } = await script([breaking(METADATA), ending('event: values\ndata: {}\n\n')]);
 
     const events = await success(names(client.runs.stream('t-1', RESUMABLE)));
@@ -225,7 +213,7 @@ describe('a stream that breaks', () => {
     expect(events).toEqual(['metadata 0', 'values 0']);
   });
 
-  it('is tried five times in a row, later each time, and counts anew with each event', async () => {
+  it('reconnects five times in a row with growing delays, and an event resets the count', async () => {
     const down = status(503);
     const { client, seen } = await script(
       [breaking(METADATA), down, down, down, down, breaking(value(1)), down, down, down, down, down, ending(value(2))],
@@ -244,7 +232,7 @@ describe('a stream that breaks', () => {
     expect(virtualClock.nowMs).toBeLessThan(2 * 19_500 + 4_000);
   });
 
-  it('waits as long as the server asks for', async () => {
+  it('waits for the delay that the server requests', async () => {
     const { client } = await script([breaking(`retry: 20000\n${METADATA}`), ending(value(1))]);
 
     await success(names(client.runs.stream('t-1', RESUMABLE)));
@@ -253,7 +241,7 @@ describe('a stream that breaks', () => {
     expect(virtualClock.nowMs).toBeLessThan(23_000);
   });
 
-  it.each([404, 410, 401])('is given up at once when it goes on to %i', async (code) => {
+  it.each([404, 410, 401])('ends at once if the server responds with %i', async (code) => {
     const { client, seen } = await script([breaking(METADATA), status(code)]);
 
     const error = await failure(names(client.runs.stream('t-1', RESUMABLE)));
@@ -262,7 +250,7 @@ describe('a stream that breaks', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('goes on as often as it takes, for a stream that was joined', async () => {
+  it('of a joined run continues after each event', async () => {
     const { client, asked, seen } = await script([breaking(value(4)), reset, breaking(value(5)), ending(value(6))]);
 
     const stream = client.runs.joinStream('t-1', 'r-1', { lastEventId: '3', streamMode: 'values' });
@@ -272,7 +260,7 @@ describe('a stream that breaks', () => {
     expect(seen.map(({ headers }) => headers['last-event-id'])).toEqual(['3', '4', '4', '5']);
   });
 
-  it('goes on from now, or behind what came, for the stream of a thread, whose runs may fail', async () => {
+  it('of a thread continues after its last event, even if a run failed', async () => {
     const failed = 'event: error\ndata: {"message":"no"}\nid: 5\n\n';
     const { client, asked, seen } = await script([breaking(''), breaking(failed), ending(value(6))]);
 
@@ -286,7 +274,7 @@ describe('a stream that breaks', () => {
     expect((await stream).runId).toBeUndefined();
   });
 
-  it('is told of by an error when the client is closed', async () => {
+  it('ends with an error if the client is closed during a read', async () => {
     const { client } = await script([(response) => response.writeHead(200, HEAD).write(METADATA)]);
     const stream = await client.runs.stream('t-1', RESUMABLE);
     const iterator = stream[Symbol.asyncIterator]();
@@ -298,7 +286,7 @@ describe('a stream that breaks', () => {
     expect(await waiting).toMatchObject({ message: expect.stringContaining('the client is closed') });
   });
 
-  it('is told of by the same when the client is closed in the pause after a break', async () => {
+  it('ends with an error if the client is closed before a reconnect', async () => {
     const { client, seen } = await script([breaking(METADATA)]);
     const stream = await client.runs.stream('t-1', RESUMABLE);
     const iterator = stream[Symbol.asyncIterator]();
@@ -318,7 +306,7 @@ describe('a stream that breaks', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('is ended by an event that is too long', async () => {
+  it('ends at an event that is too long', async () => {
     const piece = 'x'.repeat(1024 * 1024);
     const { client } = await script([
       async (response) => {
@@ -365,7 +353,7 @@ describe('silence', () => {
     expect(virtualClock.nowMs - startMs).toBe(silenceMs);
   });
 
-  it('is bounded by each stream that says so', async () => {
+  it('is limited by `idleTimeoutMs` of each call', async () => {
     const { client } = await script([begins('')]);
     const join = { idleTimeoutMs: 3_000 };
     const streams = [
@@ -381,7 +369,7 @@ describe('silence', () => {
       });
   });
 
-  it('is bounded by no more than a timer can wait', async () => {
+  it('cannot be longer than a timer can wait', async () => {
     const { client, seen } = await script([begins('')]);
     const tooLong = { idleTimeoutMs: 2 ** 31 };
 
@@ -395,7 +383,7 @@ describe('silence', () => {
     expect(seen).toEqual([]);
   });
 
-  it('does not break a stream whose reader is slow', async () => {
+  it('does not break a stream with a slow reader', async () => {
     const { client } = await script([ending(METADATA + value(1))], { idleTimeoutMs: 1_000 });
     const iterator = (await client.runs.stream('t-1', RUN))[Symbol.asyncIterator]();
     await iterator.next();
@@ -405,7 +393,7 @@ describe('silence', () => {
     expect(await success(iterator.next())).toMatchObject({ value: { id: '1' } });
   });
 
-  it('is no matter of the time for a call, which is over when the head has come', async () => {
+  it('after the response headers does not count for `timeoutMs`', async () => {
     const began = gate<ServerResponse>();
     const { client } = await script([(response) => began.open(response.writeHead(200, HEAD))], { timeoutMs: 1_000 });
     const opening = client.runs.stream('t-1', RUN);
@@ -418,7 +406,7 @@ describe('silence', () => {
     expect(await success(names(stream))).toEqual(['metadata 0']);
   });
 
-  it('is no end of a run that is waited for while empty lines come', async () => {
+  it('does not end a wait for a run while empty lines arrive', async () => {
     const began = gate<ServerResponse>();
     const { client } = await script([(response) => began.open(response.writeHead(200, HEAD))], { timeoutMs: 1_000 });
     const waiting = client.runs.wait('t-1', RUN);
@@ -434,7 +422,7 @@ describe('silence', () => {
     expect(await success(waiting)).toEqual({ done: true });
   });
 
-  it('ends the wait for a run, which is named', async () => {
+  it('ends a wait with an error that names the run', async () => {
     const { client, seen } = await script([(response) => response.writeHead(200, HEAD).write('\n')], {
       idleTimeoutMs: 2_000,
     });
@@ -449,7 +437,7 @@ describe('silence', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('ends the wait for the head of a join after the same time, or that of the call', async () => {
+  it('before the response headers ends a join, unless the call has a timeout', async () => {
     const { client } = await script([hang], { idleTimeoutMs: 90_000 });
 
     expect(await failure(client.runs.join('t-1', 'r-1'), 10_000)).toMatchObject({ code: 'RUNSPAN_TIMEOUT' });
@@ -461,8 +449,8 @@ describe('silence', () => {
   });
 });
 
-describe('the wait for a run', () => {
-  it('has the time for a head that the client was given', async () => {
+describe('a wait for a run', () => {
+  it('applies `timeoutMs` of the client to the response headers', async () => {
     const { client } = await script([hang], { timeoutMs: 10_000 });
     const timeout = { code: 'RUNSPAN_TIMEOUT', message: expect.stringContaining('no answer within 10000 ms') };
 
@@ -477,7 +465,7 @@ describe('the wait for a run', () => {
     ['is no JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
     ['tells of an error', ending('\n{"__error__":{"error":"E","message":"m"}}', HEAD), 'RUNSPAN_RUN_FAILED'],
     ['tells of an error in text', ending('{"__error__":"gone"}', HEAD), 'RUNSPAN_RUN_FAILED'],
-  ])('rejects when the answer %s', async (_, step, code) => {
+  ])('rejects if the response %s', async (_, step, code) => {
     const { client, seen } = await script([step]);
 
     expect(await failure(client.runs.wait('t-1', RUN))).toMatchObject({ code });
@@ -500,7 +488,7 @@ describe('an abort', () => {
   };
 
   it.each(Object.entries(moments))(
-    '%s ends a stream with its reason, and leaves nothing behind',
+    '%s ends a stream with its reason and removes all listeners',
     async (moment, { steps, wait }) => {
       const { client, asked, open } = await script(steps);
       const ending = new AbortController();
@@ -534,7 +522,7 @@ describe('an abort', () => {
     await vi.waitFor(() => expect(open.size).toBe(0), { timeout: 5_000 });
   });
 
-  it('ends the wait for the body of an answer', async () => {
+  it('ends a wait while the body is read', async () => {
     const { client } = await script([(response) => response.writeHead(200, HEAD).write('\n')]);
     const ending = new AbortController();
     const waiting = client.runs.wait('t-1', RUN, { signal: ending.signal });
@@ -546,7 +534,7 @@ describe('an abort', () => {
     expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
   });
 
-  it('may be the end of many streams, without a warning of Node', async () => {
+  it('can end many streams without a warning of Node', async () => {
     const { client } = await script([begun]);
     const warned = vi.spyOn(process, 'emitWarning');
     const ending = new AbortController();
@@ -561,7 +549,7 @@ describe('an abort', () => {
   });
 
   it.each(['an end', 'an error', 'a break', 'a loop that was left', 'close'])(
-    'finds no listener after %s',
+    'has no listener after %s',
     async (way) => {
       const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
       const step = way === 'a break' ? breaking(text) : way === 'close' ? begun : ending(text);

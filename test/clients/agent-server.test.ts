@@ -17,14 +17,14 @@ function callsOf(server: AgentServer): string[] {
 }
 
 describe('AgentServer', () => {
-  it('has a row of the table of endpoints for each of its calls', () => {
+  it('has a tested endpoint for each of its calls', () => {
     const calls = callsOf(new AgentServer({ url: 'http://127.0.0.1' }));
 
     expect(calls.length).toBeGreaterThan(45);
     expect(agentEndpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
   });
 
-  it.each(agentEndpoints)('$call asks a strict server for $endpoints', async ({ call, endpoints, holds }) => {
+  it.each(agentEndpoints)('$call sends $endpoints to a strict server', async ({ call, endpoints, holds }) => {
     const { strict, server } = await connect();
 
     await holds(server);
@@ -41,7 +41,7 @@ describe('AgentServer', () => {
     [undefined, 'RUNSPAN_UNAUTHENTICATED', 'Missing or invalid authentication'],
     ['another_key', 'RUNSPAN_UNAUTHENTICATED', 'Missing or invalid authentication'],
     [FORBIDDEN_KEY, 'RUNSPAN_FORBIDDEN', 'This key is for another organization'],
-  ])('tells what a service says of the key %s', async (apiKey, code, detail) => {
+  ])('rejects the key %s with the explanation of the service', async (apiKey, code, detail) => {
     const { server } = await connect(apiKey === undefined ? {} : { apiKey });
     const plain = new AgentServer({ url: server.url, ...(apiKey === undefined ? {} : { apiKey }) });
 
@@ -51,7 +51,7 @@ describe('AgentServer', () => {
     if (apiKey !== undefined) expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey);
   });
 
-  it('gives the addresses that other SDKs take, below the path of the deployment', () => {
+  it('returns the addresses for other SDKs, below the path of the deployment', () => {
     const server = new AgentServer({ url: 'https://agents.example/prod/' });
 
     expect(server.mcpUrl).toBe('https://agents.example/prod/mcp/');
@@ -83,14 +83,7 @@ describe('AgentServer', () => {
     expect(() => new AgentServer(options as unknown as AgentServerOptions)).toThrow(named);
   });
 
-  it('refuses calls after it was closed', async () => {
-    const { server } = await connect();
-    await server.close();
-
-    await expect(server.system.info()).rejects.toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
-  });
-
-  it('tells of every mistake of a body, and sends nothing', async () => {
+  it('reports every invalid field of a body and sends nothing', async () => {
     const { strict, server } = await connect();
     const run = { input: 1, streamMode: 'values' };
 
@@ -106,7 +99,7 @@ describe('AgentServer', () => {
     expect(strict.seen).toEqual([]);
   });
 
-  it('names the run of a batch whose body is wrong, and the id of a path', async () => {
+  it('names the invalid run of a batch and the invalid id of a path', async () => {
     const { server } = await connect();
 
     await expect(server.statelessRuns.batch([{ assistant_id: 'a' }, { assistant_id: '' }])).rejects.toMatchObject({
@@ -123,7 +116,7 @@ describe('AgentServer', () => {
     await expect(server.assistants.setLatest('a', 0)).rejects.toMatchObject({ errors: [{ loc: ['body', 'version'] }] });
   });
 
-  it('sends fields that it does not know, for later servers', async () => {
+  it('sends unknown fields, for later servers', async () => {
     const { strict, server } = await connect();
 
     await server.threads.create({ later_field: 1 } as never).catch(() => {});
@@ -131,7 +124,7 @@ describe('AgentServer', () => {
     expect(JSON.parse(strict.seen[0]?.body ?? '')).toEqual({ later_field: 1 });
   });
 
-  it('takes no path out of an id', async () => {
+  it('encodes ids, so that no id leads to another path', async () => {
     const { strict, server } = await connect();
 
     await expect(server.threads.get('../assistants/agent')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
@@ -146,7 +139,7 @@ describe('AgentServer', () => {
     expect(strict.seen.map(({ url }) => url)).toEqual(['/threads/..%2Fassistants%2Fagent', '/threads/...']);
   });
 
-  it('pages runs by their query', async () => {
+  it('sends the page of a list of runs in the query', async () => {
     const { strict, server } = await connect();
     const { thread_id } = await server.threads.create();
     for (let count = 0; count < 3; count++) await server.runs.create(thread_id, { assistant_id: 'agent' });
@@ -168,7 +161,7 @@ describe('AgentServer', () => {
     ['says how many there are, and of no next page', { 'x-pagination-total': '1' }, 1],
     ['says that there are more, and of no next page', { 'x-pagination-total': '2' }, 2],
     ['says what is no number', { 'x-pagination-next': 'soon', 'x-pagination-total': 'many' }, 2],
-  ])('asks a service again that %s', async (_, headers, requests) => {
+  ])('requests the next page if the service %s', async (_, headers, requests) => {
     const { url, seen } = await serve((_, response) => {
       for (const [name, value] of Object.entries(seen.length === 1 ? headers : {})) response.setHeader(name, value);
       response.end(seen.length === 1 ? '[{"thread_id":"1"}]' : '[]');
@@ -178,7 +171,7 @@ describe('AgentServer', () => {
     expect(seen).toHaveLength(requests);
   });
 
-  it('asks a service that repeats its page for it once', async () => {
+  it('stops at a page that repeats its offset', async () => {
     const { url, seen } = await serve((_, response) =>
       response.setHeader('x-pagination-next', '0').end('[{"thread_id":"1"}]'),
     );
@@ -187,7 +180,7 @@ describe('AgentServer', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it.each(['{}', 'null', '"text"', ''])('tells of an answer that has another form: %s', async (body) => {
+  it.each(['{}', 'null', '"text"', ''])('rejects a response of another kind: %s', async (body) => {
     const { url } = await serve((_, response) => response.end(body));
     const server = new AgentServer({ url });
     const lists: readonly (() => PromiseLike<unknown>)[] = [
@@ -212,7 +205,7 @@ describe('AgentServer', () => {
     }
   });
 
-  it('keeps fields and values that it does not know', async () => {
+  it('keeps unknown fields and values of a response', async () => {
     const { url } = await serve((_, response) => response.end('{"thread_id":"1","status":"dreaming","later":[1]}'));
 
     expect(await new AgentServer({ url }).threads.get('1')).toEqual({ thread_id: '1', status: 'dreaming', later: [1] });

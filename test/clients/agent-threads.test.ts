@@ -45,7 +45,7 @@ const failure = (call: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('AgentThreads', () => {
-  it('makes a thread at its first look', async () => {
+  it('creates a missing thread when its state is requested', async () => {
     const { app, threads } = await connect();
 
     expect(await threads.state('t-1')).toMatchObject({ values: { messages: [] }, next: [] });
@@ -59,7 +59,7 @@ describe('AgentThreads', () => {
     expect(await failure(threads.state('t-3', { bootstrap: false }))).toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
   });
 
-  it('tells an agent server of a thread first', async () => {
+  it('creates the thread of an agent server before its state', async () => {
     const app = await serveThreads({ makesThreads: true });
     const threads = clientOf(app.url, { paths: agentServerPaths });
 
@@ -70,7 +70,7 @@ describe('AgentThreads', () => {
     expect(app.bodies('/threads')).toEqual([{ thread_id: 't-1', if_exists: 'do_nothing' }]);
   });
 
-  it('asks for the state that a server has made without telling of it', async () => {
+  it('requests the state again if the server responds with the checkpoint only', async () => {
     let asked = 0;
     const { url } = await serve((request, response) => {
       const status = request.method === 'GET' && ++asked === 1 ? 404 : 200;
@@ -82,7 +82,7 @@ describe('AgentThreads', () => {
     expect(await threads.state('t-1')).toEqual({ values: { at: 2 } });
   });
 
-  it('starts, answers and cancels runs by commands', async () => {
+  it('starts runs, responds to interrupts and cancels runs', async () => {
     const { app, threads } = await connect();
 
     const run = { input: 'wait', config: { tags: ['a'], configurable: { user: 'u' } }, checkpoint_id: 'c-1' };
@@ -118,7 +118,7 @@ describe('AgentThreads', () => {
     expect(app.seen.every(({ headers }) => headers['x-api-key'] === KEY)).toBe(true);
   });
 
-  it('lists, shows the history page by page, and deletes', async () => {
+  it('lists threads, pages through the history and deletes threads', async () => {
     const { app, threads } = await connect();
     for (let step = 0; step < 5; step++) await threads.updateState('t-1', { values: { step }, as_node: 'plan' });
 
@@ -142,44 +142,41 @@ describe('AgentThreads', () => {
     expect(await threads.list()).toEqual([]);
   });
 
-  it('does not ask for ever where a history does not move on', async () => {
+  it('stops at a history page that repeats its cursor', async () => {
     const { threads } = await answering(200, '[{"values":{},"checkpoint":{"checkpoint_id":"c-1"}}]');
 
     expect(await threads.history('t-1', { limit: 1 }).toArray(9)).toHaveLength(2);
   });
 
-  it.each([true, false])(
-    'gives the events of a run to its end, where a server tells of runs: %s',
-    async (tellsRuns) => {
-      const app = await serveThreads({ tellsRuns });
-      const threads = clientOf(app.url);
-      await threads.start('t-1', { input: 'fail' });
-      await threads.start('t-1', { input: 'hello' });
+  it.each([true, false])('returns the events of a run to its end (server sends run ids: %s)', async (tellsRuns) => {
+    const app = await serveThreads({ tellsRuns });
+    const threads = clientOf(app.url);
+    await threads.start('t-1', { input: 'fail' });
+    await threads.start('t-1', { input: 'hello' });
 
-      const first = await threads.run('t-1', { input: 'hello' });
-      expect(first).toMatchObject({ threadId: 't-1', runId: 'r-3' });
-      const events = await all(first);
-      expect(kinds(events)).toEqual([
-        'lifecycle running',
-        'lifecycle completed',
-        'messages message-start',
-        'messages content-block-delta',
-        'messages message-finish',
-        'values',
-        'lifecycle completed',
-      ]);
-      expect(first.lastSeq).toBe(events.at(-1)?.seq);
-      expect(first.lastEventId).toBe(`e-${first.lastSeq}`);
+    const first = await threads.run('t-1', { input: 'hello' });
+    expect(first).toMatchObject({ threadId: 't-1', runId: 'r-3' });
+    const events = await all(first);
+    expect(kinds(events)).toEqual([
+      'lifecycle running',
+      'lifecycle completed',
+      'messages message-start',
+      'messages content-block-delta',
+      'messages message-finish',
+      'values',
+      'lifecycle completed',
+    ]);
+    expect(first.lastSeq).toBe(events.at(-1)?.seq);
+    expect(first.lastEventId).toBe(`e-${first.lastSeq}`);
 
-      const narrow = await all(
-        threads.run('t-1', { input: 'hello' }, { channels: ['values'], namespaces: [[]], depth: 0 }),
-      );
-      expect(kinds(narrow)).toEqual(['lifecycle running', 'values', 'lifecycle completed']);
-    },
-  );
+    const narrow = await all(
+      threads.run('t-1', { input: 'hello' }, { channels: ['values'], namespaces: [[]], depth: 0 }),
+    );
+    expect(kinds(narrow)).toEqual(['lifecycle running', 'values', 'lifecycle completed']);
+  });
 
   it.each([{ tellsRuns: true }, { tellsRuns: false }, { keepsRuns: true }])(
-    'goes on with an answer, on a server of this manner: %j',
+    'continues a run with a response to an interrupt (server: %j)',
     async (manner) => {
       const app = await serveThreads(manner);
       const threads = clientOf(app.url);
@@ -192,7 +189,7 @@ describe('AgentThreads', () => {
     },
   );
 
-  it('gives the events of a run that was started before, and no others', async () => {
+  it('returns the events of an earlier run, and no others', async () => {
     const { threads } = await connect();
     const run = await threads.start('t-1', { input: 'hello' });
     await threads.start('t-1', { input: 'fail' });
@@ -202,7 +199,7 @@ describe('AgentThreads', () => {
     expect(kinds(events)).toEqual(['lifecycle running', 'lifecycle completed', 'values', 'lifecycle completed']);
   });
 
-  it('throws a run that fails, behind its last event', async () => {
+  it('throws the error of a run after its last event', async () => {
     const { threads } = await connect();
     const seen: ThreadEvent[] = [];
     const reading = (async () => {
@@ -214,7 +211,7 @@ describe('AgentThreads', () => {
     expect(kinds(seen)).toEqual(['lifecycle running', 'lifecycle failed']);
   });
 
-  it('asks for the events that are wanted', async () => {
+  it('requests the channels, namespaces and place of the options', async () => {
     const { app, threads } = await connect();
     await threads.start('t-1', { input: 'hello' });
     const firstOf = async (events: Promise<ThreadEvents>) => {
@@ -241,7 +238,7 @@ describe('AgentThreads', () => {
     [503, '{"message":"not now"}', '503 not now'],
     [404, '', '404'],
     [200, '{}', '200, but the response is not a stream of events'],
-  ])('tells of a run whose events cannot be opened, for %d', async (status, text, problem) => {
+  ])('names the started run if its events respond with %d', async (status, text, problem) => {
     const { url, seen } = await serve((request, response) => {
       const isCommand = request.url?.endsWith('/commands') === true;
       const body = isCommand ? '{"type":"success","id":1,"result":{"run_id":"r-1"}}' : text;
@@ -258,7 +255,7 @@ describe('AgentThreads', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('rejects with the reason of its signal, whatever it is about to do', async () => {
+  it('rejects with the reason of the signal at every step', async () => {
     const ending = new AbortController();
     const reason = new Error('enough');
     const { url } = await serve((request, response) => {
@@ -271,7 +268,7 @@ describe('AgentThreads', () => {
     expect(await failure(threads.start('t-1', { input: 1 }, { signal: ending.signal }))).toBe(reason);
   });
 
-  it('gives ids to threads that grow with time', () => {
+  it('creates thread ids that are ordered by time', () => {
     const threads = new AgentThreads({ url: 'http://127.0.0.1' });
     const ids = [threads.newThreadId(), threads.newThreadId()];
 
@@ -302,7 +299,7 @@ describe('a command', () => {
     [400, 'invalid_argument'],
     [403, 'permission_denied'],
     [404, 'no_such_checkpoint'],
-  ])('that is refused by %d rejects with its reason, %s', async (status, reason) => {
+  ])('that is refused with %d rejects with the reason %s', async (status, reason) => {
     const { threads, seen } = await answering(status, refused(reason, null));
 
     const error = await failure(threads.start('t-1', { input: 1 }));
@@ -335,7 +332,7 @@ describe('a command', () => {
     [200, '"r-1"', 'RUNSPAN_INVALID_ANSWER'],
     [200, '{"type":', 'RUNSPAN_INVALID_ANSWER'],
     [202, '', 'RUNSPAN_INVALID_ANSWER'],
-  ])('that is answered by %d and %s is sent once, and rejects with %s', async (status, text, code) => {
+  ])('with the response %d %s is sent once and rejects with %s', async (status, text, code) => {
     const { threads, seen } = await answering(status, text);
 
     expect(await failure(threads.start('t-1', { input: 1 }))).toMatchObject({ code });
@@ -346,7 +343,7 @@ describe('a command', () => {
     [202, ''],
     [200, '{"type":"success","id":1,"result":{}}'],
     [200, '{"type":"success","id":1}'],
-  ])('that goes on with a run may be answered by %d and %s', async (status, text) => {
+  ])('that continues a run accepts the response %d %s', async (status, text) => {
     const { threads } = await answering(status, text);
 
     expect(await threads.respond('t-1', { interrupt_id: 'i', response: undefined })).toEqual({});
@@ -356,7 +353,7 @@ describe('a command', () => {
     [{}, [['body', 'input']]],
     [{ input: 1, assistantId: 'a' }, [['body', 'assistantId']]],
     ['hello', [['body']]],
-  ])('that starts a run is not sent with %j', async (run, places) => {
+  ])('that starts a run is not sent with the body %j', async (run, places) => {
     const { app, threads } = await connect();
 
     for (const call of [threads.start('t-1', run as never), threads.run('t-1', run as never)]) {
@@ -379,7 +376,7 @@ describe('a command', () => {
       ],
     ],
     [null, [['body']]],
-  ])('that answers is not sent with %j', async (response, places) => {
+  ])('that responds is not sent with the body %j', async (response, places) => {
     const { app, threads } = await connect();
 
     const error = (await failure(threads.respond('t-1', response as never))) as { errors: { loc: unknown }[] };
@@ -388,7 +385,7 @@ describe('a command', () => {
     expect(app.seen).toEqual([]);
   });
 
-  it('is not sent where the events of its run could not be read', async () => {
+  it('is not sent if the options of its events are invalid', async () => {
     const { app, threads } = await connect();
 
     for (const options of [
@@ -418,7 +415,7 @@ it.each([
   expect(() => new AgentThreads(options as unknown as AgentThreadsOptions)).toThrow(named);
 });
 
-it('AgentThreads sends nothing for an id that is none', async () => {
+it('AgentThreads sends nothing for an invalid id', async () => {
   const { app, threads } = await connect();
   const calls = [
     () => threads.state(''),
@@ -439,7 +436,7 @@ it('AgentThreads sends nothing for an id that is none', async () => {
 describe('within a run', () => {
   const within = <Result>(fn: () => Promise<Result>): Promise<Result> => traceable(fn, { name: 'answer' })();
 
-  it('what makes runs is a run below it, which the server is told of', async () => {
+  it('calls that create runs are recorded as child runs and propagate the trace', async () => {
     const { app, threads } = await connect();
     const recorder = record();
 
@@ -475,7 +472,7 @@ describe('within a run', () => {
     expect(streams.some(({ headers }) => 'runspan-trace' in headers)).toBe(false);
   });
 
-  it('a run whose command is refused fails', async () => {
+  it('a refused command fails its recorded run', async () => {
     const { threads } = await connect();
     const recorder = record();
 
@@ -484,7 +481,7 @@ describe('within a run', () => {
     expect(recorder.runs.find(({ name }) => name === 'threads.resume')?.error).toMatch(/^CommandError: /);
   });
 
-  it('nothing is told where that is not wanted', async () => {
+  it('`propagate: false` sends no trace headers', async () => {
     const { app, threads } = await connect({ propagate: false });
     record();
 
@@ -526,7 +523,7 @@ describe('the paths of threads', () => {
     [{ state: '/threads/{thread_id}/\r\n' }, '`state` to be a path'],
   ])('cannot be %j', (paths, message) => expect(() => open(paths)).toThrow(`Expected ${message}`));
 
-  it('contain ids that lead to no other path', async () => {
+  it('encode ids, so that no id leads to another path', async () => {
     const { url, seen } = await serve((_, response) => response.end('{}'));
     const threads = clientOf(url, { paths: { cancel: '/{run_id}/of/{thread_id}' } });
 

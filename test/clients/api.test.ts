@@ -10,7 +10,7 @@ import { serve } from '../http/server.ts';
 import { told } from '../support/told.ts';
 import { GET, makeApi, POST, thrownBy } from './make-api.ts';
 
-test('a call has its method, path, query and body, and the headers of client, call and options', async () => {
+test('a call sends its method, path, query and body, and the headers of client, call and options', async () => {
   const { url, seen } = await serve((_, response) => response.end('{}'));
   const api = makeApi(`${url}/api/v1/`, { headers: { 'X-Api-Key': 'key-1', 'x-a': 'client', 'x-b': 'client' } });
   await api.json({
@@ -26,7 +26,7 @@ test('a call has its method, path, query and body, and the headers of client, ca
   expect(headers).not.toHaveProperty('x-a');
 });
 
-test('a call without a body says nothing of one', async () => {
+test('a call without a body sends no headers of a body', async () => {
   const { url, seen } = await serve((_, response) => response.end('[]'));
   await makeApi(url).json(GET);
   expect(seen[0]?.headers).not.toHaveProperty('content-type');
@@ -38,14 +38,14 @@ test.each<[string, number, string, unknown]>([
   ['nothing', 200, '', undefined],
   ['white space', 207, ' \r\n', undefined],
   ['no content', 204, '', undefined],
-])('an answer of %s is its data', async (_, status, body, data) => {
+])('a response of %s is returned as data', async (_, status, body, data) => {
   const { url } = await serve((_, response) => response.writeHead(status, { 'X-Total': '3' }).end(body));
   const answer = await makeApi(url).send(GET);
   expect(answer).toMatchObject({ status, headers: { 'x-total': '3' } });
   expect(answer.data).toEqual(data);
 });
 
-test('hooks are told of each attempt, without the query', async () => {
+test('hooks receive each attempt, without the query', async () => {
   const { url, seen } = await serve((_, response) =>
     seen.length === 1
       ? response.writeHead(503, { 'x-request-id': 'req-1' }).end('{"detail":"busy"}')
@@ -76,7 +76,7 @@ test('hooks are told of each attempt, without the query', async () => {
   ]);
 });
 
-test('a hook that throws or rejects changes nothing, and is told of once', async () => {
+test('a hook that throws or rejects does not affect the call, and is logged once', async () => {
   const lines = told();
   const { url } = await serve((_, response) => response.end('{"a":1}'));
   const hooks = {
@@ -98,7 +98,7 @@ test('a hook that throws or rejects changes nothing, and is told of once', async
 test.each<[string, unknown, string]>([
   ['a circle', Object.assign([], { 0: [] }), 'circular'],
   ['a BigInt', { a: 1n }, 'BigInt'],
-])('a body with %s in it is refused, and nothing is sent', async (_, body, message) => {
+])('a body with %s is refused before it is sent', async (_, body, message) => {
   const { url, connections } = await serve();
   if (Array.isArray(body)) body[0].push(body);
   const error = await thrownBy(makeApi(url).json({ ...POST, body }));
@@ -106,7 +106,7 @@ test.each<[string, unknown, string]>([
   expect([String(error).includes(message), connections()]).toEqual([true, 0]);
 });
 
-test('a body whose own code throws repeats no key', async () => {
+test('the error of a `toJSON` that throws does not show the key', async () => {
   const { url, seen } = await serve();
   const toJSON = (): never => {
     throw new Error('no text for key-1234');
@@ -119,14 +119,7 @@ test('a body whose own code throws repeats no key', async () => {
   expect(seen).toEqual([]);
 });
 
-test('wrong options of a call are refused, and nothing is sent', async () => {
-  const { url, connections } = await serve();
-  const call = makeApi(url).json({ ...GET, options: { timeoutMs: 0 } });
-  await expect(call).rejects.toThrow('Expected `timeoutMs` to be a whole number from 1 to 2147483647');
-  expect(connections()).toBe(0);
-});
-
-test('a key of one call alone goes over plain HTTP to another machine only where that is allowed', async () => {
+test('a key in the options of a call is sent over plain HTTP to another machine only with `allowInsecure`', async () => {
   const options = { headers: { authorization: 'Bearer key-1' } };
   const error = await thrownBy(makeApi('http://host.test').json({ ...GET, options }));
   expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
@@ -149,7 +142,7 @@ const echoing = (status: number) => async () => {
 };
 
 test.each([302, 401, 422, 500])(
-  'an answer of %i that repeats what it was sent tells no key to anybody [security 1]',
+  'a response with %i that repeats the request shows no key in errors and hooks [security 1]',
   async (status) => {
     const url = await echoing(status)();
     const secrets = ['client-key-1', 'body-secret-2', 'option-key-3', 'call-key-4'];
@@ -189,7 +182,7 @@ test.each([302, 401, 422, 500])(
   },
 );
 
-test('an answer that is no JSON names no part of it', async () => {
+test('the error of a response that is not JSON does not quote the response', async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { 'x-request-id': 'key-1' }).end('key-1 {'));
   const error = await thrownBy(makeApi(url, { secrets: ['key-1'] }).json(GET));
   expect(error).toMatchObject({ name: 'InvalidAnswerError', status: 200, requestId: '[secret]' });
@@ -200,27 +193,21 @@ test.each([
   ['', '/things'],
   ['/', '/things'],
   ['/api/v1///', '/api/v1/things'],
-])('below the address with the path "%s" a call goes to %s', async (path, expected) => {
+])('with the address path "%s", a call is sent to %s', async (path, expected) => {
   const { url, seen } = await serve((_, response) => response.end('{}'));
   const api = makeApi(url + path);
   await api.json(GET);
   expect([seen[0]?.url, api.urlOf('/things?a=b')]).toEqual([expected, url + expected]);
 });
 
-describe('an open answer', () => {
-  test('is there with its head, and its body is read after that, without a deadline', async () => {
+describe('an open response', () => {
+  test('resolves with its headers, and its body has no deadline', async () => {
     const { url } = await serve((_, response) => response.writeHead(201, { 'x-a': 'b' }).end('data: 1\n\n'));
     const { status, headers, body } = await makeApi(url).open(GET);
     expect([status, headers['x-a'], await text(body)]).toEqual([201, 'b', 'data: 1\n\n']);
   });
 
-  test('that says what is wrong is the error of any call', async () => {
-    const { url } = await serve((_, response) => response.writeHead(404).end('{"detail":"no such run"}'));
-    const error = await thrownBy(makeApi(url).open(POST));
-    expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'no such run' });
-  });
-
-  test('is tried again until it begins, where that may be', async () => {
+  test('is retried until it begins', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0);
     const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 503 : 200).end('x'));
     const { body } = await makeApi(url).open(GET);
@@ -228,7 +215,7 @@ describe('an open answer', () => {
     expect([await text(body), seen.length]).toEqual(['x', 2]);
   });
 
-  test('ends with the reason of the signal, or of the client that is closed', async () => {
+  test('ends with the reason of the signal, or when the client closes', async () => {
     const { url } = await serve((_, response) => void response.write('x'));
     const controller = new AbortController();
     const api = makeApi(url);
@@ -251,7 +238,7 @@ describe('a stream', () => {
     stream: () => ({ stream: stream(), bytes: 3 }),
   });
 
-  test('is sent as it is, made anew for each attempt, and closed after one that fails', async () => {
+  test('is created for each attempt and closed after a failed attempt', async () => {
     const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 503 : 204).end());
     const headers = { 'content-type': 'application/gzip' };
     const streams: Readable[] = [];
@@ -268,7 +255,7 @@ describe('a stream', () => {
   test.each<[string, object]>([
     ['its options are wrong', { timeoutMs: 0 }],
     ['its signal is aborted', { signal: AbortSignal.abort(new Error('no')) }],
-  ])('is not made when %s', async (_, options) => {
+  ])('is not created if %s', async (_, options) => {
     const { url, connections } = await serve();
     const made = (): never => expect.unreachable('it was made');
     await thrownBy(makeApi(url).send({ ...call(made), options }));

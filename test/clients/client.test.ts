@@ -109,7 +109,7 @@ describe('a call', () => {
     expect([String(error).includes(KEY), connections()]).toEqual([false, 0]);
   });
 
-  it('merges headers by name, of which the later wins and null removes one', async () => {
+  it('merges headers by name; later headers win and null removes a header', async () => {
     const { url, seen } = await serve((_, response) => response.end('{}'));
     const client = clientOf(url, { apiKey: ` ${KEY} `, headers: { 'X-A': 'client', 'X-B': 'client' } });
     await client.threads.get('t', { headers: { 'x-a': null, 'x-b': 'call', ACCEPT: 'text/x' } });
@@ -202,7 +202,7 @@ describe('an error', () => {
     expect(printed).not.toContain('uvicorn');
   });
 
-  it('tells an invalid, a missing and a late response apart', async () => {
+  it('distinguishes an invalid, a missing and a late response', async () => {
     const { url } = await serve((_, response) => response.end('no JSON'));
     expect(await thrownBy(clientOf(url).threads.get('t'))).toBeInstanceOf(InvalidAnswerError);
     expect(await thrownBy(clientOf('http://127.0.0.1:9').threads.get('t'))).toBeInstanceOf(ConnectionError);

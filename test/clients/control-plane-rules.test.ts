@@ -211,7 +211,7 @@ describe('a deployment to create', () => {
     async (source) => expect(await created(deployment(source))).toEqual([]),
   );
 
-  it.each(FIELDS)('of the source %s has the field %s', async (source, path, good, bad) => {
+  it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
     for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
     for (const value of bad) {
       const [refused = 'nothing', ...others] = await created(deployment(source, path, value));
@@ -369,6 +369,6 @@ it.each([
   { git_host: 'a/b' },
   { git_host: 'hub', external_container: 'hub' },
   { git_host: 'external_container' },
-])('the names of a service cannot be %j', (spelling) => {
+])('the option `spelling` cannot be %j', (spelling) => {
   expect(() => new ControlPlane({ baseUrl: 'https://host', spelling })).toThrow('`spelling`');
 });

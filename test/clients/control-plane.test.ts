@@ -1,10 +1,11 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ControlPlane, type ControlPlaneOptions } from '../../src/clients/control-plane/control-plane.ts';
+import { ControlPlane } from '../../src/clients/control-plane/control-plane.ts';
 import type { Deployment } from '../../src/clients/control-plane/deployment.ts';
 import { ApiError, InvalidAnswerError, InvalidRequestError } from '../../src/clients/errors.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing.ts';
+import type { ControlPlaneServer } from './control-plane-server.ts';
 import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
@@ -17,7 +18,7 @@ async function rejection(promise: PromiseLike<unknown>): Promise<Error> {
 }
 
 describe('deployments', () => {
-  it('are created, seen, changed and deleted', async () => {
+  it('are created, returned, updated and deleted', async () => {
     const { server, client } = await setUp();
     const made = await client.deployments.create(makeDeployment({ secrets: [{ name: 'KEY', value: 'a value' }] }));
     expect(made).toMatchObject({ name: 'agent', source: 'external_container', status: 'AWAITING_DATABASE' });
@@ -45,13 +46,13 @@ describe('deployments', () => {
     );
   });
 
-  it('send no secrets where none are given, which the service wants to be told', async () => {
+  it('are sent with an empty list of secrets if there are none', async () => {
     const { server, client } = await setUp();
     await client.deployments.create(makeDeployment());
     expect(server.calls[0]?.body).toMatchObject({ secrets: [] });
   });
 
-  it('keep fields and words that a later service may have', async () => {
+  it('keep unknown fields and values of a response', async () => {
     const { server, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
     const resource = server.deployments.get(id)?.resource as Record<string, unknown>;
@@ -59,7 +60,7 @@ describe('deployments', () => {
     expect(await client.deployments.get(id)).toMatchObject({ status: 'HIBERNATING', region: 'eu' });
   });
 
-  it('are listed page by page, by what is asked for', async () => {
+  it('are listed page by page, with a filter', async () => {
     const { server, client } = await setUp();
     for (const name of ['a-1', 'a-2', 'b-1', 'a-3', 'a-4', 'a-5'])
       await client.deployments.create(makeDeployment({ name }));
@@ -77,7 +78,7 @@ describe('deployments', () => {
     expect([(await page.next())?.items, (await page.next())?.hasNext]).toEqual([[], false]);
   });
 
-  it('are asked for by every filter that there is', async () => {
+  it('are listed with every filter', async () => {
     const { server, client } = await setUp();
     await client.deployments.list({
       status: 'READY',
@@ -99,7 +100,7 @@ describe('deployments', () => {
     });
   });
 
-  it('are listed to an end where the offset does not advance, or is not told', async () => {
+  it('are listed to the end if the offset does not advance or is missing', async () => {
     const { server, client } = await setUp();
     const items = [{ name: 'a' }];
     for (const offset of [0, undefined, 'x', -1]) {
@@ -109,7 +110,7 @@ describe('deployments', () => {
     }
   });
 
-  it('are deleted up to a hundred at once, and told of in part', async () => {
+  it('are deleted up to a hundred at once, with a partial result', async () => {
     const { server, client } = await setUp();
     const ids: string[] = [];
     for (const name of ['a', 'b', 'c']) ids.push((await client.deployments.create(makeDeployment({ name }))).id);
@@ -125,7 +126,7 @@ describe('deployments', () => {
     }
   });
 
-  it('are gone where a deletion that was sent twice finds nothing the second time', async () => {
+  it('are deleted if the retry of a deletion finds nothing', async () => {
     const { server, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
     server.next(/^DELETE/, (_, response) => {
@@ -137,7 +138,7 @@ describe('deployments', () => {
     expect(await rejection(client.deployments.delete(id))).toMatchObject({ status: 404 });
   });
 
-  it('are not sent where a rule is broken', async () => {
+  it('are not sent if an id, field or option is invalid', async () => {
     const { server, client } = await setUp();
     const { deployments } = client;
     const broken = [
@@ -165,7 +166,7 @@ describe('deployments', () => {
 });
 
 describe('revisions', () => {
-  it('are listed from the latest on, seen, and deployed again', async () => {
+  it('are listed with the latest first, returned and redeployed', async () => {
     const { server, client } = await setUp();
     const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
     const first = latest_revision_id as string;
@@ -191,7 +192,7 @@ describe('revisions', () => {
 });
 
 describe('listeners and integrations', () => {
-  it('are created, listed, changed and deleted', async () => {
+  it('are created, listed, updated and deleted', async () => {
     const { client } = await setUp();
     const { listeners } = client;
     const given = { compute_type: 'k8s', compute_id: 'east', compute_config: { k8s_namespaces: ['agents'] } } as const;
@@ -210,7 +211,7 @@ describe('listeners and integrations', () => {
     );
   });
 
-  it('of git hosts tell their repositories', async () => {
+  it('of git hosts return their repositories', async () => {
     const { server, client } = await setUp();
     const [integration] = await client.integrations.list();
     expect(server.calls[0]?.path).toBe('/v1/integrations/git_host/install');
@@ -224,7 +225,7 @@ describe('listeners and integrations', () => {
 });
 
 describe('a client', () => {
-  it('speaks the words of the service, below a path, for a workspace', async () => {
+  it('translates the names of the service, and sends the path and the workspace', async () => {
     const spelling = { git_host: 'hub', graph_config_path: 'agent_config_path', internal_container: 'own_image' };
     const tenantId = '0193b3a0-2222-7000-8000-000000000002';
     const { server, client } = await setUp(
@@ -260,18 +261,6 @@ describe('a client', () => {
     expect(server.calls.at(-1)?.path).toBe('/v1/integrations/hub/install');
   });
 
-  it('is told what the service says of its key', async () => {
-    const { server } = await setUp({}, { tenantId: NOWHERE });
-    const ask = async (options: Partial<ControlPlaneOptions>): Promise<Error> => {
-      const client = new ControlPlane({ baseUrl: server.url, ...options });
-      onTestFinished(() => client.close());
-      return rejection(client.deployments.get(NOWHERE));
-    };
-    expect(await ask({})).toMatchObject({ code: 'RUNSPAN_UNAUTHENTICATED', detail: 'Invalid API key.' });
-    const forbidden = { code: 'RUNSPAN_FORBIDDEN', detail: 'This API key requires workspace specification.' };
-    expect(await ask({ apiKey: API_KEY })).toMatchObject(forbidden);
-  });
-
   it.each<[option: string, options: object]>([
     ['baseUrl', { baseUrl: 'nowhere' }],
     ['baseUrl', { baseUrl: 'http://example.com', apiKey: 'k' }],
@@ -280,14 +269,14 @@ describe('a client', () => {
     ['bearerToken', { bearerToken: 7 }],
     ['spelling', { spelling: { git_host: 'a/b' } }],
     ['key', { key: 'k' }],
-  ])('is not made where %s cannot be used: %j', (option, options) => {
+  ])('refuses the option %s: %j', (option, options) => {
     const make = (): ControlPlane => new ControlPlane({ baseUrl: 'http://127.0.0.1:1', ...options });
     expect(make).toThrow(
       expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(`\`${option}\``) }),
     );
   });
 
-  it('shows no key and no value of a secret, and has the values all the same', async () => {
+  it('hides keys and secret values from `inspect`, but keeps the values', async () => {
     const { server, client } = await setUp({ tenantId: NOWHERE, bearerToken: 'token-of-mine' });
     const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
     const made = await client.deployments.create(makeDeployment({ secrets }));
@@ -303,14 +292,14 @@ describe('a client', () => {
     expect(server.calls.at(-1)?.body).toEqual({ secrets });
   });
 
-  it('reads an answer that is deeper than calls can go', async () => {
+  it('reads a response that is nested more deeply than the call stack allows', async () => {
     const { server, client } = await setUp();
     const depth = 20_000;
     server.next(/GET/, (_, response) => response.end(`{"more":${'['.repeat(depth)}${']'.repeat(depth)}}`));
     expect(await client.deployments.get(NOWHERE)).toHaveProperty('more');
   });
 
-  it('repeats no value of a secret in an error, though the service does', async () => {
+  it('masks secret values in an error, even if the service repeats them', async () => {
     const { server, client } = await setUp();
     const secrets = [{ name: 'KEY', value: 'hunter2"\\hunter2' }];
     server.next(/POST/, (_, response, { body }) => {
@@ -351,7 +340,7 @@ describe('a client', () => {
     });
   });
 
-  it('answers with an error what is no resource', async () => {
+  it('rejects a response that is not a resource', async () => {
     const { server, client } = await setUp();
     for (const body of ['', '[]', 'null', '"text"', '7']) {
       server.next(/GET/, (_, response) => response.end(body));
@@ -365,7 +354,7 @@ describe('a client', () => {
 });
 
 describe('a call within a run', () => {
-  it('is a run below it, without the values of secrets', async () => {
+  it('is recorded as a child run without secret values', async () => {
     const { client } = await setUp();
     const recorded = recordRuns();
     onTestFinished(() => recorded.stop());
@@ -406,4 +395,36 @@ describe('a call within a run', () => {
     await client.deployments.list();
     expect(recorded.runs.length).toBe(runs.length + 1);
   });
+});
+
+/** Calls that create something with each attempt that arrives. */
+const creating: readonly [
+  name: string,
+  call: (client: ControlPlane, id: string, revision: string) => Promise<unknown>,
+][] = [
+  ['create', ({ deployments }) => deployments.create(makeDeployment())],
+  ['createAndWait', ({ deployments }) => deployments.createAndWait(makeDeployment(), { intervalMs: 1 })],
+  ['update', ({ deployments }, id) => deployments.update(id, { secrets: [] })],
+  ['updateAndWait', ({ deployments }, id) => deployments.updateAndWait(id, { secrets: [] }, { intervalMs: 1 })],
+  ['redeploy', ({ revisions }, id, revision) => revisions.redeploy(id, revision)],
+  ['redeployAndWait', ({ deployments }, id, revision) => deployments.redeployAndWait(id, revision, { intervalMs: 1 })],
+  [
+    'listeners.create',
+    ({ listeners }) => listeners.create({ compute_type: 'k8s', compute_id: 'east', compute_config: {} }),
+  ],
+];
+
+it.each(creating)('%s is sent once if the request may have arrived', async (_, call) => {
+  const { server, client } = await setUp();
+  const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+  const faults: readonly (readonly [fault: Parameters<ControlPlaneServer['next']>[1], code: string])[] = [
+    [({ socket }) => socket.destroy(), 'RUNSPAN_NO_ANSWER'],
+    [(_, response) => response.writeHead(503, { 'retry-after': '1' }).end(), 'RUNSPAN_SERVER_ERROR'],
+  ];
+  for (const [fault, code] of faults) {
+    server.calls.length = 0;
+    server.next(/^(POST|PATCH)/, fault);
+    expect(await rejection(call(client, id, latest_revision_id as string))).toMatchObject({ code });
+    expect(server.count(/^(POST|PATCH)/)).toBe(1);
+  }
 });

@@ -16,8 +16,8 @@ async function rejection(promise: PromiseLike<unknown>): Promise<RevisionError> 
   );
 }
 
-describe('the wait for a deployment', () => {
-  it('ends when its revision is deployed, and tells of each status once', async () => {
+describe('a wait for a deployment', () => {
+  it('ends when the revision is deployed, and reports each status once', async () => {
     const { server, client } = await setUp();
     server.statuses = ['CREATING', 'QUEUED', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'UNKNOWN', 'DEPLOYED'];
     const seen: string[] = [];
@@ -30,7 +30,7 @@ describe('the wait for a deployment', () => {
   });
 
   it.each(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED', 'SKIPPED', 'INTERRUPTED'])(
-    'ends with an error when it is %s',
+    'rejects if the revision is %s',
     async (status) => {
       const { server, client } = await setUp();
       server.statuses = ['QUEUED', status];
@@ -46,23 +46,20 @@ describe('the wait for a deployment', () => {
     },
   );
 
-  it.each(['status_message', 'message', 'error'])(
-    'rejects with the reason that the service gives in `%s`',
-    async (field) => {
-      const { server, client } = await setUp();
-      const reason = 'npm ci failed:\n  no package-lock.json';
-      server.next(/GET .*revisions/, (_, response) => {
-        response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
-      });
-      const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
-      expect(error.message).toMatch(
-        /will not be deployed: it is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
-      );
-      expect(error.revision).toMatchObject({ [field]: reason, more: 1 });
-    },
-  );
+  it.each(['status_message', 'message', 'error'])('rejects with the reason in the field `%s`', async (field) => {
+    const { server, client } = await setUp();
+    const reason = 'npm ci failed:\n  no package-lock.json';
+    server.next(/GET .*revisions/, (_, response) => {
+      response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
+    });
+    const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+    expect(error.message).toMatch(
+      /will not be deployed: it is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
+    );
+    expect(error.revision).toMatchObject({ [field]: reason, more: 1 });
+  });
 
-  it('ends with an error when the time is over, which tells what was seen last', async () => {
+  it('rejects after the timeout with the last status', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'BUILDING'];
     const error = await rejection(
@@ -72,7 +69,7 @@ describe('the wait for a deployment', () => {
     expect(error.message).toMatch(/was not deployed within 500 ms; it is BUILDING$/);
   });
 
-  it('is for the latest revision, or the one that is given', async () => {
+  it('waits for the latest revision, or for the given revision', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
@@ -82,7 +79,7 @@ describe('the wait for a deployment', () => {
     expect((await client.deployments.waitUntilDeployed(id, { ...QUICK, revisionId })).revision.id).toBe(revisionId);
   });
 
-  it('goes on until there is a revision', async () => {
+  it('continues until there is a revision', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     const made = await client.deployments.create(makeDeployment());
@@ -95,7 +92,7 @@ describe('the wait for a deployment', () => {
     ['folow', '"folow"'],
     [Promise.resolve('follow'), 'a promise'],
     [null, 'null'],
-  ])('refuses %j for what is to be done about a later revision', async (decision, got) => {
+  ])('refuses %j as the result of `onSuperseded`', async (decision, got) => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED'];
     const made = await client.deployments.create(makeDeployment());
@@ -105,7 +102,7 @@ describe('the wait for a deployment', () => {
     expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(`, got ${got}$`) });
   });
 
-  it('ends with an error when a later revision takes its place', async () => {
+  it('rejects if a later revision replaces the revision', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED'];
     const made = await client.deployments.create(makeDeployment());
@@ -120,26 +117,29 @@ describe('the wait for a deployment', () => {
     expect(error.message).toMatch(new RegExp(`was superseded by ${latest}$`));
   });
 
-  it.each(['SKIPPED', 'QUEUED'])('follows the later one when it is told to, %s or not', async (status) => {
-    const { server, client } = await setUp();
-    server.statuses = [status];
-    const made = await client.deployments.create(makeDeployment());
-    server.statuses = ['QUEUED', 'DEPLOYED'];
-    const { id: later } = server.push(made.id);
-    const asked: unknown[] = [];
-    const { revision } = await client.deployments.waitUntilDeployed(made.id, {
-      ...QUICK,
-      revisionId: made.latest_revision_id as string,
-      onSuperseded: (event) => {
-        asked.push(event);
-        return 'follow';
-      },
-    });
-    expect(revision.id).toBe(later);
-    expect(asked).toEqual([{ revisionId: made.latest_revision_id, latestRevisionId: later }]);
-  });
+  it.each(['SKIPPED', 'QUEUED'])(
+    "follows the later revision if `onSuperseded` returns 'follow' (status %s)",
+    async (status) => {
+      const { server, client } = await setUp();
+      server.statuses = [status];
+      const made = await client.deployments.create(makeDeployment());
+      server.statuses = ['QUEUED', 'DEPLOYED'];
+      const { id: later } = server.push(made.id);
+      const asked: unknown[] = [];
+      const { revision } = await client.deployments.waitUntilDeployed(made.id, {
+        ...QUICK,
+        revisionId: made.latest_revision_id as string,
+        onSuperseded: (event) => {
+          asked.push(event);
+          return 'follow';
+        },
+      });
+      expect(revision.id).toBe(later);
+      expect(asked).toEqual([{ revisionId: made.latest_revision_id, latestRevisionId: later }]);
+    },
+  );
 
-  it('stays with its revision when it is told to, and asks once', async () => {
+  it("keeps the revision if `onSuperseded` returns 'stay', and calls it once", async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'BUILDING', 'DEPLOYING', 'DEPLOYED'];
     const made = await client.deployments.create(makeDeployment());
@@ -161,7 +161,7 @@ describe('the wait for a deployment', () => {
     expect(error).toMatchObject({ code: 'RUNSPAN_REVISION_FAILED', status: 'SKIPPED' });
   });
 
-  it('goes on over answers that will pass', async () => {
+  it('continues after temporary failures', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'DEPLOYED'];
     for (const status of [404, 429, 500, 502, 503])
@@ -172,7 +172,7 @@ describe('the wait for a deployment', () => {
     expect(server.count(REVISION)).toBe(9);
   });
 
-  it('goes on no longer over a 404 once the revision has been seen', async () => {
+  it('rejects after a 404 if the revision was returned before', async () => {
     const { server, client } = await setUp();
     const onStatus = (): void =>
       server.next(REVISION, (_, response) => response.writeHead(404).end('{"detail":"gone"}'));
@@ -180,13 +180,13 @@ describe('the wait for a deployment', () => {
     expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'gone' });
   });
 
-  it.each([400, 401, 403, 301])('ends with an answer of %d, which will not pass', async (status) => {
+  it.each([400, 401, 403, 301])('rejects after a response with %d', async (status) => {
     const { server, client } = await setUp();
     server.next(REVISION, (_, response) => response.writeHead(status).end());
     expect(await rejection(client.deployments.createAndWait(makeDeployment(), QUICK))).toMatchObject({ status });
   });
 
-  it('waits as long as the service asks for', async () => {
+  it('waits for the delay that the service requests', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     server.next(REVISION, (_, response) => response.writeHead(429, { 'retry-after': '1' }).end());
@@ -195,7 +195,7 @@ describe('the wait for a deployment', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(990);
   });
 
-  it('names the last failure as the cause when the time is over', async () => {
+  it('has the last failure as the cause of a timeout', async () => {
     const { server, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
@@ -204,7 +204,7 @@ describe('the wait for a deployment', () => {
     expect(error.message).toMatch(/; it was not seen; the last poll failed: \[GET\] "http.*": 503$/);
   });
 
-  it('keeps to its time where an answer does not come', async () => {
+  it('ends after its timeout if no response arrives', async () => {
     const { server, client } = await setUp();
     server.next(REVISION, () => undefined);
     const error = await rejection(
@@ -213,7 +213,7 @@ describe('the wait for a deployment', () => {
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { code: 'RUNSPAN_TIMEOUT' } });
   });
 
-  it('has its time for the call before it too', async () => {
+  it('includes the request before the wait in its timeout', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED'];
     const { id } = await client.deployments.create(makeDeployment());
@@ -228,7 +228,7 @@ describe('the wait for a deployment', () => {
     }
   });
 
-  it('ends with the reason of the signal, between looks and during one, and leaves no listener', async () => {
+  it('ends with the reason of the signal, between polls and during a poll, and removes its listeners', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED'];
     const { id } = await client.deployments.create(makeDeployment());
@@ -250,7 +250,7 @@ describe('the wait for a deployment', () => {
     expect(server.calls.length).toBe(calls);
   });
 
-  it('ends when the client is closed, between looks and during one', async () => {
+  it('ends when the client is closed, between polls and during a poll', async () => {
     for (const hangs of [true, false]) {
       const { server, client } = await setUp();
       server.statuses = ['QUEUED'];
@@ -262,7 +262,7 @@ describe('the wait for a deployment', () => {
     }
   });
 
-  it('ends with what its listener throws', async () => {
+  it('ends with an error of `onStatus`', async () => {
     const { client } = await setUp();
     const thrown = new Error('listener');
     const onStatus = (): never => {
@@ -274,7 +274,7 @@ describe('the wait for a deployment', () => {
     expect(await rejection(rejected)).toBe(thrown);
   });
 
-  it('has checked its options before anything is sent', async () => {
+  it('checks its options before anything is sent', async () => {
     const { server, client } = await setUp();
     const { deployments } = client;
     const wrong = { timeoutMs: 0 };
@@ -294,8 +294,8 @@ describe('the wait for a deployment', () => {
   });
 });
 
-describe('an update that is waited for', () => {
-  it('is deployed when the revision is that it makes', async () => {
+describe('an update with a wait', () => {
+  it('ends when the new revision is deployed', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
@@ -305,7 +305,7 @@ describe('an update that is waited for', () => {
     expect(revision?.id).not.toBe(latest_revision_id);
   });
 
-  it('waits for nothing where it makes none, though the last has failed', async () => {
+  it('does not wait if it creates no revision, even if the last revision failed', async () => {
     const { server, client } = await setUp();
     server.statuses = ['BUILD_FAILED'];
     const { id } = await client.deployments.create(makeDeployment());
@@ -316,7 +316,7 @@ describe('an update that is waited for', () => {
     expect(server.calls.map(({ method }) => method)).toEqual(['PATCH']);
   });
 
-  it('waits for the new one where the answer still names the old', async () => {
+  it('waits for the new revision if the response still names the old revision', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     const made = await client.deployments.create(makeDeployment());
@@ -330,7 +330,7 @@ describe('an update that is waited for', () => {
   });
 });
 
-it('a creation whose answer has no id is told of, and not waited for', async () => {
+it('a creation rejects if the response has no id', async () => {
   const { server, client } = await setUp();
   server.next(/^POST/, (_, response) => response.end('{}'));
   const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
@@ -338,8 +338,8 @@ it('a creation whose answer has no id is told of, and not waited for', async () 
   expect(server.calls.length).toBe(1);
 });
 
-describe('a revision that is deployed again', () => {
-  it('is waited for by the revision that this makes', async () => {
+describe('a redeployment with a wait', () => {
+  it('waits for the revision that it creates', async () => {
     const { server, client } = await setUp();
     server.statuses = ['DEPLOYED'];
     const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
@@ -350,7 +350,7 @@ describe('a revision that is deployed again', () => {
   });
 });
 
-it('a wait within a run is one run, with the calls that change something below it', async () => {
+it('a wait is recorded as one run, with the changing calls as child runs', async () => {
   const { client } = await setUp();
   const recorded = recordRuns();
   onTestFinished(() => recorded.stop());

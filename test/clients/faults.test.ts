@@ -79,8 +79,8 @@ const endedBy = (end: () => unknown) => (): void => {
 const silent = (): void => {};
 const partly = (status: number) => (response: ServerResponse) => void response.writeHead(status).write('{"detail":');
 
-describe('time that is over', () => {
-  test.each(kinds)('before the head ends $name, which is not sent again, and its connection', async ({ call }) => {
+describe('the timeout', () => {
+  test.each(kinds)('ends $name and its connection before the response headers, without a retry', async ({ call }) => {
     const { url, seen, begun, closed } = await halting(silent);
     const error = thrownBy(call(url, { timeoutMs: 5_000 }));
     await begun;
@@ -92,7 +92,7 @@ describe('time that is over', () => {
   });
 
   test.each([...reading.map((each) => [200, each] as const), ...kinds.map((each) => [503, each] as const)])(
-    'within the body of an answer of %i ends $name',
+    'ends $name within the body of a response with %i',
     async (status, { call }) => {
       const { url, seen, begun, closed } = await halting(partly(status));
       const error = thrownBy(call(url, { timeoutMs: 5_000 }));
@@ -109,7 +109,7 @@ describe('time that is over', () => {
 
 describe('a connection', () => {
   test.each(kinds)(
-    'that is reset before the head fails $name, which is sent again only where it may be',
+    'that is reset before the response fails $name, which is retried only if idempotent',
     async (kind) => {
       const { url, seen } = await serve((request) => request.socket.resetAndDestroy());
       const error = await thrownBy(kind.call(url));
@@ -118,7 +118,7 @@ describe('a connection', () => {
     },
   );
 
-  test.each(reading)('that is reset within the body of a refusal fails $name by its status', async (kind) => {
+  test.each(reading)('that is reset within the body of an error response fails $name with its status', async (kind) => {
     const { url, seen } = await serve((request, response) => {
       response.writeHead(400).write('{"detail":', () => setImmediate(() => request.socket.resetAndDestroy()));
     });
@@ -126,7 +126,7 @@ describe('a connection', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test.each(reading)('that is reset within the body fails $name likewise', async (kind) => {
+  test.each(reading)('that is reset within the body fails $name, which is retried only if idempotent', async (kind) => {
     const { url, seen } = await serve((request, response) => {
       response.write('{"a":', () => setImmediate(() => request.socket.resetAndDestroy()));
     });
@@ -136,7 +136,7 @@ describe('a connection', () => {
   });
 
   test.each(kinds)(
-    'that cannot be made fails $name, which has not arrived and is tried again',
+    'that cannot be made fails $name, which cannot have arrived and is retried',
     async ({ call, waits }) => {
       const server = createServer();
       await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -153,7 +153,7 @@ describe('a connection', () => {
     'garbage\r\n\r\n',
     'HTTP/1.1 200 OK\r\nbad header\r\n\r\n',
     'HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n',
-  ])('that is answered by %j may have brought what was sent', async (answer) => {
+  ])('with the invalid response %j may have delivered the request', async (answer) => {
     const server = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end(answer)));
     await once(server.listen(0, '127.0.0.1'), 'listening');
     onTestFinished(() => void server.close());
@@ -163,7 +163,7 @@ describe('a connection', () => {
     expect(String(error)).toMatch(/: the response is not HTTP$/);
   });
 
-  test.each(kinds)('that breaks once costs $name nothing where it may be sent again', async (kind) => {
+  test.each(kinds)('that breaks once does not fail $name if it is idempotent', async (kind) => {
     const { url, seen } = await serve((request, response) => {
       if (seen.length === 1) request.socket.resetAndDestroy();
       else response.end('{}');
@@ -176,11 +176,11 @@ describe('a connection', () => {
   });
 });
 
-describe('a connection that was kept', () => {
+describe('a reused connection', () => {
   test.each([
     [GET, 3],
     [POST, 2],
-  ])('and breaks at the next call has $0.method sent again only where it may be', async (call, times) => {
+  ])('that breaks at the next call retries $0.method only if idempotent', async (call, times) => {
     const { url, seen, connections } = await serve((request, response) => {
       if (seen.length === 2) request.socket.resetAndDestroy();
       else response.end('{}');
@@ -197,22 +197,19 @@ describe('a connection that was kept', () => {
   });
 });
 
-describe('a service that is busy', () => {
+describe('a busy service', () => {
   const once429: RequestListener = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
 
-  test.each(kinds)(
-    'with 429 has $name wait as long as it asks for, and takes it then, once',
-    async ({ call, waits }) => {
-      const { url, seen } = await serve((request, response) =>
-        seen.length === 1 ? once429(request, response) : response.end('{}'),
-      );
-      await call(url);
-      expect([seen.length, waits]).toEqual([2, [7_000]]);
-      expect(seen[1]?.body).toBe(seen[0]?.body);
-    },
-  );
+  test.each(kinds)('with one 429 delays $name as requested, and receives it once more', async ({ call, waits }) => {
+    const { url, seen } = await serve((request, response) =>
+      seen.length === 1 ? once429(request, response) : response.end('{}'),
+    );
+    await call(url);
+    expect([seen.length, waits]).toEqual([2, [7_000]]);
+    expect(seen[1]?.body).toBe(seen[0]?.body);
+  });
 
-  test.each(kinds)('with 429 for ever is asked by $name as often as maxRetries says', async ({ call, waits }) => {
+  test.each(kinds)('with 429 for ever receives $name as often as `maxRetries` allows', async ({ call, waits }) => {
     const { url, seen } = await serve(once429);
     for (const [maxRetries, times] of [
       [0, 1],
@@ -226,14 +223,14 @@ describe('a service that is busy', () => {
     }
   });
 
-  test.each(kinds)('that asks for more time than there is has $name fail at once', async ({ call, waits }) => {
+  test.each(kinds)('that requests a longer delay than the timeout fails $name at once', async ({ call, waits }) => {
     const { url, seen } = await serve(once429);
     expect(await thrownBy(call(url, { timeoutMs: 7_000 }))).toMatchObject({ status: 429 });
     expect([seen.length, waits]).toEqual([1, []]);
   });
 
   test.each(kinds.flatMap((each) => [500, 502, 503, 504, 408].map((status) => [status, each] as const)))(
-    'with %i is asked again where that may be: $name',
+    'with %i receives $name again only if idempotent',
     async (status, { call, isIdempotent }) => {
       const { url, seen } = await serve((_, response) => response.writeHead(status).end());
       expect(await thrownBy(call(url))).toMatchObject({ name: 'ApiError', status });
@@ -242,9 +239,9 @@ describe('a service that is busy', () => {
   );
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   test.each(kinds.flatMap((each) => [301, 302, 303, 307, 308].map((status) => [status, each] as const)))(
-    'of %i leads nowhere: nothing goes to where it points, and no key [security 4]',
+    'with %i is not followed, and its target receives no request and no key [security 4]',
     async (status, { call }) => {
       const elsewhere = await serve();
       const { url, seen } = await serve((_, response) =>
@@ -257,7 +254,7 @@ describe('an answer', () => {
   );
 
   test.each(reading.flatMap((each) => ['{"a":', '<html>', 'null null', '{}x'].map((body) => [body, each] as const)))(
-    'of %s is no JSON, and not asked for again',
+    'with the body %s is not JSON, and is not requested again',
     async (body, { call }) => {
       const { url, seen } = await serve((_, response) => response.end(body));
       expect(await thrownBy(call(url))).toMatchObject({ name: 'InvalidAnswerError', code: 'RUNSPAN_INVALID_ANSWER' });
@@ -267,7 +264,7 @@ describe('an answer', () => {
 
   const MIB_64 = 64 * 1024 * 1024;
 
-  test('may have 64 MiB, and one of more is broken off [security 7]', async () => {
+  test('may have 64 MiB, and a longer response is not read to its end [security 7]', async () => {
     const [kind] = reading;
     for (const bytes of [MIB_64, MIB_64 + 1]) {
       const { url, seen } = await serve((_, response) => response.end(`"${'x'.repeat(bytes - 2)}"`));
@@ -282,7 +279,7 @@ describe('an answer', () => {
     [262_143, 262_143],
     [262_144, 262_144],
     [262_145, 262_144],
-  ])('that says what is wrong with %i bytes is read to %i [security 7]', async (bytes, read) => {
+  ])('with an error of %i bytes is read up to %i bytes [security 7]', async (bytes, read) => {
     const { url } = await serve((_, response) => response.writeHead(400).end('x'.repeat(bytes)));
     const error = await thrownBy(makeApi(url).json(GET));
     expect((error as { body: string }).body).toHaveLength(read);
@@ -292,7 +289,7 @@ describe('an answer', () => {
 describe('a signal', () => {
   const reason = new Error('enough');
 
-  test.each(kinds)('that is aborted already has nothing sent: $name', async ({ call }) => {
+  test.each(kinds)('that was aborted before sends nothing: $name', async ({ call }) => {
     const { url, connections } = await serve();
     const signal = AbortSignal.abort(reason);
     expect(await thrownBy(call(url, { signal }))).toBe(reason);
@@ -303,7 +300,7 @@ describe('a signal', () => {
     ['while it waits for the head', silent, kinds],
     ['within the body', partly(200), reading],
     ['within the body of a failure', partly(503), kinds],
-  ])('ends a call of any kind %s, with its connection', async (_, begin, some) => {
+  ])('ends any call and its connection %s', async (_, begin, some) => {
     for (const { call } of some) {
       const controller = new AbortController();
       const { url, seen, begun, closed } = await halting(begin);
@@ -316,7 +313,7 @@ describe('a signal', () => {
     }
   });
 
-  test.each(kinds)('ends $name while it waits to be sent again', async ({ call }) => {
+  test.each(kinds)('ends $name while it waits for a retry', async ({ call }) => {
     const controller = new AbortController();
     const { url, seen } = await serve((_, response) => {
       response.writeHead(429, { 'retry-after': '10' }).end();
@@ -328,7 +325,7 @@ describe('a signal', () => {
     expect([seen.length, getEventListeners(controller.signal, 'abort').length]).toEqual([1, 0]);
   });
 
-  test('that a hook aborts ends the call at each of its steps', async () => {
+  test('that a hook aborts ends the call at each step', async () => {
     const { url, seen } = await serve((_, response) => response.writeHead(seen.length === 1 ? 200 : 503).end('{}'));
     for (const name of ['onRequest', 'onResponse', 'onRetry']) {
       const controller = new AbortController();
@@ -339,7 +336,7 @@ describe('a signal', () => {
     }
   });
 
-  test('is let go of by calls that succeed or fail, and serves many at once without a warning', async () => {
+  test('has no listeners after calls, and can belong to many calls without a warning', async () => {
     const { signal } = new AbortController();
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
@@ -356,10 +353,10 @@ describe('a signal', () => {
   });
 });
 
-describe('a client that is closed', () => {
+describe('a closed client', () => {
   const closed = { code: 'RUNSPAN_NO_ANSWER', message: expect.stringMatching(/the client was closed$/) };
 
-  test('ends what waits for an answer, and nothing is sent again', async () => {
+  test('ends calls that wait for a response, without a retry', async () => {
     const { url, seen, begun } = await halting(silent);
     const api = makeApi(url);
     const error = thrownBy(api.json(GET));
@@ -369,7 +366,7 @@ describe('a client that is closed', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('ends the wait for another attempt', async () => {
+  test('ends calls that wait for a retry', async () => {
     const { url, seen } = await serve((_, response) => response.writeHead(429, { 'retry-after': '10' }).end());
     let waits = 0;
     const end = endedBy(() => api.close());
@@ -382,7 +379,7 @@ describe('a client that is closed', () => {
     expect([seen.length, waits]).toEqual([1, 1]);
   });
 
-  test('sends nothing more, and tells of no attempt to come', async () => {
+  test('sends nothing, and calls no hook', async () => {
     const { url, connections } = await serve();
     const onRetry = vi.fn();
     const api = makeApi(url, { hooks: { onRetry } });

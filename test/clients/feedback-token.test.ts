@@ -17,7 +17,7 @@ const RUN = '0193b3a0-1111-7000-8000-000000000001';
 const ID = '0193b3a0-3333-7000-8000-000000000001';
 const TOKEN = { id: 'a', url: 'https://host/tokens/a', expires_at: '2026-11-21T00:00:00Z', more: true };
 
-test('a token is asked for in the words of the wire, with the key, below the path of the service', async () => {
+test('a token is requested with the wire names and the key, below the path of the service', async () => {
   const { url, seen } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
   const service = { url: `${url}/api/v1`, apiKey: 'key-1', workspaceId: 'workspace-1' };
   const token = await createFeedbackToken(
@@ -35,13 +35,13 @@ test('a token is asked for in the words of the wire, with the key, below the pat
   });
 });
 
-test.each(['', 'null', '[]', '"a"'])('an answer that is no token is told: %j', async (answer) => {
+test.each(['', 'null', '[]', '"a"'])('a response that is not a token rejects: %j', async (answer) => {
   const { url } = await serve((_, response) => response.end(answer));
   const error = await thrownBy(createFeedbackToken({ runId: RUN, key: 'liked' }, { url }));
   expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringContaining('is not an object') });
 });
 
-test('several are asked for in one request', async () => {
+test('several tokens are created with one request', async () => {
   const { url, seen } = await serve((_, response) => response.end(JSON.stringify([TOKEN, TOKEN])));
   const expiresAt = '2026-12-01T00:00:00Z';
   const tokens = await createFeedbackTokens(
@@ -80,7 +80,7 @@ describe('a request for a token', () => {
     expect(connections()).toBe(0);
   });
 
-  test.each([1, 180])('may have a key of %i characters', async (length) => {
+  test.each([1, 180])('accepts a key of %i characters', async (length) => {
     const { url } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
     await createFeedbackToken({ ...whole, key: 'x'.repeat(length) }, { url });
   });
@@ -93,7 +93,7 @@ describe('a request for a token', () => {
       [{ key: 'a' }, { ...whole, key: '' }],
       'body[0].runId: Field required; body[1].key: Expected text of 1 to 180 characters',
     ],
-  ])('is refused as a list of %j', async (requests, message) => {
+  ])('is refused if the list is %j', async (requests, message) => {
     const error = await thrownBy(createFeedbackTokens(requests as [], { url: 'http://127.0.0.1:9' }));
     expect(error).toMatchObject({ message: `createFeedbackTokens: ${message}` });
   });
@@ -105,14 +105,14 @@ describe('a request for a token', () => {
     ['apiKey', { apiKey: '' }],
     ['workspaceId', { workspaceId: 'a\nb' }],
     ['workspaceID', { workspaceID: 'a' } as object],
-  ])('is refused with the wrong %s: %j', async (name, options) => {
+  ])('refuses the service option %s: %j', async (name, options) => {
     const error = await thrownBy(createFeedbackToken(whole, { url: 'http://127.0.0.1:9', ...options }));
     expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(`\`${name}\``) });
     expect(String(error)).not.toContain('key-1');
   });
 });
 
-test('a refusal is the error that it is, without the key', async () => {
+test('an error response is an ApiError without the key', async () => {
   const { url } = await serve((request, response) => {
     response.writeHead(403).end(JSON.stringify({ detail: `no ${request.headers['x-api-key']}` }));
   });
@@ -121,7 +121,7 @@ test('a refusal is the error that it is, without the key', async () => {
   expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('key-1');
 });
 
-test('within a run a run of it tells what was asked for, and never the addresses', async () => {
+test('a call within a run is recorded with its request, but without the URLs', async () => {
   const recorded = recordRuns();
   onTestFinished(() => recorded.stop());
   const { url } = await serve((_, response) => response.end(JSON.stringify(TOKEN)));
@@ -130,7 +130,7 @@ test('within a run a run of it tells what was asked for, and never the addresses
   expect([run.inputs, run.outputs]).toEqual([{ body: { run_id: RUN, feedback_key: 'a' } }, {}]);
 });
 
-test('what is said by the address of a receiver is on the run, and its refusals are told apart', async () => {
+test('feedback by the URL of a receiver is stored with the run, and refusals have a reason', async () => {
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());
   const body = {

@@ -10,7 +10,7 @@ const TOKEN = '0193b3a0-2222-7000-8000-00000000000f';
 const PATH = `/api/v1/feedback/tokens/${TOKEN}`;
 
 describe('submitFeedback', () => {
-  test('posts what is said, without a key, and leaves out what is not', async () => {
+  test('posts the given fields without a key', async () => {
     const { url, seen } = await serve((_, response) => response.end('{"id":1}'));
     const said = {
       score: 1,
@@ -41,7 +41,7 @@ describe('submitFeedback', () => {
     }
   });
 
-  test('sends a GET where that is asked for, an object as JSON', async () => {
+  test('sends a GET if requested, with an object as JSON', async () => {
     const { url, seen } = await serve((_, response) =>
       response.setHeader('content-type', 'text/html').end('<p>Thanks'),
     );
@@ -57,13 +57,13 @@ describe('submitFeedback', () => {
     });
   });
 
-  test('keeps the query of the address in a POST', async () => {
+  test('keeps the query of the URL in a POST', async () => {
     const { url, seen } = await serve((_, response) => response.end());
     await submitFeedback(`${url}${PATH}?sig=a%2Bb&x#part`, { score: 1 });
     expect(seen[0]?.url).toBe(`${PATH}?sig=a%2Bb&x`);
   });
 
-  test('is done with the head of the answer, and leaves no connection', async () => {
+  test('resolves with the response headers and leaves no connection', async () => {
     const { url, server } = await serve((_, response) => response.write('x'.repeat(100_000)));
     const closed = new Promise((resolve) => server.on('connection', (socket) => socket.on('close', resolve)));
     await submitFeedback(url + PATH, { score: 1 });
@@ -76,7 +76,7 @@ describe('submitFeedback', () => {
     [404, 'unknown', 'The service does not know the feedback URL or its run (404: why)'],
     [410, 'expired', 'The feedback URL has expired (410: why)'],
     [422, 'invalid', 'The service does not accept this feedback (422: why)'],
-  ])('tells a refusal with %i as %s', async (status, reason, message) => {
+  ])('rejects %i as the refusal %s', async (status, reason, message) => {
     const { url, seen } = await serve((_, response) => response.writeHead(status).end('{"detail":"why"}'));
     const error = await thrownBy(submitFeedback(url + PATH, { score: 1 }));
     expect(error).toBeInstanceOf(FeedbackError);
@@ -89,7 +89,7 @@ describe('submitFeedback', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test.each([401, 409, 302, 500])('leaves %i the error that it is, and sends nothing again', async (status) => {
+  test.each([401, 409, 302, 500])('rejects %i as an ApiError, without a retry', async (status) => {
     const { url, seen } = await serve((_, response) => response.writeHead(status).end());
     expect(await thrownBy(submitFeedback(url + PATH, { score: 1 }))).toMatchObject({ name: 'ApiError', status });
     expect(seen).toHaveLength(1);
@@ -123,7 +123,7 @@ describe('submitFeedback', () => {
   test.each<[FeedbackSubmission, string]>([
     [{ metadata: { a: 1 } }, 'query.metadata: Expected no metadata; only POST can send it'],
     [{ value: { a: 1 } }, 'query.value: Expected a finite number, true, false or text; only POST can send an object'],
-  ])('refuses %j by GET', async (said, message) => {
+  ])('refuses %j in a GET', async (said, message) => {
     const error = await thrownBy(submitFeedback('http://127.0.0.1:9/x', said, { method: 'GET' }));
     expect(error).toMatchObject({ message: `submitFeedback: ${message}` });
     expect(() => feedbackLink('http://127.0.0.1:9/x', said)).toThrow(`feedbackLink: ${message}`);
@@ -151,13 +151,13 @@ describe('submitFeedback', () => {
     [`https://user@host${PATH}`, 'contains a user or password'],
     [`https://:pass@host${PATH}`, 'contains a user or password'],
     [`http://host.test${PATH}`, 'a key is not sent over plain HTTP to another machine'],
-  ])('refuses the address %s: it %s', async (address, problem) => {
+  ])('refuses the URL %s: it %s', async (address, problem) => {
     const error = await thrownBy(submitFeedback(address as string, { score: 1 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(problem) });
     expect(String(error)).not.toContain(TOKEN);
   });
 
-  test('refuses an address of another origin than is expected', async () => {
+  test('refuses a URL of another origin than `origin`', async () => {
     const { url, seen } = await serve((_, response) => response.end());
     await submitFeedback(url + PATH, { score: 1 }, { origin: `${url}/any/path` });
     const other = submitFeedback(url + PATH, { score: 1 }, { origin: 'https://user:pass@host.test' });
@@ -165,7 +165,7 @@ describe('submitFeedback', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('tells the address to nobody: not in errors, and not to hooks [security 1]', async () => {
+  test('shows the URL neither in errors nor in hooks [security 1]', async () => {
     const { url } = await serve((request, response) => response.writeHead(404).end(`{"detail":"${request.url}"}`));
     const events: unknown[] = [];
     const hooks = { onRequest: (event: unknown) => void events.push(event) };
@@ -176,7 +176,7 @@ describe('submitFeedback', () => {
     expect(events).toMatchObject([{ url: `${url}/api/v1/feedback/tokens/[secret]` }, {}, { url: `${url}/give` }]);
   });
 
-  test('within a run is a run of it, which has what is said and not where', async () => {
+  test('is recorded within a run, without the URL', async () => {
     const recorded = recordRuns();
     onTestFinished(() => recorded.stop());
     const { url } = await serve((_, response) => response.end('{}'));
@@ -187,7 +187,7 @@ describe('submitFeedback', () => {
 });
 
 describe('feedbackLink', () => {
-  test('is the address with what is said in its query', () => {
+  test('returns the URL with the feedback in its query', () => {
     const link = feedbackLink(`https://host${PATH}?v=1#x`, {
       score: true,
       comment: 'ja & nein',
@@ -199,11 +199,11 @@ describe('feedbackLink', () => {
     expect(feedbackLink(`https://host${PATH}`, {})).toBe(`https://host${PATH}`);
   });
 
-  test('says what it says, once, whatever the address said of it before', () => {
+  test('replaces feedback that is already in the query', () => {
     expect(feedbackLink(`https://host${PATH}?score=0&score=2`, { score: 1 })).toBe(`https://host${PATH}?score=1`);
   });
 
-  test('does when it is followed what a GET does', async () => {
+  test('stores the same feedback as a GET', async () => {
     const { url, seen } = await serve((_, response) => response.end());
     const said = { score: 0, value: 'x y', comment: '100 %', correction: 'ü' };
     await submitFeedback(url + PATH, said, { method: 'GET' });

@@ -26,8 +26,8 @@ function assemble(...data: readonly object[]): { assembler: MessageAssembler; la
   return { assembler, last };
 }
 
-describe('a message of its events', () => {
-  it('grows by its text, and ends with what it has cost', () => {
+describe('an assembled message', () => {
+  it('grows with its text, and ends with its usage', () => {
     const { assembler, last } = assemble(
       start('m-1', { role: 'ai' }),
       block(0, { type: 'text', text: '' }),
@@ -43,7 +43,7 @@ describe('a message of its events', () => {
     expect(assembler.messages).toHaveLength(1);
   });
 
-  it('has its reasoning, its text and its calls of tools apart', () => {
+  it('separates reasoning, text and tool calls', () => {
     const call = { type: 'tool_call_chunk', id: 'c-1', name: 'weather', args: '' };
     const { assembler, last } = assemble(
       start('m-1'),
@@ -64,7 +64,7 @@ describe('a message of its events', () => {
     expect(done?.blocks.map(({ type }) => type)).toEqual(['reasoning', 'text', 'tool_call']);
   });
 
-  it('grows by data, as far as it has come', () => {
+  it('grows with data in base64', () => {
     const { last } = assemble(
       start('m-1'),
       block(0, { type: 'audio', mime_type: 'audio/wav' }),
@@ -74,7 +74,7 @@ describe('a message of its events', () => {
     expect(last?.blocks).toEqual([{ type: 'audio', mime_type: 'audio/wav', base64: 'UklGRgAA' }]);
   });
 
-  it('grows by what comes without a beginning of its part', () => {
+  it('grows with deltas of a part that was not started', () => {
     const { last } = assemble(
       start('m-1'),
       text(3, 'a'),
@@ -90,7 +90,7 @@ describe('a message of its events', () => {
     ]);
   });
 
-  it('is another object each time, and the one before does not change', () => {
+  it('is a new object for each change, and earlier objects do not change', () => {
     const { assembler, last } = assemble(start('m-1'), text(0, 'a'));
 
     const next = assembler.take(event(text(0, 'b')));
@@ -100,7 +100,7 @@ describe('a message of its events', () => {
     expect(assembler.messages).toEqual([next]);
   });
 
-  it('is told from those that come at the same time, by place, node and call of the model', () => {
+  it('is separate from concurrent messages of other namespaces, nodes and model calls', () => {
     const assembler = new MessageAssembler();
     const streams: readonly (readonly [id: string, namespace: readonly string[], node?: string, run?: string])[] = [
       ['m-1', []],
@@ -127,7 +127,7 @@ describe('a message of its events', () => {
     ]);
   });
 
-  it('begins again in its place where it is sent again', () => {
+  it('starts again at the same position if it is sent again', () => {
     const { assembler } = assemble(
       start('m-1'),
       text(0, 'a'),
@@ -141,14 +141,14 @@ describe('a message of its events', () => {
     expect(assembler.messages.map(({ id, text: said }) => `${id} ${said}`)).toEqual(['m-1 b', 'm-2 ']);
   });
 
-  it('fails with its model', () => {
+  it('fails if the model fails', () => {
     const { assembler, last } = assemble(start('m-1'), text(0, 'a'), { event: 'error', message: 'overloaded' });
 
     expect(last).toMatchObject({ status: 'failed', error: 'overloaded', text: 'a' });
     expect(assembler.take(event(text(0, 'b')))).toBeUndefined();
   });
 
-  it('is not there without its beginning, nor by other events', () => {
+  it('needs its start event, and ignores other events', () => {
     const { assembler, last } = assemble(text(0, 'a'), finish());
 
     expect(last).toBeUndefined();

@@ -17,21 +17,21 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return found;
 }
 
-test('a list is not asked for until it is awaited or iterated', async () => {
+test('a list is not requested until it is awaited or iterated', async () => {
   const { list, asked } = listOf([1]);
   await Promise.resolve();
   expect(asked).toEqual([]);
   expect((await list).items).toEqual([1]);
 });
 
-test('awaited it gives its first page, and the same each time, asked for once', async () => {
+test('awaiting a list returns the first page, requested once', async () => {
   const { list, asked } = listOf([1, 2], [3]);
   const [one, other] = await Promise.all([list, list]);
   expect(one).toBe(other);
   expect([one.items, one.hasNext, asked]).toEqual([[1, 2], true, [0]]);
 });
 
-test('iterated it gives every item, and asks for a page when it is needed', async () => {
+test('iterating a list returns every item and requests pages when needed', async () => {
   const { list, asked } = listOf([1, 2], [], [3]);
   const items = list[Symbol.asyncIterator]();
   expect([(await items.next()).value, (await items.next()).value, asked]).toEqual([1, 2, [0]]);
@@ -39,20 +39,20 @@ test('iterated it gives every item, and asks for a page when it is needed', asyn
   expect((await items.next()).done).toBe(true);
 });
 
-test('a loop that is left asks for nothing more', async () => {
+test('a loop that is left requests no more pages', async () => {
   const { list, asked } = listOf([1, 2], [3]);
   for await (const item of list) if (item === 2) break;
   expect(asked).toEqual([0]);
 });
 
-test('a page leads to the next, and the last to none', async () => {
+test('a page returns the next page, and the last page returns undefined', async () => {
   const { list } = listOf([1], [2]);
   const next = await (await list).next();
   expect([next?.items, next?.hasNext, await next?.next()]).toEqual([[2], false, undefined]);
   expect(await all(await list)).toEqual([1, 2]);
 });
 
-test('its pages can be gone through', async () => {
+test('`pages` iterates over the pages', async () => {
   const { list } = listOf([1], [], [2]);
   expect((await all(list.pages())).map(({ items }) => items)).toEqual([[1], [], [2]]);
 });
@@ -65,18 +65,21 @@ test.each<[number, number[], number[]]>([
   [3, [1, 2, 3], [0, 1]],
   [4, [1, 2, 3], [0, 1]],
   [Number.POSITIVE_INFINITY, [1, 2, 3], [0, 1]],
-])('toArray(%d) gives %j and asks for the pages %j', async (limit, items, expected) => {
+])('toArray(%d) returns %j and requests the pages %j', async (limit, items, expected) => {
   const { list, asked } = listOf([1, 2], [3]);
   expect([await list.toArray(limit), asked]).toEqual([items, expected]);
 });
 
-test.each([[Number.NaN], [undefined], ['2']])('toArray(%s) is refused: a list may have no end', async (limit) => {
-  const { list, asked } = listOf([1]);
-  await expect(list.toArray(limit as number)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
-  expect(asked).toEqual([]);
-});
+test.each([[Number.NaN], [undefined], ['2']])(
+  'toArray(%s) is refused, because a list may have no end',
+  async (limit) => {
+    const { list, asked } = listOf([1]);
+    await expect(list.toArray(limit as number)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    expect(asked).toEqual([]);
+  },
+);
 
-test('what its call rejects with comes by every way, once for each', async () => {
+test('a failed request rejects every use of the list', async () => {
   const gone = new Error('gone');
   const list = new PageList<number>(() => Promise.reject(gone));
   await expect(list).rejects.toBe(gone);
@@ -85,7 +88,7 @@ test('what its call rejects with comes by every way, once for each', async () =>
   await expect(list.then(undefined, (error) => error)).resolves.toBe(gone);
 });
 
-test('a later page that fails ends the loop with its error, after the items that came', async () => {
+test('a failed later page ends the loop with its error, after the earlier items', async () => {
   const gone = new Error('gone');
   const list = new PageList(async () => new Page([1], () => Promise.reject(gone)));
   const found: number[] = [];

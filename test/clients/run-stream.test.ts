@@ -47,7 +47,7 @@ async function failing(stream: RunStream<{ count: number }>) {
 }
 
 describe('RunStream', () => {
-  it('gives events with their kind, namespace, name and id', async () => {
+  it('returns events with their type, namespace, name and id', async () => {
     const { stream } = await streamOf(
       `${METADATA}id: 7\nevent: updates|a:1|b:2\ndata: {"node":null}\n\nevent: messages/partial\ndata: []\n\nevent: end\ndata:\n\n`,
     );
@@ -60,7 +60,7 @@ describe('RunStream', () => {
     ]);
   });
 
-  it('passes on what it does not know, and what is no JSON, and goes on', async () => {
+  it('returns unknown events and events that are not JSON, and continues', async () => {
     const { stream } = await streamOf(
       `event: later|x\ndata: {"a":1}\n\nevent: note\ndata: plain text\n\nevent: values\ndata: {"broken\n\n${value(1)}data: 5\n\n`,
     );
@@ -74,7 +74,7 @@ describe('RunStream', () => {
     ]);
   });
 
-  it('takes what has another form for what it is', async () => {
+  it('returns events with unexpected data as malformed', async () => {
     const { stream } = await streamOf(
       'event: metadata\ndata: null\n\nevent: feedback\ndata: []\n\nevent: custom\ndata: null\n\nevent: values\ndata: null\n\n',
     );
@@ -88,7 +88,7 @@ describe('RunStream', () => {
     await expect(stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_NO_FEEDBACK_ADDRESS' });
   });
 
-  it('takes the values of its type', async () => {
+  it('has typed values', async () => {
     const { stream } = await streamOf(value(1) + value(2));
     let sum = 0;
 
@@ -97,7 +97,7 @@ describe('RunStream', () => {
     expect(sum).toBe(3);
   });
 
-  it('knows its run by the head of the answer, else by the first event', async () => {
+  it('reads its run id from the headers, or else from the first event', async () => {
     const byHead = await streamOf(METADATA, { 'content-location': '/threads/t-1/runs/r-0' });
     expect(byHead.stream).toMatchObject({ runId: 'r-0', threadId: 't-1' });
     await all(byHead.stream);
@@ -109,7 +109,7 @@ describe('RunStream', () => {
     expect(byEvent.stream.runId).toBe('r-1');
   });
 
-  it('is given once', async () => {
+  it('can be read once', async () => {
     const { stream } = await streamOf(METADATA);
     await all(stream);
 
@@ -118,7 +118,7 @@ describe('RunStream', () => {
     expect(again).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_REQUEST' }));
   });
 
-  it('gives the error of a run, what follows it, and throws at the end', async () => {
+  it('returns the error of a run and later events, and throws at the end', async () => {
     const { stream } = await streamOf(METADATA + ERROR + FEEDBACK);
 
     const { events, error } = await failing(stream);
@@ -136,7 +136,7 @@ describe('RunStream', () => {
     expect(await stream.feedback()).toEqual({ liked: 'https://f.example/1' });
   });
 
-  it('throws what a run failed with where the connection breaks after it', async () => {
+  it('throws the error of a run if the connection breaks after it', async () => {
     const { stream } = await streamOf((response) => response.write(ERROR, () => response.destroy()));
 
     expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
@@ -156,7 +156,7 @@ describe('RunStream', () => {
       'it was closed within an event',
     ],
     ['before any event', ': heartbeat\n\n', 'before any event', 'it was closed'],
-  ])('throws where it is closed %s', async (_, text, place, problem) => {
+  ])('throws if the connection is closed %s', async (_, text, place, problem) => {
     const { stream } = await streamOf(text);
 
     const { error } = await failing(stream);
@@ -165,7 +165,7 @@ describe('RunStream', () => {
     expect(String(error)).toContain(`the stream broke ${place}: ${problem}; the server keeps no events of it`);
   });
 
-  it('may have no event where a run or a thread is joined, which is over', async () => {
+  it('may have no event if the joined run or thread has ended', async () => {
     const { url } = await serve((_, response) =>
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': heartbeat'),
     );
@@ -175,7 +175,7 @@ describe('RunStream', () => {
     expect(await all(await server.threads.joinStream('t-1'))).toEqual([]);
   });
 
-  it('takes an error that is text alone', async () => {
+  it('accepts an error that is text', async () => {
     const { stream } = await streamOf('event: error\ndata: "Run not found"\n\n');
 
     const { events, error } = await failing(stream);
@@ -184,7 +184,7 @@ describe('RunStream', () => {
     expect(error).toMatchObject({ error: undefined, detail: 'Run not found' });
   });
 
-  it('throws once, and has ended then', async () => {
+  it('throws once and is done afterwards', async () => {
     const { stream } = await streamOf(ERROR);
     const iterator = stream[Symbol.asyncIterator]();
 
@@ -193,7 +193,7 @@ describe('RunStream', () => {
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('leaves a key out of the error of a run', async () => {
+  it('masks a key of the client in the error of a run', async () => {
     const { url } = await serve((_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/event-stream' })
@@ -204,7 +204,7 @@ describe('RunStream', () => {
     await expect(all(stream)).rejects.toThrow(/failed: key \[secret\]$/);
   });
 
-  it('leaves a key of the call alone out of what the run and the stream fail with', async () => {
+  it('masks a key of the call in errors of the run and the stream', async () => {
     const options = { headers: { 'x-api-key': 'lsv2_abc' } };
     const failed = 'event: error\ndata: {"message":"key lsv2_abc"}\n\n';
     const { url } = await serve(({ url: path }, response) => {
@@ -221,7 +221,7 @@ describe('RunStream', () => {
     await expect(all(await runs.stream('broken', RUN, options))).rejects.toThrow('after the event "[secret]"');
   });
 
-  it('ends the connection when the loop is left', async () => {
+  it('closes the connection when the loop is left', async () => {
     const closed = gate();
     const { stream } = await streamOf((response) => {
       response.on('close', () => closed.open());
@@ -233,7 +233,7 @@ describe('RunStream', () => {
     await closed;
   });
 
-  it.each(['close', 'asyncDispose'] as const)('ends the connection, and who waits for it, by %s', async (way) => {
+  it.each(['close', 'asyncDispose'] as const)('closes the connection and ends a pending read by %s', async (way) => {
     const closed = gate();
     const { stream } = await streamOf((response) => {
       response.on('close', () => closed.open());
@@ -250,7 +250,7 @@ describe('RunStream', () => {
     await closed;
   });
 
-  it('ends the connection when it is left lying', async () => {
+  it('closes the connection when it is garbage-collected', async () => {
     let isClosed = false;
     await (async () => {
       await streamOf((response) => {
@@ -266,7 +266,7 @@ describe('RunStream', () => {
     expect(isClosed).toBe(true);
   });
 
-  it('can be closed unread, more than once, and before and after its end', async () => {
+  it('can be closed unread, repeatedly and after its end', async () => {
     const { stream } = await streamOf((response) => response.write(METADATA));
     await stream.close();
     await stream.close();
@@ -277,7 +277,7 @@ describe('RunStream', () => {
     await ended.stream.close();
   });
 
-  it('reads no further than it is asked for', async () => {
+  it('reads no further than needed', async () => {
     const full = gate();
     let written = 0;
     const { stream } = await streamOf((response) => {
@@ -313,7 +313,7 @@ describe('RunStream', () => {
   describe('feedback', () => {
     const addresses = { liked: 'https://f.example/1' };
 
-    it('is there after the stream was read', async () => {
+    it('is available after the stream was read', async () => {
       const { stream } = await streamOf(METADATA + FEEDBACK);
       await all(stream);
 
@@ -321,13 +321,13 @@ describe('RunStream', () => {
       expect(await stream.feedback()).toEqual(addresses);
     });
 
-    it('reads on when nobody iterates', async () => {
+    it('reads the stream if nobody iterates', async () => {
       const { stream } = await streamOf(METADATA + value(1) + FEEDBACK);
 
       expect(await stream.feedback()).toEqual(addresses);
     });
 
-    it('takes no event from an iteration, whichever begins first', async () => {
+    it('removes no event from an iteration, whichever starts first', async () => {
       const text = METADATA + value(1) + value(2) + FEEDBACK;
       const first = await streamOf(text);
       const [told, events] = await Promise.all([first.stream.feedback(), all(first.stream)]);
@@ -356,7 +356,7 @@ describe('RunStream', () => {
       expect(names).toEqual(['metadata', 'values', 'values', 'feedback']);
     });
 
-    it('rejects when the stream ends without, breaks, fails, or is left', async () => {
+    it('rejects if the stream ends without it, breaks, fails or is left', async () => {
       const without = await streamOf(METADATA);
       await expect(without.stream.feedback()).rejects.toMatchObject({
         code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
@@ -382,7 +382,7 @@ describe('RunStream', () => {
       await expect(waiting).rejects.toMatchObject({ code: 'RUNSPAN_NO_FEEDBACK_ADDRESS' });
     });
 
-    it('is no unhandled rejection where the loop has thrown before it was awaited', async () => {
+    it('causes no unhandled rejection if the loop throws first', async () => {
       const unhandled = vi.fn();
       process.on('unhandledRejection', unhandled);
       onTestFinished(() => void process.off('unhandledRejection', unhandled));
@@ -396,7 +396,7 @@ describe('RunStream', () => {
       await expect(feedback).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
     });
 
-    it('passes over what is too much to keep when nobody iterates, and there is no iteration then', async () => {
+    it('drops events above the limit if nobody iterates, and prevents an iteration', async () => {
       const many = Array.from({ length: 40 }, (_, count) => value(count, 'x'.repeat(32 * 1024))).join('');
       const { stream } = await streamOf(METADATA + many + FEEDBACK);
 
@@ -404,7 +404,7 @@ describe('RunStream', () => {
       expect(() => stream[Symbol.asyncIterator]()).toThrow('feedback() has read this stream');
     });
 
-    it('waits for a reader that is slow, whatever it has to wait for', async () => {
+    it('waits for a slow reader and loses no event', async () => {
       const many = Array.from({ length: 40 }, (_, count) => value(count, 'x'.repeat(32 * 1024))).join('');
       const { stream } = await streamOf(METADATA + many + FEEDBACK);
       const iterator = stream[Symbol.asyncIterator]();

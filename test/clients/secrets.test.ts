@@ -11,11 +11,11 @@ test.each<[string, string]>([
   ['in JSON of ASCII within JSON', String.raw`k\\\"y/\\u00fc+\\n1 `],
   ['in an address', 'k%22y%2F%C3%BC%2B%0A1%20'],
   ['in a form', 'k%22y%2F%C3%BC%2B%0A1+'],
-])('a secret is taken out %s', (_, text) => {
+])('a secret is masked %s', (_, text) => {
   expect(new Secrets([KEY]).masked(`a ${text} b ${text}`)).toBe('a [secret] b [secret]');
 });
 
-test.each(['a', 'ab', 'abc'])('a secret is taken out as base64, whatever its length: key-%s', (end) => {
+test.each(['a', 'ab', 'abc'])('a secret of any length is masked in base64: key-%s', (end) => {
   const secrets = new Secrets([`key-${end}`]);
   for (const encoding of ['base64', 'base64url'] as const) {
     const masked = secrets.masked(`<${Buffer.from(`key-${end}`).toString(encoding)}>`);
@@ -31,7 +31,7 @@ test.each(['a1b2', 'abcdefgh', '12345678', 'pass!'])('%j is masked as a secret',
   expect(new Secrets([text]).masked(`a ${text}`)).toBe('a [secret]');
 });
 
-test('the longer of two secrets is taken out whole, in any order, and what replaces it is not taken for another', () => {
+test('the longer of two secrets is masked completely, in any order', () => {
   for (const given of [
     ['ab-d', 'ab-defgh'],
     ['ab-defgh', 'ab-d'],
@@ -41,19 +41,19 @@ test('the longer of two secrets is taken out whole, in any order, and what repla
   expect(new Secrets(['$&$1', '.*.*']).masked('a $&$1 .*.* b')).toBe('a [secret] [secret] b');
 });
 
-test('what has half a pair in it can be taken out, and nothing is no secret', () => {
+test('a secret with a lone surrogate is masked, and an empty text is no secret', () => {
   expect(new Secrets(['key\ud800']).masked('a key\ud800')).toBe('a [secret]');
   expect(new Secrets(['']).masked('abc')).toBe('abc');
 });
 
-test('those of a call come to those of the client', () => {
+test('secrets of a call are added to secrets of the client', () => {
   const own = new Secrets(['key-1']);
   expect(own.with([])).toBe(own);
   expect(own.with(['key-2']).masked('key-1 key-2')).toBe('[secret] [secret]');
   expect(own.masked('key-2')).toBe('key-2');
 });
 
-test('a body that is JSON is read first: any letter may be written in several ways there', () => {
+test('a JSON body is parsed before it is masked, because JSON has several escapes', () => {
   const secrets = new Secrets(['key-1', '12345678']);
   const body = String.raw`{"a":["\u006b\u0065y-1"],"\u006bey-1":{"b":12345678,"c":1,"d":null,"e":true},"__proto__":"key-1"}`;
   expect(secrets.maskedBody(body)).toBe(
@@ -61,7 +61,7 @@ test('a body that is JSON is read first: any letter may be written in several wa
   );
 });
 
-test('a body that is none, or too deep, is taken as text', () => {
+test('a body that is not JSON or nested too deeply is masked as text', () => {
   const secrets = new Secrets(['key-1']);
   expect(secrets.maskedBody('<p>key-1</p>')).toBe('<p>[secret]</p>');
   const deep = `${'['.repeat(100_000)}"key-1"${']'.repeat(100_000)}`;
@@ -69,7 +69,7 @@ test('a body that is none, or too deep, is taken as text', () => {
   expect(new Secrets([]).maskedBody('{ "a" : 1 }')).toBe('{ "a" : 1 }');
 });
 
-test('values of headers are masked, whether there is one of a name or several', () => {
+test('header values are masked, single and repeated', () => {
   const headers = { a: 'key-1', b: ['x', 'key-1'], c: undefined };
   expect(new Secrets(['key-1']).maskedHeaders(headers)).toEqual({ a: '[secret]', b: ['x', '[secret]'], c: undefined });
 });

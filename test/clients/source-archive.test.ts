@@ -69,7 +69,7 @@ it.each<[string | URL, string]>([
   [new URL('file:///nowhere/at%20all'), 'There is nothing at /nowhere/at all'],
   [new URL('http://a.example/x'), 'Expected a path, or a URL that starts with file:'],
   [undefined as unknown as string, 'Expected a path, or a URL that starts with file:'],
-])('has nothing to send at %s', async (given, said) => {
+])('a source cannot be %s', async (given, said) => {
   expect(await message(sourceArchive(CALL, given, undefined))).toBe(`RUNSPAN_INVALID_REQUEST ${CALL}: source: ${said}`);
 });
 
@@ -86,7 +86,7 @@ async function temporary(): Promise<() => string[]> {
 }
 
 describe('the files of a source', () => {
-  it('are all but what is made or fetched where it is built', async () => {
+  it('are all files but folders that the build creates', async () => {
     const files = {
       'b.ts': '',
       'a/c.ts': '',
@@ -98,7 +98,7 @@ describe('the files of a source', () => {
     expect(await pathsOf(files)).toEqual(['.env', 'a/c.ts', 'b.ts']);
   });
 
-  it('are not those that .gitignore leaves out', async () => {
+  it('exclude files in .gitignore', async () => {
     const files = {
       '.gitignore': 'dist/\n*.log\n!keep.log\n/only\n',
       'dist/a.js': '',
@@ -110,7 +110,7 @@ describe('the files of a source', () => {
     expect(await pathsOf(files)).toEqual(['b/keep.log', 'b/only']);
   });
 
-  it('follow the .gitignore that is nearest', async () => {
+  it('follow the nearest .gitignore', async () => {
     const files = {
       '.gitignore': '*.bin\nbuild/\n',
       'a.bin': '',
@@ -124,14 +124,14 @@ describe('the files of a source', () => {
     expect(await pathsOf(files)).toEqual(['a/a.bin', 'a/build/x.js', 'b/secret.txt']);
   });
 
-  it('know capital letters from small ones', async () => {
+  it('are matched case-sensitively', async () => {
     expect(await pathsOf({ '.gitignore': 'Data\n', '.dockerignore': 'Logs\n', data: '', logs: '' })).toEqual([
       'data',
       'logs',
     ]);
   });
 
-  it('are not those that .dockerignore leaves out, whose patterns begin at the root', async () => {
+  it('exclude files in .dockerignore, whose patterns start at the root', async () => {
     const files = {
       '.dockerignore': '# no\ndata\n/x.md\n**/*.tmp\n./y.md\n',
       'data/1': '',
@@ -144,7 +144,7 @@ describe('the files of a source', () => {
     expect(await pathsOf(files)).toEqual(['src/data/1', 'src/x.md']);
   });
 
-  it('are taken in again from a directory that .dockerignore leaves out', async () => {
+  it('include files again within a directory that .dockerignore excludes', async () => {
     const files = {
       '.dockerignore': '*\n!src\n!docs/keep.md\nsrc/x\n',
       'a.ts': '',
@@ -156,7 +156,7 @@ describe('the files of a source', () => {
     expect(await pathsOf(files)).toEqual(['docs/keep.md', 'src/a.ts']);
   });
 
-  it('may be links within, and no links that lead out', async () => {
+  it('include links within the directory, and refuse links that lead out', async () => {
     const root = await directory({ 'a/b.ts': '', 'c.ts': '' });
     await symlink('../c.ts', join(root, 'a/inside'));
     await symlink('a', join(root, 'folder'));
@@ -175,7 +175,7 @@ describe('the files of a source', () => {
 });
 
 describe('the archive of a directory', () => {
-  it('has the same bytes each time, whenever its files were written', async () => {
+  it('has the same bytes for the same files', async () => {
     const files = { 'b.ts': 'b', 'a/@c.ts': 'c', '@d.ts': 'd', '.gitignore': 'x' };
     const [one, other] = [await directory(files), await directory(Object.fromEntries(Object.entries(files).reverse()))];
     await utimes(join(other, 'b.ts'), 1, 1);
@@ -188,7 +188,7 @@ describe('the archive of a directory', () => {
     );
   });
 
-  it('keeps long names, links and who may run a file, and is readable by nobody else', async () => {
+  it('keeps long names, links and executable files, and only its owner can read it', async () => {
     const long = `${'folder-with-a-long-name/'.repeat(12)}${'f'.repeat(120)}.ts`;
     const root = await directory({ 'run.sh': '#!', [long]: 'long' });
     await chmod(join(root, 'run.sh'), 0o777);
@@ -204,7 +204,7 @@ describe('the archive of a directory', () => {
     expect((await stat(path)).mode & 0o077).toBe(0);
   });
 
-  it('is refused beyond the limit, which is told before anything is sent', async () => {
+  it('is refused above the size limit before anything is sent', async () => {
     const root = await directory({ 'a.txt': 'a' });
     const { bytes } = await archived(root);
     expect((await archived(root, bytes)).bytes).toBe(bytes);
@@ -213,12 +213,12 @@ describe('the archive of a directory', () => {
     expect(leftBehind()).toEqual([]);
   });
 
-  it('is refused where nothing is in it', async () => {
+  it('is refused if it is empty', async () => {
     const root = await directory({ '.gitignore': '*' });
     expect(await message(sourceArchive(CALL, root, undefined))).toContain('all files are ignored');
   });
 
-  it('rejects where a file is gone before its turn, and ends nothing else', async () => {
+  it('rejects if a file disappears while the archive is packed', async () => {
     const root = await bulky();
     const signal = new AbortController().signal;
     // Asked once for the directory, then with each chunk.
@@ -229,14 +229,14 @@ describe('the archive of a directory', () => {
     expect(await message(sourceArchive(CALL, root, signal))).toMatch(/^ENOENT .*39/);
   });
 
-  it.runIf(process.platform === 'linux')('leaves no file of the source open when it is refused', async () => {
+  it.runIf(process.platform === 'linux')('leaves no file open if it is refused', async () => {
     const root = await bulky();
     const open = () => readdirSync('/proc/self/fd').map((name) => targetOf(`/proc/self/fd/${name}`));
     expect(await message(sourceArchive(CALL, root, undefined, 1_000))).toContain('The archive is larger than');
     await vi.waitFor(() => expect(open().filter((path) => path.startsWith(root))).toEqual([]));
   });
 
-  it('is given up with the signal, and leaves nothing behind', async () => {
+  it('ends with the signal and leaves no files', async () => {
     const root = await directory({ 'a.txt': 'a' });
     const leftBehind = await temporary();
     const reason = new Error('enough');
@@ -249,7 +249,7 @@ describe('the archive of a directory', () => {
 });
 
 describe('a tarball', () => {
-  it('is sent as it is, up to the limit', async () => {
+  it('is sent unchanged, up to the size limit', async () => {
     const root = await directory({});
     const path = join(root, 'source.tar.gz');
     const bytes = gzipSync('anything');
@@ -266,7 +266,7 @@ describe('a tarball', () => {
     );
   });
 
-  it('is refused where it is none', async () => {
+  it('is refused if it is not gzip', async () => {
     const root = await directory({ 'a.tar': 'text', empty: '' });
     for (const name of ['a.tar', 'empty']) {
       expect(await message(sourceArchive(CALL, join(root, name), undefined))).toContain('compressed with gzip');

@@ -41,8 +41,8 @@ async function rejection(promise: Promise<unknown>): Promise<Error & Record<stri
   );
 }
 
-describe('a source that is uploaded', () => {
-  it('goes to the address of the store, and by its path into the deployment', async () => {
+describe('an upload of a source', () => {
+  it('sends the archive to the URL and returns its path for the deployment', async () => {
     const { server, client, id, root } = await upload({ tenantId: 'workspace-1', headers: { 'x-team': 'search' } });
     const progress: number[] = [];
     const uploaded = await client.deployments.uploadSource(id, root, {
@@ -56,7 +56,7 @@ describe('a source that is uploaded', () => {
     expect(server.calls[0]).toMatchObject({ method: 'POST', path: `/v2/deployments/${id}/upload-url` });
   });
 
-  it('ends when the client is closed while it goes', async () => {
+  it('ends when the client is closed', async () => {
     const { server, client, id, root } = await upload();
     server.store.answers.push(() => void client.close());
     expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
@@ -65,7 +65,7 @@ describe('a source that is uploaded', () => {
     });
   });
 
-  it('takes nothing of the client along, and three headers', async () => {
+  it('sends no key and no header of the client', async () => {
     const { server, client, id, root } = await upload({ bearerToken: 'token-1', headers: { 'x-team': 'search' } });
     await client.deployments.uploadSource(id, root, { headers: { 'x-more': '1' } });
     const [stored] = server.store.objects.values();
@@ -79,7 +79,7 @@ describe('a source that is uploaded', () => {
     }
   });
 
-  it('gets its address without a version where the service has none there', async () => {
+  it('requests the URL without a version if the service has no versioned path, and remembers that', async () => {
     const { server, client, id, root } = await upload({}, { isUploadVersioned: false });
     await client.deployments.uploadSource(id, root);
     expect(server.calls.map(({ path }) => path)).toEqual([
@@ -96,14 +96,14 @@ describe('a source that is uploaded', () => {
     });
   });
 
-  it('is asked for once where the deployment is not known', async () => {
+  it('requests the URL once if the deployment is unknown', async () => {
     const { server, client, id, root } = await upload();
     const other = id.replace(/^........-/, '00000000-');
     expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({ status: 404 });
     expect(server.calls.length).toBe(1);
   });
 
-  it('is sent again after an answer that will pass, from the beginning', async () => {
+  it('retries from the beginning after a temporary failure', async () => {
     const { server, client, id, root } = await upload();
     server.store.answers.push((request, response) => {
       request.resume();
@@ -115,7 +115,7 @@ describe('a source that is uploaded', () => {
     expect(server.store.objects.has(source_tarball_path)).toBe(true);
   });
 
-  it.each([403, 307])('is refused with %d, without what signs the address in the error', async (status) => {
+  it.each([403, 307])('rejects with %d without the signature of the URL in the error', async (status) => {
     const { server, client, id, root } = await upload();
     server.store.answers.push((request, response) => {
       request.resume();
@@ -129,7 +129,7 @@ describe('a source that is uploaded', () => {
     expect(server.calls.length).toBe(1);
   });
 
-  it('tells hooks of its steps without what signs the address', async () => {
+  it('calls hooks without the signature of the URL', async () => {
     const urls: string[] = [];
     const { client, id, root } = await upload({ hooks: { onRequest: ({ url }) => urls.push(url) } });
     await client.deployments.uploadSource(id, root);
@@ -137,7 +137,7 @@ describe('a source that is uploaded', () => {
     expect(urls.join()).not.toContain('c2lnbmF0');
   });
 
-  it('is not asked for where there is no source', async () => {
+  it('sends nothing if there is no source', async () => {
     const { server, client, id, root } = await upload();
     expect(await rejection(client.deployments.uploadSource(id, join(root, 'gone')))).toMatchObject({
       code: 'RUNSPAN_INVALID_REQUEST',
@@ -151,7 +151,7 @@ describe('a source that is uploaded', () => {
   });
 
   it.each(['{}', '{"upload_url":7,"object_path":"p"}', '{"upload_url":"https://a.example"}'])(
-    'has no address in %s',
+    'rejects the response %s without a URL',
     async (body) => {
       const { server, client, id, root } = await upload();
       server.next(/upload-url/, (_, response) => response.end(body));
@@ -162,7 +162,7 @@ describe('a source that is uploaded', () => {
   );
 
   it.each(['ftp://a.example/x', 'http://a.example/x?signature=c2lnbmF0dXJl', 'nowhere', 'https://u:p@a.example/'])(
-    'does not go to %s',
+    'refuses the URL %s',
     async (upload_url) => {
       const { server, client, id, root } = await upload();
       const answer = JSON.stringify({ upload_url, object_path: 'p' });
@@ -189,7 +189,7 @@ describe('a source that is uploaded', () => {
     expect(server.store.requests.length).toBe(1);
   });
 
-  it('ends when the time for it is over, and with what its listener throws', async () => {
+  it('ends after its timeout, or with an error of `onProgress`', async () => {
     const { server, client, id, root } = await upload();
     server.store.answers.push(() => undefined);
     expect(await rejection(client.deployments.uploadSource(id, root, { timeoutMs: 80 }))).toMatchObject({
@@ -210,7 +210,7 @@ describe('a source that is uploaded', () => {
     expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);
   });
 
-  it('may be a tarball that is packed already, which goes as it is', async () => {
+  it('sends a tarball unchanged', async () => {
     const { server, client, id, root } = await upload();
     const bytes = gzipSync('a tarball');
     await writeFile(join(root, 'source.tar.gz'), bytes);

@@ -37,7 +37,7 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
 }
 
 describe('a call of an agent server within a run', () => {
-  it('is a run below it, and tells the server of itself', async () => {
+  it('is recorded as a child run and propagates the trace', async () => {
     const { strict, server, thread_id, recorder } = await connect();
 
     await within(async () => {
@@ -69,7 +69,7 @@ describe('a call of an agent server within a run', () => {
     }
   });
 
-  it('records what was asked and what came of it, without the key', async () => {
+  it('records its inputs and outputs without the key', async () => {
     const { server, thread_id, recorder } = await connect();
 
     await within(async () => {
@@ -90,7 +90,7 @@ describe('a call of an agent server within a run', () => {
     expect(JSON.stringify(recorder.runs)).not.toContain(KEY);
   });
 
-  it('fails with what it rejects with', async () => {
+  it('fails with the error of the call', async () => {
     const { server, thread_id, recorder } = await connect();
     const failing = { ...RUN, input: 'fail' };
 
@@ -109,7 +109,7 @@ describe('a call of an agent server within a run', () => {
     expect(refused?.error).toMatch(/^ApiError: .* 404 Thread with ID none not found/);
   });
 
-  it('keeps the baggage that the client sends', async () => {
+  it('keeps the baggage of the client', async () => {
     const { strict, server, thread_id } = await connect({ headers: { Baggage: 'tenant=7' } });
     const run = startRun({ name: 'answer', project: 'chat' });
 
@@ -118,7 +118,7 @@ describe('a call of an agent server within a run', () => {
     expect(strict.seen.at(-1)?.headers.baggage).toBe('tenant=7,runspan-project=chat');
   });
 
-  it('tells the server nothing where it is not to', async () => {
+  it('propagates nothing with `propagate: false`', async () => {
     const { strict, server, thread_id, recorder } = await connect({ propagate: false });
 
     await within(async () => {
@@ -132,7 +132,7 @@ describe('a call of an agent server within a run', () => {
 });
 
 describe('a call of an agent server outside of any run', () => {
-  it('is none, and tells the server of none', async () => {
+  it('is not recorded and propagates nothing', async () => {
     const { strict, server, thread_id, recorder } = await connect();
 
     await server.runs.create(thread_id, RUN);
@@ -145,10 +145,10 @@ describe('a call of an agent server outside of any run', () => {
   });
 });
 
-describe('the run of a stream', () => {
+describe('the recorded run of a stream', () => {
   const EVENTS = 'event: updates\ndata: {"plan":{"a":1}}\n\nevent: custom\ndata: "half"\n\n';
 
-  it('has its events where no state came, and never the addresses for feedback', async () => {
+  it('has the events if there was no state, but no feedback URLs', async () => {
     const { server, recorder } = await streaming(
       `event: metadata\ndata: {"run_id":"r-1"}\n\n${EVENTS}event: feedback\ndata: {"k":"https://f.example/secret"}\n\nevent: feedback\ndata: ["https://f.example/secret"]\n\n`,
     );
@@ -164,7 +164,7 @@ describe('the run of a stream', () => {
     expect(JSON.stringify(recorder.runs)).not.toContain('f.example');
   });
 
-  it('leads to the run on the server where the first event alone tells of it', async () => {
+  it('has the run id of the server if only the first event contains it', async () => {
     const { url } = await serve((_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/event-stream' })
@@ -177,7 +177,7 @@ describe('the run of a stream', () => {
     expect(recorder.run('runs.stream').extra?.metadata).toMatchObject({ agent_run_id: 'r-9', agent_thread_id: 't-1' });
   });
 
-  it('has the last state of the graph itself, as it came', async () => {
+  it('has the last state of the graph itself, as it was received', async () => {
     const { server, recorder } = await streaming(
       'event: values\ndata: {"n":1}\n\nevent: values|sub:1\ndata: {"n":9}\n\nevent: values\ndata: {"n":2}\n\nevent: values|sub:1\ndata: {"n":8}\n\n',
     );
@@ -191,7 +191,7 @@ describe('the run of a stream', () => {
     expect(recorder.run('runs.stream').outputs).toEqual({ n: 2 });
   });
 
-  it('is open until the stream has ended, and ends with feedback() as well', async () => {
+  it('ends with the stream, also if only feedback() reads it', async () => {
     const { server, recorder } = await streaming('event: feedback\ndata: {"k":"u"}\n\n');
 
     await within(async () => {
@@ -203,7 +203,7 @@ describe('the run of a stream', () => {
     });
   });
 
-  it('is cancelled with what came when the loop is left, and when the stream is closed', async () => {
+  it('is cancelled with the received events when the loop is left or the stream is closed', async () => {
     const { server, recorder } = await streaming(`${EVENTS}…`);
 
     await within(async () => {
@@ -220,7 +220,7 @@ describe('the run of a stream', () => {
     expect([left?.error, closed?.error]).toEqual([undefined, undefined]);
   });
 
-  it('is interrupted where the stream is left lying', async () => {
+  it('is interrupted if the stream is garbage-collected', async () => {
     const { server, recorder } = await streaming(`${EVENTS}…`);
 
     await within(async () => {
@@ -235,7 +235,7 @@ describe('the run of a stream', () => {
     await server.close();
   });
 
-  it('is open for as long as an event is waited for, and given up where none is', async () => {
+  it('stays open during a read, and is interrupted if the stream is not read', async () => {
     const run = startRun({ name: 'runs.stream', exporter: makeSink({ streamIdleMs: 20 }) });
     const trace = new StreamTrace(run, 'runs.stream');
     const stream = {};
@@ -250,7 +250,7 @@ describe('the run of a stream', () => {
     expect(stream).toBeDefined();
   });
 
-  it('keeps no more of its events than fits into a payload', async () => {
+  it('keeps at most the events that fit into a payload', async () => {
     const many = Array.from({ length: 12_000 }, (_, n) => `event: custom\ndata: ${n}\n\n`).join('');
     const { server, recorder } = await streaming(many);
 

@@ -44,7 +44,7 @@ describe('an event of a thread', () => {
     ['tasks', { id: 't', name: 'plan' }],
     ['custom', { payload: 1 }],
     ['input.requested', { interrupt_id: 'i', payload: { question: 'May I?' } }],
-  ])('of the method %s is known with the data %j', (method, data) => {
+  ])('of the method %s is typed with the data %j', (method, data) => {
     const { name, ...event } = read(sent(method, data));
 
     expect(event).toEqual(sent(method, data));
@@ -75,7 +75,7 @@ describe('an event of a thread', () => {
     ['checkpoints', { step: 1 }],
     ['custom', 'text'],
     ['input.requested', { payload: 1 }],
-  ])('of the method %s with the data %j is another one', (method, data) => {
+  ])('of the method %s with the data %j is `other`', (method, data) => {
     expect(read(sent(method, data))).toEqual({ ...sent(method, data), method: 'other', name: method });
   });
 
@@ -88,20 +88,20 @@ describe('an event of a thread', () => {
     ['no method', '{"params":{}}'],
     ['no parameters', '{"method":"values"}'],
     ['parameters that are none', '{"method":"values","params":[]}'],
-  ])('that is %s is malformed, and gives its text', (_, text) => {
+  ])('that is %s is malformed, with its text as data', (_, text) => {
     const params = { namespace: [], data: text };
     expect(read(text)).toEqual({ method: 'malformed', name: 'message', event_id: '9', params });
     const nameless = { name: 'values', data: text, id: '9', hasOwnId: false };
     expect(threadEventOf(nameless)).toEqual({ method: 'malformed', name: 'values', params });
   });
 
-  it('keeps what this version does not know', () => {
+  it('keeps unknown fields', () => {
     const event = read({ ...sent('values', {}, { run_id: 'r', node: 'plan', depth: 2 }), trace: 'x' });
 
     expect(event).toMatchObject({ trace: 'x', params: { run_id: 'r', node: 'plan', depth: 2 } });
   });
 
-  it('leaves out what has another form than its type says', () => {
+  it('omits fields of an unexpected type', () => {
     const params = { namespace: 'root', timestamp: '1', node: 3, run_id: null, data: 1 };
     const event = read({ method: 'values', event_id: 12, seq: '3', params });
 
@@ -112,7 +112,7 @@ describe('an event of a thread', () => {
     });
   });
 
-  it('does not let a name of its own change the prototype of anything', () => {
+  it('cannot change a prototype by a field name', () => {
     const event = read('{"method":"values","__proto__":{"seq":5},"params":{"__proto__":{"run_id":"r"},"data":1}}');
 
     expect(event.seq).toBeUndefined();
@@ -120,7 +120,7 @@ describe('an event of a thread', () => {
     expect(Object.getPrototypeOf(event)).toBe(Object.prototype);
   });
 
-  it('tells what was missed', () => {
+  it('reports missed events', () => {
     const missed = { name: 'missed_events', payload: { after: 3, before: 9 } };
 
     expect(missedEvents(read(sent('custom', missed)))).toEqual({ after: 3, before: 9 });

@@ -89,7 +89,7 @@ const upTo = (count: number): string[] => Array.from({ length: count }, (_, at) 
 
 startAlike();
 
-describe('a stream of a thread that breaks', () => {
+describe('a broken stream of a thread', () => {
   it.each([
     ['a reset', breaking(events(1, 2, 3))],
     ['a clean end', ending(events(1, 2, 3))],
@@ -97,7 +97,7 @@ describe('a stream of a thread that breaks', () => {
     ['an end ahead of the blank line of an event', ending(events(1, 2, 3) + event(4).slice(0, -1))],
     ['silence', holding(events(1, 2, 3))],
     ['silence behind heartbeats', holding(HEARTBEAT + events(1, 2, 3) + HEARTBEAT)],
-  ])('by %s goes on with the last event, which is given once', async (_, step) => {
+  ])('continues after %s with the last event, which is returned once', async (_, step) => {
     const { threads, asked } = await script([step, holding(HEARTBEAT + events(3, 4, 5))]);
 
     expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
@@ -118,7 +118,7 @@ describe('a stream of a thread that breaks', () => {
     expect(reported).toEqual(['live', 'reconnecting', 'live']);
   });
 
-  it('gives each event once wherever it is cut, in the middle of a character too', async () => {
+  it('returns each event once wherever it breaks, even within a character', async () => {
     const all = [1, 2, 3].map((seq) => Buffer.from(event(seq, seq, { text: 'Grüße 🌤' })));
     const whole = Buffer.concat(all);
     let cut = 0;
@@ -139,7 +139,7 @@ describe('a stream of a thread that breaks', () => {
     }
   });
 
-  it('goes on with all that a server sends again, each event once', async () => {
+  it('returns each event once if the server repeats events', async () => {
     const { threads } = await script([
       ending(events(1, 2, 3, 2, 3)),
       // The place is not heeded: all is sent, and the first event is not the last one.
@@ -150,13 +150,13 @@ describe('a stream of a thread that breaks', () => {
     expect(await read(threads, 5)).toEqual({ seen: upTo(5) });
   });
 
-  it('takes events in another order', async () => {
+  it('returns events in the order in which they arrive', async () => {
     const { threads } = await script([ending(events(1, 3, 2)), holding(events(3, 5, 4))]);
 
     expect((await read(threads, 5)).seen).toEqual(['1', '3', '2', '5', '4']);
   });
 
-  it('asks for all of it where the server does not begin with the last event', async () => {
+  it('requests all events if the server does not start with the last event', async () => {
     const { threads, asked } = await script([
       ending(events(1, 2, 3)),
       holding(events(5)),
@@ -167,7 +167,7 @@ describe('a stream of a thread that breaks', () => {
     expect(asked()).toEqual(['- -', '2 e-2', '- -']);
   });
 
-  it('asks for all of it where the server counts anew, and misses none of its new events', async () => {
+  it('requests all events if the server counts from 1 again, and misses no new event', async () => {
     const anew = [1, 2, 3, 4].map((seq) => event(seq, 100 + seq)).join('');
     const { threads, asked } = await script([
       ending(events(1, 2, 3)),
@@ -185,7 +185,7 @@ describe('a stream of a thread that breaks', () => {
     ['says nothing', holding(''), []],
     ['says no more than that it is there', beating, []],
     ['says what has no place', holding(bare({ payload: 1 })), ['custom']],
-  ])('asks for all of it where the server %s', async (_, step, between) => {
+  ])('requests all events if the server %s', async (_, step, between) => {
     const { threads, asked } = await script([ending(events(1, 2)), step, holding(event(1, 11))]);
 
     const { seen } = await read(threads, 3 + between.length);
@@ -195,7 +195,7 @@ describe('a stream of a thread that breaks', () => {
     expect(virtualClock.nowMs).toBeLessThan(120_000);
   });
 
-  it('asks for all of it again where that breaks as well', async () => {
+  it('requests all events again if that connection breaks too', async () => {
     const { threads, asked } = await script([
       ending(events(1, 2)),
       holding(events(9)),
@@ -208,28 +208,28 @@ describe('a stream of a thread that breaks', () => {
     expect(asked()).toEqual(['- -', '1 e-1', '- -', '- -', '- -']);
   });
 
-  it('goes on behind what the server tells to be missed', async () => {
+  it('continues after a report of missed events', async () => {
     const { threads, asked } = await script([ending(events(1, 2)), holding(missed + events(5, 6))]);
 
     expect(await read(threads, 5)).toEqual({ seen: ['1', '2', 'custom', '5', '6'] });
     expect(asked()).toEqual(['- -', '1 e-1']);
   });
 
-  it('goes on as it began where nothing has come', async () => {
+  it('repeats its first request if no event arrived', async () => {
     const { threads, asked } = await script([ending(HEARTBEAT), reset, holding(events(8))]);
 
     expect(await read(threads, 1, { since: 7, lastEventId: 'e-7' })).toEqual({ seen: ['8'] });
     expect(asked()).toEqual(['7 e-7', '7 e-7', '7 e-7']);
   });
 
-  it('does not give what was not wanted, though the server sends it', async () => {
+  it('drops events that were not requested', async () => {
     const { threads, asked } = await script([ending(events(6, 7, 8)), holding(events(9)), holding(events(1, 7, 8, 9))]);
 
     expect(await read(threads, 2, { since: 7 })).toEqual({ seen: ['8', '9'] });
     expect(asked()).toEqual(['7 -', '7 -', '- -']);
   });
 
-  it('goes on by ids where events have no place', async () => {
+  it('continues by ids if events have no `seq`', async () => {
     const named = (id: string): string =>
       `id: ${id}\ndata: ${JSON.stringify({ event_id: id, method: 'custom', params: { data: { payload: id } } })}\n\n`;
     const { threads, asked } = await script([
@@ -250,7 +250,7 @@ describe('a stream of a thread that breaks', () => {
     [401, status(401), 'it does not go on: .*401 not now'],
     [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is not a stream of events'],
     [200, status(200), 'is not a stream of events'],
-  ])('does not go on after %d', async (_, step, outlook) => {
+  ])('ends after a response with %d', async (_, step, outlook) => {
     const { threads, seen } = await script([ending(events(1, 2)), step]);
 
     const { thrown } = await read(threads, 9);
@@ -272,7 +272,7 @@ describe('a stream of a thread that breaks', () => {
     ['an end without an event', ending('')],
     ['an end behind events that were given', ending(events(2))],
     ['an end behind two heartbeats', ending(HEARTBEAT + events(2) + HEARTBEAT)],
-  ])('is given up after five attempts that came to %s', async (_, step) => {
+  ])('ends after five attempts with %s', async (_, step) => {
     const { threads, seen } = await script([ending(events(1, 2)), step]);
 
     const { thrown, seen: given } = await read(threads, 9);
@@ -281,7 +281,7 @@ describe('a stream of a thread that breaks', () => {
     expect(seen).toHaveLength(6);
   });
 
-  it('is tried five times anew after each event', async () => {
+  it('makes five new attempts after each event', async () => {
     const begins = [events(1), events(1, 2), events(2, 3)];
     const steps = begins.flatMap((text) => [ending(text), reset, reset, reset, reset]);
     const { threads } = await script([...steps, holding(events(3, 4))]);
@@ -289,7 +289,7 @@ describe('a stream of a thread that breaks', () => {
     expect(await read(threads, 4)).toEqual({ seen: upTo(4) });
   });
 
-  it('is tried five times anew where three heartbeats have come', async () => {
+  it('makes five new attempts after three heartbeats', async () => {
     const quiet = ending(events(1) + HEARTBEAT + HEARTBEAT + HEARTBEAT);
     const { threads } = await script([...Array.from({ length: 12 }, () => quiet), holding(events(1, 2))]);
 
@@ -303,13 +303,13 @@ describe('a stream of a thread', () => {
     ['a broken event', 'data: {"seq":\n\n', ['message']],
     ['a list', 'data: []\n\n', ['message']],
     ['an event of a later version', 'data: {"method":"files","params":{"data":1}}\n\n', ['files']],
-  ])('goes on past %s', async (_, text, between) => {
+  ])('continues after %s', async (_, text, between) => {
     const { threads } = await script([holding(event(1) + text + event(2))]);
 
     expect((await read(threads, 2 + between.length)).seen).toEqual(['1', ...between, '2']);
   });
 
-  it('ends its connection when the loop is left, when it is closed, and when nobody has it', async () => {
+  it('closes its connection when the loop is left, when it is closed, and when it is garbage-collected', async () => {
     const { threads, open } = await script([holding(events(1, 2))]);
     const until = async (count: number): Promise<void> => {
       while (open.size !== count) await new Promise(setImmediate);
@@ -338,7 +338,7 @@ describe('a stream of a thread', () => {
     await collectUntil(() => open.size === 0);
   });
 
-  it('is read once', async () => {
+  it('can be read once', async () => {
     const { threads } = await script([holding(events(1))]);
     const stream: ThreadEvents = await threads.events('t-1');
     for await (const _ of stream) break;
@@ -350,7 +350,7 @@ describe('a stream of a thread', () => {
 describe('the events of a run', () => {
   const RUN = { run: { run_id: 'r-1', applied_through_seq: 0 } };
 
-  it('end with it, and with the connection', async () => {
+  it('end with the run and close the connection', async () => {
     const { threads, open, seen } = await script([holding(events(1) + done('completed') + event(100))]);
 
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
@@ -358,13 +358,13 @@ describe('the events of a run', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('end with it where what should be the id of a run is none', async () => {
+  it('end with the run even if its id is not text', async () => {
     const { threads } = await script([holding(events(1) + done().replace('"event":', '"run_id":null,"event":'))]);
 
     expect((await read(threads, 9, RUN)).seen).toEqual(['1', '99']);
   });
 
-  it('tell why it failed, without a key', async () => {
+  it('end with the error of the run, without a key', async () => {
     const { threads } = await script([holding(done('failed'))]);
 
     const { seen, thrown } = await read(threads, 9, RUN);
@@ -377,13 +377,13 @@ describe('the events of a run', () => {
     });
   });
 
-  it('go on over a break to its end', async () => {
+  it('continue after a break to the end of the run', async () => {
     const { threads } = await script([breaking(events(1, 2)), holding(events(2, 3) + done('interrupted'))]);
 
     expect(await read(threads, 9, RUN)).toEqual({ seen: ['1', '2', '3', '99'] });
   });
 
-  it('end in a StreamError where the server is there, and has lost them', async () => {
+  it('end with a StreamError if the server has lost them', async () => {
     const { threads, asked } = await script([ending(events(1)), beating]);
 
     const { seen, thrown } = await read(threads, 9, RUN);
@@ -393,7 +393,7 @@ describe('the events of a run', () => {
     expect(asked()).toEqual(['- -', '0 -', '- -']);
   });
 
-  it('end in a StreamError where the server falls silent for good', async () => {
+  it('end with a StreamError if the server stays silent', async () => {
     const { threads, seen } = await script([holding(events(1)), holding('')]);
 
     const { thrown } = await read(threads, 9, { ...RUN, idleTimeoutMs: 10_000 });
