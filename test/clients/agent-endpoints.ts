@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { AgentServer } from '../../src/clients/agent-server/agent-server.ts';
 
-/** A method of the client: the endpoint that it is for, and what has to hold of it with any server. */
+/** A method of the client, its endpoints, and expectations that hold with any server. */
 export interface AgentEndpoint {
-  /** As it is called: `threads.create`. */
+  /** Name of the call: `threads.create`. */
   readonly call: string;
-  /** As the reference writes it; several where the options decide. */
+  /** Endpoints in the notation of the reference. The options decide between several. */
   readonly endpoints: readonly string[];
-  /** Why the in-memory server of the field is no counterpart; the strict server is one for all. */
+  /** Why the in-memory server of the field cannot serve the call. The strict server serves all calls. */
   readonly missing?: string;
   readonly holds: (server: AgentServer) => Promise<void>;
 }
@@ -20,7 +20,7 @@ const SCHEDULE = { schedule: '0 9 * * 1', assistant_id: 'agent' } as const;
 const newThread = async (server: AgentServer): Promise<string> => (await server.threads.create()).thread_id;
 const lastOf = (values: Record<string, unknown>): unknown =>
   (values.messages as { content: unknown }[]).at(-1)?.content;
-const NO_CRONS = 'answers 500, not implemented, and 400 to these fields';
+const NO_CRONS = 'responds with 500 (not implemented), and with 400 to these fields';
 
 function row(
   call: string,
@@ -31,7 +31,7 @@ function row(
   return { call, endpoints, holds, ...(missing !== undefined && { missing }) };
 }
 
-/** Every method of the client by which an endpoint is called. */
+/** Every method of the client that calls an endpoint. */
 export const agentEndpoints: readonly AgentEndpoint[] = [
   row('assistants.create', ['POST /assistants'], async ({ assistants }) => {
     const id = randomUUID();
@@ -135,7 +135,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
       const thread_ids = [await newThread(server)];
       expect(await server.threads.prune({ thread_ids, strategy: 'delete' })).toEqual({ pruned_count: 1 });
     },
-    'answers 404',
+    'responds with 404',
   ),
   row(
     'threads.state',
@@ -186,7 +186,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
         names.push(event);
       expect(names).toContain('values');
     },
-    'answers 404',
+    'responds with 404',
   ),
   row('runs.create', ['POST /threads/{thread_id}/runs'], async (server) => {
     const thread_id = await newThread(server);
@@ -289,7 +289,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     async (server) => {
       await server.statelessRuns.cancel({ status: 'all' }, { action: 'rollback' });
     },
-    'answers 404',
+    'responds with 404',
   ),
   row(
     'crons.create',
@@ -326,7 +326,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
       await crons.create({ ...SCHEDULE, metadata: { of } });
       expect(await crons.count({ metadata: { of } })).toBe(1);
     },
-    'answers 404',
+    'responds with 404',
   ),
   row(
     'crons.update',
@@ -335,7 +335,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
       const { cron_id } = await crons.create(SCHEDULE);
       expect(await crons.update(cron_id, { enabled: false })).toMatchObject({ cron_id, enabled: false });
     },
-    'answers 404',
+    'responds with 404',
   ),
   row(
     'crons.delete',
@@ -384,7 +384,7 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
       expect(await system.metrics()).toBe('runs 1\n');
       expect(await system.metrics({ format: 'json' })).toEqual({ runs: 1 });
     },
-    'answers 404',
+    'responds with 404',
   ),
   row(
     'docs',
@@ -393,6 +393,6 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
       expect(server.docsUrl).toBe(`${server.url}/docs`);
       expect(await server.docs()).toContain('<title>Reference</title>');
     },
-    'answers 404',
+    'responds with 404',
   ),
 ];

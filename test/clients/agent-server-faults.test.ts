@@ -18,7 +18,7 @@ const HEAD = { ...SSE, 'content-location': '/threads/t-1/runs/r-1' };
 const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\nid: 0\n\n';
 const value = (id: number): string => `event: values\ndata: {"count":${id}}\nid: ${id}\n\n`;
 
-/** A client of a server whose requests take one step each, the last for ever. */
+/** Returns a client of a server that handles each request by the next step. The last step repeats. */
 async function script(steps: readonly Step[], options: Partial<AgentServerOptions> = {}) {
   const served = await serveSteps(steps);
   const client = new AgentServer({ url: served.url, apiKey: KEY, ...options });
@@ -27,7 +27,7 @@ async function script(steps: readonly Step[], options: Partial<AgentServerOption
   return { ...served, client, asked };
 }
 
-/** A stream that begins with a text, and then breaks. */
+/** Sends the start of a stream and breaks the connection. */
 const breaking =
   (text: string, headers: Record<string, string> = HEAD): Step =>
   (response) => {
@@ -43,7 +43,7 @@ const hang: Step = () => {};
 async function failure(promise: Promise<unknown>, stepMs?: number): Promise<unknown> {
   const result = await settled(promise, stepMs);
   if (result.status === 'rejected') return result.reason;
-  throw new Error(`it came to ${JSON.stringify(result.value)}`);
+  throw new Error(`it resolved with ${JSON.stringify(result.value)}`);
 }
 
 async function success<Result>(promise: Promise<Result>): Promise<Result> {
@@ -227,7 +227,7 @@ describe('a broken stream', () => {
       message: expect.stringContaining('did not go on in 5 attempts'),
     });
     expect(seen).toHaveLength(11);
-    // 1, 2, 4, 5 and 5 seconds, each with half a second of chance, twice.
+    // Twice 1, 2, 4, 5 and 5 seconds, each with half a second of jitter.
     expect(virtualClock.nowMs).toBeGreaterThanOrEqual(2 * 19_500);
     expect(virtualClock.nowMs).toBeLessThan(2 * 19_500 + 4_000);
   });
@@ -291,7 +291,7 @@ describe('a broken stream', () => {
     const stream = await client.runs.stream('t-1', RESUMABLE);
     const iterator = stream[Symbol.asyncIterator]();
     await iterator.next();
-    // Not `failure`: no time may pass.
+    // `failure` would advance the clock.
     const waiting = iterator.next().catch((error: unknown) => error);
     for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
     const pausedMs = virtualClock.nowMs;
@@ -332,14 +332,9 @@ describe('silence', () => {
 
   it.each([
     ['300 s', {}, METADATA, 300_000],
-    ['the time that the client has', { idleTimeoutMs: 10_000 }, METADATA, 10_000],
-    ['60 s where there were heartbeats', {}, `: heartbeat\n\n${METADATA}`, 60_000],
-    [
-      'less where there were heartbeats and the client has less',
-      { idleTimeoutMs: 5_000 },
-      `: heartbeat\n\n${METADATA}`,
-      5_000,
-    ],
+    ['`idleTimeoutMs` of the client', { idleTimeoutMs: 10_000 }, METADATA, 10_000],
+    ['60 s after heartbeats', {}, `: heartbeat\n\n${METADATA}`, 60_000],
+    ['a shorter `idleTimeoutMs` after heartbeats', { idleTimeoutMs: 5_000 }, `: heartbeat\n\n${METADATA}`, 5_000],
   ])('breaks a stream after %s', async (_, options, text, silenceMs) => {
     const { client } = await script([begins(text)], options);
     const stream = await client.runs.stream('t-1', RUN);
@@ -461,10 +456,10 @@ describe('a wait for a run', () => {
   });
 
   it.each([
-    ['breaks off', breaking('\n\n{"a":', HEAD), 'RUNSPAN_STREAM_BROKEN'],
-    ['is no JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
-    ['tells of an error', ending('\n{"__error__":{"error":"E","message":"m"}}', HEAD), 'RUNSPAN_RUN_FAILED'],
-    ['tells of an error in text', ending('{"__error__":"gone"}', HEAD), 'RUNSPAN_RUN_FAILED'],
+    ['breaks', breaking('\n\n{"a":', HEAD), 'RUNSPAN_STREAM_BROKEN'],
+    ['is not JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
+    ['contains an error', ending('\n{"__error__":{"error":"E","message":"m"}}', HEAD), 'RUNSPAN_RUN_FAILED'],
+    ['contains an error as text', ending('{"__error__":"gone"}', HEAD), 'RUNSPAN_RUN_FAILED'],
   ])('rejects if the response %s', async (_, step, code) => {
     const { client, seen } = await script([step]);
 
@@ -477,14 +472,14 @@ describe('an abort', () => {
   const reason = new Error('enough');
   const begun: Step = (response) => response.writeHead(200, HEAD).write(METADATA);
 
-  /** What is under way when it comes, each with the steps of the server. */
+  /** The steps of the server, and the condition for the abort. */
   const moments: Readonly<Record<string, { steps: readonly Step[]; wait: (asked: () => string[]) => boolean }>> = {
     'before the call': { steps: [begun], wait: () => true },
-    'before the head': { steps: [hang], wait: (asked) => asked().length === 1 },
+    'before the headers': { steps: [hang], wait: (asked) => asked().length === 1 },
     'between events': { steps: [begun], wait: (asked) => asked().length === 1 },
-    'in the pause after a break': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 1 },
-    'before the head of what goes on': { steps: [breaking(METADATA), hang], wait: (asked) => asked().length === 2 },
-    'after it went on': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 2 },
+    'in the delay after a break': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 1 },
+    'before the headers of a reconnect': { steps: [breaking(METADATA), hang], wait: (asked) => asked().length === 2 },
+    'after a reconnect': { steps: [breaking(METADATA), begun], wait: (asked) => asked().length === 2 },
   };
 
   it.each(Object.entries(moments))(
@@ -499,7 +494,7 @@ describe('an abort', () => {
         for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
         if (!wait(asked)) await virtualClock.advance(250);
       }
-      // What the head or an event sets in motion.
+      // The client handles the headers and events before the abort.
       for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
       ending.abort(reason);
 
@@ -548,21 +543,18 @@ describe('an abort', () => {
     for (const stream of streams) await stream.close();
   });
 
-  it.each(['an end', 'an error', 'a break', 'a loop that was left', 'close'])(
-    'has no listener after %s',
-    async (way) => {
-      const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
-      const step = way === 'a break' ? breaking(text) : way === 'close' ? begun : ending(text);
-      const { client } = await script([step]);
-      const { signal } = new AbortController();
-      const stream = await client.runs.stream('t-1', RUN, { signal });
-      expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  it.each(['an end', 'an error', 'a break', 'leaving the loop', 'close'])('has no listener after %s', async (way) => {
+    const text = way === 'an error' ? 'event: error\ndata: "no"\n\n' : METADATA;
+    const step = way === 'a break' ? breaking(text) : way === 'close' ? begun : ending(text);
+    const { client } = await script([step]);
+    const { signal } = new AbortController();
+    const stream = await client.runs.stream('t-1', RUN, { signal });
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
 
-      if (way === 'close') await stream.close();
-      else if (way === 'a loop that was left') for await (const _ of stream) break;
-      else await settled(names(stream));
+    if (way === 'close') await stream.close();
+    else if (way === 'leaving the loop') for await (const _ of stream) break;
+    else await settled(names(stream));
 
-      expect(getEventListeners(signal, 'abort')).toEqual([]);
-    },
-  );
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
 });

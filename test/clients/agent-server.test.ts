@@ -129,7 +129,7 @@ describe('AgentServer', () => {
 
     await expect(server.threads.get('../assistants/agent')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
     await expect(server.threads.get('...')).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
-    // Proxies take dots that are encoded for dots.
+    // Proxies decode encoded dots.
     for (const dots of ['.', '..'])
       await expect(server.threads.get(dots)).rejects.toMatchObject({
         code: 'RUNSPAN_INVALID_REQUEST',
@@ -152,15 +152,11 @@ describe('AgentServer', () => {
   });
 
   it.each([
-    [
-      'says where the next page begins',
-      { 'x-pagination-next': '1', 'x-pagination-total': '2' } as Record<string, string>,
-      2,
-    ],
-    ['says nothing, and fills its pages', {}, 2],
-    ['says how many there are, and of no next page', { 'x-pagination-total': '1' }, 1],
-    ['says that there are more, and of no next page', { 'x-pagination-total': '2' }, 2],
-    ['says what is no number', { 'x-pagination-next': 'soon', 'x-pagination-total': 'many' }, 2],
+    ['sends the next offset', { 'x-pagination-next': '1', 'x-pagination-total': '2' } as Record<string, string>, 2],
+    ['sends no header and a full page', {}, 2],
+    ['sends the total and no next offset', { 'x-pagination-total': '1' }, 1],
+    ['sends a larger total and no next offset', { 'x-pagination-total': '2' }, 2],
+    ['sends headers that are not numbers', { 'x-pagination-next': 'soon', 'x-pagination-total': 'many' }, 2],
   ])('requests the next page if the service %s', async (_, headers, requests) => {
     const { url, seen } = await serve((_, response) => {
       for (const [name, value] of Object.entries(seen.length === 1 ? headers : {})) response.setHeader(name, value);

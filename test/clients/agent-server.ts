@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Seen, serve, type TestServer } from '../http/server.ts';
 
-/** Who may ask: the key of the strict server, and one that it knows and refuses. */
+/** The key that the strict server accepts, and a key of another organization. */
 export const KEY = 'lsv2_agent_key_1';
 export const FORBIDDEN_KEY = 'lsv2_agent_key_2';
 
 export interface AgentTestServer extends TestServer {
-  /** The endpoints that were asked for, as the reference writes them: `POST /threads/{thread_id}/runs`. */
+  /** The called endpoints in the notation of the reference: `POST /threads/{thread_id}/runs`. */
   readonly endpoints: readonly string[];
-  /** Cuts the next stream off after so many events. */
+  /** Breaks the next stream after this number of events. */
   cutNext(events: number): void;
 }
 
 /**
- * An agent server of fixed answers, written from the reference of the interface: it asks for a key, refuses bodies with a field
- * missing or unknown, pages its lists by header, sends heartbeats, and keeps the events of resumable streams.
+ * An agent server with fixed responses, written from the reference of the interface. It requires a key, refuses bodies with
+ * missing or unknown fields, sends pages with headers, sends heartbeats, and stores the events of resumable streams.
  */
 export async function serveAgents(): Promise<AgentTestServer> {
   const world = new World();
@@ -41,8 +41,8 @@ interface Asked {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** What is answered: a body with a status and headers of its own, or a run whose stream is. */
-interface Told {
+/** A response: a body with a status and headers, or the stream of a run. */
+interface Reply {
   readonly status?: number;
   readonly headers?: Record<string, string>;
   readonly body?: unknown;
@@ -81,7 +81,7 @@ const PAGE = 'limit offset';
 const CRON =
   'schedule* assistant_id* timezone end_time input metadata config context webhook interrupt_before interrupt_after enabled stream_mode stream_subgraphs stream_resumable durability';
 
-/** Endpoints with the fields of their bodies, those with a star required. A GET has none. */
+/** Endpoints with the fields of their bodies. A star marks a required field. */
 const FIELDS: Readonly<Record<string, string>> = {
   'POST /assistants': 'graph_id* assistant_id config context metadata if_exists name description',
   'POST /assistants/search': `metadata graph_id name sort_by sort_order select ${PAGE}`,
@@ -126,7 +126,7 @@ class World {
   readonly #crons = new Map<string, Json>();
   readonly #items = new Map<string, Json>();
 
-  readonly #routes: Readonly<Record<string, (asked: Asked) => Told>> = {
+  readonly #routes: Readonly<Record<string, (asked: Asked) => Reply>> = {
     'GET /info': () => ({ body: { version: '0.4.1', flags: { assistants: true, crons: true }, metadata: {} } }),
     'GET /ok': ({ query }) => ({ body: { ok: true, ...(query.has('check_db') && { db: true }) } }),
     'GET /metrics': ({ query }) =>
@@ -263,16 +263,16 @@ class World {
         headers: request.headers,
       };
       check(endpoint, asked.body);
-      const told = this.#routes[endpoint]?.(asked) ?? {};
-      if (told.stream !== undefined) this.#stream(response, told);
-      else tell(response, told);
+      const reply = this.#routes[endpoint]?.(asked) ?? {};
+      if (reply.stream !== undefined) this.#stream(response, reply);
+      else respond(response, reply);
     } catch (thrown) {
       if (!(thrown instanceof Refused)) throw thrown;
-      tell(response, { status: thrown.status, body: { detail: thrown.detail } });
+      respond(response, { status: thrown.status, body: { detail: thrown.detail } });
     }
   }
 
-  /** The endpoint of a request, whose path may have words where others have ids. */
+  /** Returns the endpoint of a request. A path without placeholders wins. */
   #endpoint(asked: string): [endpoint: string, ids: string[]] {
     const words = asked.split('/').map(decodeURIComponent);
     const matching = Object.keys(this.#routes).filter((route) => {
@@ -306,7 +306,7 @@ class World {
     return [...items.values()].filter(holds);
   }
 
-  #drop(items: Map<string, unknown>, id: string | undefined): Told {
+  #drop(items: Map<string, unknown>, id: string | undefined): Reply {
     if (!items.delete(id as string)) throw new Refused(404, `${id} not found`);
     return { status: 204 };
   }
@@ -351,23 +351,23 @@ class World {
     );
   }
 
-  #history(ids: readonly string[], limit: number, before: string | null | undefined): Told {
+  #history(ids: readonly string[], limit: number, before: string | null | undefined): Reply {
     const { states } = this.#thread(ids);
     const from = before === null || before === undefined ? 0 : states.findIndex((state) => idOf(state) === before) + 1;
     return { body: states.slice(from, from + limit) };
   }
 
-  #created(threadId: string | undefined, body: Json, answer: (run: StoredRun) => Told): Told {
+  #created(threadId: string | undefined, body: Json, answer: (run: StoredRun) => Reply): Reply {
     const run = this.#run(threadId, body);
     const path = `${threadId === undefined ? '' : `/threads/${threadId}`}/runs/${run.run.run_id}`;
-    const told = answer(run);
+    const reply = answer(run);
     return {
-      ...told,
-      headers: { 'content-location': path, ...(run.isKept && { location: `${path}/stream` }), ...told.headers },
+      ...reply,
+      headers: { 'content-location': path, ...(run.isKept && { location: `${path}/stream` }), ...reply.headers },
     };
   }
 
-  /** A run that has ended when it begins. */
+  /** Creates a run that has already ended. */
   #run(threadId: string | undefined, body: Json): StoredRun {
     if (threadId !== undefined && !this.#threads.has(threadId)) {
       if (body.if_not_exists !== 'create') throw new Refused(404, `Thread with ID ${threadId} not found`);
@@ -409,9 +409,9 @@ class World {
     return run;
   }
 
-  /** As servers write it: event, data, then the id; heartbeats in between. */
-  #stream(response: ServerResponse, { headers, stream }: Told): void {
-    const { run, after } = stream as NonNullable<Told['stream']>;
+  /** Sends event, data and id in the order of the field, with a heartbeat. */
+  #stream(response: ServerResponse, { headers, stream }: Reply): void {
+    const { run, after } = stream as NonNullable<Reply['stream']>;
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...headers });
     response.write(': heartbeat\r\n\r\n');
     const from = run.isKept ? after + 1 : 0;
@@ -420,7 +420,7 @@ class World {
     for (const [at, [name, data]] of run.events.entries()) {
       if (at < from) continue;
       if (cut !== undefined && at - from >= cut) {
-        // What has been written has to arrive first.
+        // The written data must arrive before the connection breaks.
         response.write('event: values\r\ndata: {"mess', () => setImmediate(() => response.destroy()));
         return;
       }
@@ -442,8 +442,8 @@ function eventsOf(runId: string, body: Json, values: Json, error: Json | undefin
   ];
 }
 
-/** Lines that keep the connection, and then the values. */
-function waited({ values, error }: StoredRun): Told {
+/** Empty lines that keep the connection alive, and then the values. */
+function waited({ values, error }: StoredRun): Reply {
   return { body: `\n\n${JSON.stringify(error === undefined ? values : { __error__: error })}` };
 }
 
@@ -465,7 +465,7 @@ function check(endpoint: string, body: Json): void {
   if (detail.length > 0) throw new Refused(422, detail);
 }
 
-function tell(response: ServerResponse, { status = 200, headers, body }: Told): void {
+function respond(response: ServerResponse, { status = 200, headers, body }: Reply): void {
   if (body === undefined) response.writeHead(status, headers).end();
   else {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -478,7 +478,7 @@ function part<Item>(body: Json, items: readonly Item[]): Item[] {
   return items.slice(Number(offset), Number(offset) + Number(limit));
 }
 
-function paged({ body }: Asked, items: readonly Json[]): Told {
+function paged({ body }: Asked, items: readonly Json[]): Reply {
   const some = part(body, items);
   const next = Number(body.offset ?? 0) + some.length;
   const isFull = some.length === Number(body.limit ?? 10);

@@ -23,7 +23,7 @@ async function connect(options: Partial<AgentThreadsOptions> = {}) {
   return { app, threads: clientOf(app.url, { apiKey: KEY, ...options }) };
 }
 
-/** A server of one answer. */
+/** A server that always sends the same response. */
 async function answering(status: number, text: string, type = 'application/json') {
   const served = await serve((_, response) => response.writeHead(status, { 'content-type': type }).end(text));
   return { ...served, threads: clientOf(served.url, { apiKey: KEY, maxRetries: 0 }) };

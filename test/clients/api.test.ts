@@ -128,7 +128,7 @@ test('a key in the options of a call is sent over plain HTTP to another machine 
   expect(await thrownBy(allowed.json({ ...GET, options }))).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
 });
 
-/** A service that says all that it was told, in every place that an answer has. */
+/** A service that repeats the request in every part of the response. */
 const echoing = (status: number) => async () => {
   const { url } = await serve((request, response) => {
     const all = JSON.stringify({ headers: request.headers, url: request.url });

@@ -17,13 +17,13 @@ import { ObjectStore } from './object-store.ts';
 type Json = Record<string, unknown>;
 
 export interface ControlPlaneServerOptions {
-  /** The service's words for those of the interface. */
+  /** The names of the service for the names of the interface. */
   readonly spelling?: Spelling;
-  /** Before the paths of the interface, such as `/api-host`. */
+  /** Prefix of the paths of the interface, such as `/api-host`. */
   readonly prefix?: string;
-  /** By default any key will do, and none. */
+  /** By default, no key is required. */
   readonly apiKey?: string | undefined;
-  /** Without this header every call is answered by 403. */
+  /** A call without this workspace receives 403. */
   readonly tenantId?: string;
   /** Whether the path of upload-url has a version. */
   readonly isUploadVersioned?: boolean;
@@ -31,7 +31,7 @@ export interface ControlPlaneServerOptions {
 
 export interface SeenCall {
   readonly method: string;
-  /** Without the prefix. */
+  /** Path without the prefix. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
@@ -41,19 +41,19 @@ export interface SeenCall {
 export interface TestRevision {
   readonly id: string;
   readonly resource: Json;
-  /** The first is the current one; each look takes it away, but for the last. */
+  /** The first status is the current status. Each request removes it, except the last. */
   statuses: string[];
 }
 
 export interface TestDeployment {
   readonly resource: Json & { id: string };
-  /** The latest first. */
+  /** The latest revision is first. */
   readonly revisions: TestRevision[];
 }
 
 type Answer = (request: IncomingMessage, response: ServerResponse, call: SeenCall) => void;
 
-/** A refusal as FastAPI writes it. */
+/** An error response in the format of FastAPI. */
 class Refusal {
   readonly status: number;
   readonly detail: unknown;
@@ -67,17 +67,17 @@ class Refusal {
 const NORMAL = ['CREATING', 'QUEUED', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
 
 /**
- * A control plane in memory, which takes what the interface's tables allow and nothing else, with a store for uploads on an origin of
- * its own. A revision goes one status further with each look at it.
+ * A control plane in memory, which accepts only requests that the tables of the interface allow. Its store for uploads has another
+ * origin. Each request for a revision advances its status.
  */
 export class ControlPlaneServer {
   readonly calls: SeenCall[] = [];
   readonly deployments: Map<string, TestDeployment> = new Map();
   readonly listeners: Map<string, Json> = new Map();
   readonly integrations: Json[] = [{ id: randomUUID(), installation_id: 7, name: 'acme' }];
-  /** Where sources go. */
+  /** The store for uploads. */
   readonly store: ObjectStore = new ObjectStore();
-  /** Of revisions that are made from now on. */
+  /** Statuses of new revisions. */
   statuses: readonly string[] = NORMAL;
   readonly #options: ControlPlaneServerOptions;
   readonly #spelling: SpellingTable;
@@ -101,22 +101,22 @@ export class ControlPlaneServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${this.#options.prefix ?? ''}`;
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   async connections(): Promise<number> {
     return new Promise((resolve) => this.#server.getConnections((_, count) => resolve(count)));
   }
 
-  /** Answers the next call whose `METHOD /path` fits in another way. */
+  /** Handles the next call whose `METHOD /path` matches. */
   next(pattern: RegExp, answer: Answer): void {
     this.#answers.push({ pattern, answer });
   }
 
-  /** How often a call was made. */
+  /** Returns the number of matching calls. */
   count(pattern: RegExp): number {
     return this.calls.filter(({ method, path }) => pattern.test(`${method} ${path}`)).length;
   }
 
-  /** A push, as it makes a revision without a call. */
+  /** Creates a revision without a call, as a push does. */
   push(deploymentId: string): TestRevision {
     const deployment = this.deployments.get(deploymentId) as TestDeployment;
     return this.#revise(deployment, deployment.resource.source_revision_config as Json, deployment.resource.source);
@@ -209,7 +209,7 @@ export class ControlPlaneServer {
       const repository = { host_integration_id: below, id: 1, name: 'agent', owner: 'acme', default_branch: 'main' };
       return [200, [{ ...repository, url: 'https://git.example/acme/agent' }]];
     }
-    // As the interface writes it, without a version.
+    // The interface lists this path without a version.
     if (this.#options.isUploadVersioned === false && version === 'deployments' && id === 'upload-url') {
       return [200, this.#uploadUrl(this.#deployment(group))];
     }
@@ -247,7 +247,7 @@ export class ControlPlaneServer {
         status: 'AWAITING_DATABASE',
         is_managed_deep_agent: false,
         deployment_tier: given.deployment_tier ?? 'SERVERLESS_S',
-        // What a later version of the service may add.
+        // A later version of the service may add a field.
         region: 'eu',
       },
       revisions: [],

@@ -5,7 +5,7 @@ import { ControlPlaneServer, type ControlPlaneServerOptions } from './control-pl
 
 export const API_KEY = 'key-of-the-organisation';
 
-/** A client and its server, until the test has finished. */
+/** Returns a client and its server, which are closed when the test has finished. */
 export async function setUp(
   options: Partial<ControlPlaneOptions> = {},
   serverOptions: ControlPlaneServerOptions = {},

@@ -1,4 +1,4 @@
-// What goes wrong on the way, for calls that read, calls that make, and feedback. Time passes when a test says so.
+// Network faults, for calls that read, calls that create, and feedback. The clock is virtual.
 
 import '../support/virtual-timers.ts';
 
@@ -15,15 +15,15 @@ import { GET, makeApi, POST, thrownBy } from './make-api.ts';
 
 interface Kind {
   readonly name: string;
-  /** Whether it may be sent twice. */
+  /** Whether the call may be repeated. */
   readonly isIdempotent: boolean;
   readonly readsBody: boolean;
-  /** Makes the call; its waits pass at once, and are told of. */
+  /** Makes the call. Its delays pass at once and are recorded in `waits`. */
   readonly call: (url: string, options?: CallOptions) => Promise<unknown>;
   readonly waits: number[];
 }
 
-/** How often anything was sent, or was to be. */
+/** Number of attempts of the last call. */
 let attempts = 0;
 
 function kind(
@@ -49,14 +49,14 @@ function kind(
 
 const kinds: Kind[] = [
   kind('a call that reads', true, (url, options, hooks) => makeApi(url, { hooks }).json({ ...GET, options })),
-  kind('a call that makes', false, (url, options, hooks) => makeApi(url, { hooks }).json({ ...POST, options })),
+  kind('a call that creates', false, (url, options, hooks) => makeApi(url, { hooks }).json({ ...POST, options })),
   kind('feedback', false, (url, options, hooks) =>
     submitFeedback(`${url}/t/token`, { score: 1 }, { hooks, ...options }),
   ),
 ];
 const reading = kinds.filter(({ readsBody }) => readsBody);
 
-/** A server whose answer begins, and does not end; `begun` resolves when it has. */
+/** A server whose response never ends. `begun` resolves when the response has begun. */
 async function halting(begin: (response: ServerResponse) => void) {
   const begun = gate();
   const closed = gate();
@@ -68,7 +68,7 @@ async function halting(begin: (response: ServerResponse) => void) {
   return { ...served, begun, closed };
 }
 
-/** A hook that ends a wait, which passes soon after for what does not end by that. */
+/** A hook that ends a delay. Otherwise, the delay passes soon afterwards. */
 const endedBy = (end: () => unknown) => (): void => {
   setImmediate(() => {
     end();
@@ -97,7 +97,7 @@ describe('the timeout', () => {
       const { url, seen, begun, closed } = await halting(partly(status));
       const error = thrownBy(call(url, { timeoutMs: 5_000 }));
       await begun;
-      // The head has to be there, from which on another timer runs.
+      // After the response headers, another timer runs.
       for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
       await virtualClock.advance(5_000);
       expect(await error).toMatchObject({ name: 'TimeoutError' });
@@ -192,7 +192,7 @@ describe('a reused connection', () => {
     await new Promise((resolve) => setImmediate(resolve));
     const ended = await api.json(call).catch((error: Error) => error.name);
     expect([ended, seen.length]).toEqual([times === 3 ? {} : 'ConnectionError', times]);
-    // The pool opens another one where a call follows before the first connection has been told of the end.
+    // The pool opens another connection if a call follows before the first connection has ended.
     expect(connections()).toBeLessThanOrEqual(times);
   });
 });
@@ -297,7 +297,7 @@ describe('a signal', () => {
   });
 
   test.each<[string, (response: ServerResponse) => void, Kind[]]>([
-    ['while it waits for the head', silent, kinds],
+    ['before the response headers', silent, kinds],
     ['within the body', partly(200), reading],
     ['within the body of a failure', partly(503), kinds],
   ])('ends any call and its connection %s', async (_, begin, some) => {

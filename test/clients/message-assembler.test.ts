@@ -18,7 +18,7 @@ const text = (index: number, said: string) => delta(index, { type: 'text-delta',
 const whole = (index: number, content: object) => ({ event: 'content-block-finish', index, content });
 const finish = (more: object = {}) => ({ event: 'message-finish', ...more });
 
-/** What messages come to, event by event. */
+/** Returns the messages after each event. */
 function assemble(...data: readonly object[]): { assembler: MessageAssembler; last: AssembledMessage | undefined } {
   const assembler = new MessageAssembler();
   let last: AssembledMessage | undefined;

@@ -9,16 +9,16 @@ import {
 import type { AddressInfo } from 'node:net';
 import { requestBody } from '../support/request-body.ts';
 
-/** As it stands in an address: encoded, and of characters that mean something in one. */
+/** A signature with characters that must be encoded in a URL. */
 const SIGNATURE = 'c2lnbmF0dXJlLW9mLXRoZS1hZGRyZXNz%2Bw%3D%3D';
 
-/** Where sources are uploaded to: an origin of its own, which takes what goes to an address that it has signed. */
+/** A store for uploads with its own origin, which accepts requests to signed URLs. */
 export class ObjectStore {
   readonly issued: Set<string> = new Set();
   readonly objects: Map<string, { readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }> = new Map();
-  /** The heads of requests, answered or not. */
+  /** The headers of all requests. */
   readonly requests: IncomingMessage[] = [];
-  /** Answers the requests that come next, each in its way, before their bodies have come. */
+  /** Handlers of the next requests, called before the bodies arrive. */
   readonly answers: ((request: IncomingMessage, response: ServerResponse) => void)[] = [];
   readonly #server: Server = createServer((request, response) => this.#serve(request, response));
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Page, PageList } from '../../src/clients/page.ts';
 
-/** A list of the given pages; `asked` tells which were asked for. */
+/** A list of these pages. `asked` records the requested pages. */
 function listOf(...pages: number[][]): { list: PageList<number>; asked: number[] } {
   const asked: number[] = [];
   const page = async (index: number): Promise<Page<number>> => {

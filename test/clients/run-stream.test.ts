@@ -16,7 +16,7 @@ const value = (count: number, padding = ''): string =>
 
 type Answer = (response: ServerResponse) => void;
 
-/** A stream of a server that answers so. */
+/** Returns the stream of a server with this response. */
 async function streamOf(answer: string | Answer, headers: Record<string, string> = {}) {
   const { url, seen } = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', ...headers });
@@ -286,7 +286,7 @@ describe('RunStream', () => {
         while (written < 2_000) {
           written++;
           if (response.write(block)) continue;
-          // What the sockets of both ends hold is taken first; when nothing is for a while, the reader has stopped.
+          // The sockets buffer data first. If nothing is read for a while, the reader has stopped.
           const waiting = setTimeout(() => full.open(), 200);
           response.once('drain', () => {
             clearTimeout(waiting);
@@ -303,7 +303,7 @@ describe('RunStream', () => {
 
     await full;
 
-    // 2 000 of them are 125 MiB.
+    // 2 000 events are 125 MiB.
     expect(written).toBeLessThan(400);
     let read = 1;
     while ((await iterator.next()).done !== true) read++;

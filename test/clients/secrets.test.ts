@@ -4,12 +4,12 @@ import { Secrets } from '../../src/clients/secrets.ts';
 const KEY = 'k"y/ü+\n1 ';
 
 test.each<[string, string]>([
-  ['as it is', KEY],
+  ['as plain text', KEY],
   ['in JSON', String.raw`k\"y/ü+\n1 `],
   ['in JSON of ASCII', String.raw`k\"y/\u00fc+\n1 `],
   ['in JSON within JSON', String.raw`k\\\"y/ü+\\n1 `],
   ['in JSON of ASCII within JSON', String.raw`k\\\"y/\\u00fc+\\n1 `],
-  ['in an address', 'k%22y%2F%C3%BC%2B%0A1%20'],
+  ['in a URL', 'k%22y%2F%C3%BC%2B%0A1%20'],
   ['in a form', 'k%22y%2F%C3%BC%2B%0A1+'],
 ])('a secret is masked %s', (_, text) => {
   expect(new Secrets([KEY]).masked(`a ${text} b ${text}`)).toBe('a [secret] b [secret]');

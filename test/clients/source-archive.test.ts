@@ -12,7 +12,7 @@ import { sourceFiles } from '../../src/clients/control-plane/upload/source-files
 
 const CALL = 'deployments.uploadSource';
 
-/** A directory with these files until the test has finished. */
+/** Returns a directory with these files, which is removed when the test has finished. */
 async function directory(files: Readonly<Record<string, string>>): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'runspan-test-'));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
@@ -48,7 +48,7 @@ async function bulky(): Promise<string> {
   return root;
 }
 
-/** Of a link; empty where there is none any more. */
+/** Returns the target of a link, or an empty text if the link does not exist. */
 function targetOf(path: string): string {
   try {
     return readlinkSync(path);
@@ -69,11 +69,11 @@ it.each<[string | URL, string]>([
   [new URL('file:///nowhere/at%20all'), 'There is nothing at /nowhere/at all'],
   [new URL('http://a.example/x'), 'Expected a path, or a URL that starts with file:'],
   [undefined as unknown as string, 'Expected a path, or a URL that starts with file:'],
-])('a source cannot be %s', async (given, said) => {
+])('the source %s is refused: %s', async (given, said) => {
   expect(await message(sourceArchive(CALL, given, undefined))).toBe(`RUNSPAN_INVALID_REQUEST ${CALL}: source: ${said}`);
 });
 
-/** A folder of its own for temporary files, which tells what is in it. */
+/** Sets a folder for temporary files and returns a function that lists its files. */
 async function temporary(): Promise<() => string[]> {
   const folder = await directory({});
   const { TMPDIR } = process.env;
@@ -221,7 +221,7 @@ describe('the archive of a directory', () => {
   it('rejects if a file disappears while the archive is packed', async () => {
     const root = await bulky();
     const signal = new AbortController().signal;
-    // Asked once for the directory, then with each chunk.
+    // The signal is read once for the directory, then with each chunk.
     const asked = vi
       .spyOn(signal, 'throwIfAborted')
       .mockImplementation(() => rmSync(join(root, '39'), { force: true }));

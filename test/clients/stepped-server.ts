@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import { serve, type TestServer } from '../http/server.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 
-/** What becomes of one request. */
+/** Handles one request. */
 export type Step = (response: ServerResponse, request: IncomingMessage) => void;
 
 export const status =
@@ -13,11 +13,11 @@ export const status =
 export const reset: Step = (_, { socket }) => socket.resetAndDestroy();
 
 export interface SteppedServer extends TestServer {
-  /** Answers that have not come to an end. */
+  /** Responses that have not ended. */
   readonly open: ReadonlySet<ServerResponse>;
 }
 
-/** A server whose requests take one step each, the last for ever. */
+/** A server that handles each request by the next step. The last step repeats. */
 export async function serveSteps(steps: readonly Step[]): Promise<SteppedServer> {
   let count = 0;
   const open = new Set<ServerResponse>();
@@ -30,23 +30,23 @@ export async function serveSteps(steps: readonly Step[]): Promise<SteppedServer>
   return { ...served, open };
 }
 
-/** What becomes of it, while time passes as far as it has to. */
+/** Advances the clock until the promise settles. */
 export async function settled<Result>(promise: Promise<Result>, stepMs = 500): Promise<PromiseSettledResult<Result>> {
   let result: PromiseSettledResult<Result> | undefined;
   void Promise.allSettled([promise]).then(([one]) => {
     result = one;
   });
   while (result === undefined) {
-    // What is on its way over the wire comes first.
+    // Data on the wire arrives before the clock advances.
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
     if (result === undefined) await virtualClock.advance(stepMs);
   }
   return result;
 }
 
-/** Has each test of the file begin at the same time, with waits that chance does not change. */
+/** Resets the clock before each test and makes random delays constant. */
 export function startAlike(): void {
-  // The first request loads it, which takes time that is not virtual.
+  // The first request would load undici, which takes real time.
   beforeAll(() => import('undici'));
   beforeEach(() => {
     virtualClock.reset();

@@ -20,7 +20,7 @@ async function connect(options: Partial<AgentServerOptions> = {}) {
   return { strict, server, thread_id, recorder: record() };
 }
 
-/** A server of one stream. */
+/** Returns a client of a server that sends this stream. */
 async function streaming(text: string) {
   const { url } = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'content-location': '/threads/t-1/runs/r-1' });

@@ -12,7 +12,7 @@ const KEY = 'lsv2_threads_key_1';
 const HEAD = { 'content-type': 'text/event-stream' };
 const HEARTBEAT = ': heartbeat\n\n';
 
-/** An event as it is sent; a later time makes it another one. */
+/** Returns an event as text. A later timestamp makes it another event. */
 const event = (seq: number, at = seq, data: unknown = { at: seq }): string => {
   const params = { namespace: [], timestamp: at, data };
   const json = JSON.stringify({ type: 'event', event_id: `e-${seq}`, seq, method: 'values', params });
@@ -39,7 +39,7 @@ const ending =
   (text: string): Step =>
   (response) =>
     response.writeHead(200, HEAD).end(text);
-/** Heartbeats without an end. */
+/** Sends heartbeats without an end. */
 const beating: Step = (response) => {
   response.writeHead(200, HEAD);
   const more = (): void => {
@@ -48,12 +48,12 @@ const beating: Step = (response) => {
   more();
 };
 
-/** A client of a server whose requests take one step each, the last for ever. */
+/** Returns a client of a server that handles each request by the next step. The last step repeats. */
 async function script(steps: readonly Step[], options: Partial<AgentThreadsOptions> = {}) {
   const served = await serveSteps(steps);
   const threads = new AgentThreads({ url: served.url, apiKey: KEY, maxRetries: 0, ...options });
   onTestFinished(() => threads.close());
-  /** What each request has asked for: by place, and by id. */
+  /** The `since` and the last event id of each request. */
   const asked = () =>
     served.seen.map(
       ({ body, headers }) =>
@@ -67,7 +67,7 @@ interface Reading {
   readonly thrown?: unknown;
 }
 
-/** What is read up to so many events, or to the end. */
+/** Reads up to `max` events, or to the end. */
 async function read(threads: AgentThreads, max: number, options?: ThreadEventsOptions): Promise<Reading> {
   const seen: string[] = [];
   const result = await settled(
@@ -94,9 +94,9 @@ describe('a broken stream of a thread', () => {
     ['a reset', breaking(events(1, 2, 3))],
     ['a clean end', ending(events(1, 2, 3))],
     ['an end within an event', ending(events(1, 2, 3) + event(4).slice(0, 60))],
-    ['an end ahead of the blank line of an event', ending(events(1, 2, 3) + event(4).slice(0, -1))],
+    ['an end before the blank line of an event', ending(events(1, 2, 3) + event(4).slice(0, -1))],
     ['silence', holding(events(1, 2, 3))],
-    ['silence behind heartbeats', holding(HEARTBEAT + events(1, 2, 3) + HEARTBEAT)],
+    ['silence after heartbeats', holding(HEARTBEAT + events(1, 2, 3) + HEARTBEAT)],
   ])('continues after %s with the last event, which is returned once', async (_, step) => {
     const { threads, asked } = await script([step, holding(HEARTBEAT + events(3, 4, 5))]);
 
@@ -142,7 +142,7 @@ describe('a broken stream of a thread', () => {
   it('returns each event once if the server repeats events', async () => {
     const { threads } = await script([
       ending(events(1, 2, 3, 2, 3)),
-      // The place is not heeded: all is sent, and the first event is not the last one.
+      // The server ignores `since`, so its first event is not the last event.
       ending(events(1, 2, 3)),
       holding(events(1, 2, 3, 4, 4, 5)),
     ]);
@@ -182,16 +182,16 @@ describe('a broken stream of a thread', () => {
   });
 
   it.each([
-    ['says nothing', holding(''), []],
-    ['says no more than that it is there', beating, []],
-    ['says what has no place', holding(bare({ payload: 1 })), ['custom']],
+    ['sends nothing', holding(''), []],
+    ['sends only heartbeats', beating, []],
+    ['sends an event without `seq`', holding(bare({ payload: 1 })), ['custom']],
   ])('requests all events if the server %s', async (_, step, between) => {
     const { threads, asked } = await script([ending(events(1, 2)), step, holding(event(1, 11))]);
 
     const { seen } = await read(threads, 3 + between.length);
     expect(seen).toEqual(['1', '2', ...between, '1 at 11']);
     expect(asked()).toEqual(['- -', '1 e-1', '- -']);
-    // Long before the time after which silence is a break.
+    // The idle timeout is much longer.
     expect(virtualClock.nowMs).toBeLessThan(120_000);
   });
 
@@ -270,8 +270,8 @@ describe('a broken stream of a thread', () => {
     ['408', status(408)],
     ['a reset', reset],
     ['an end without an event', ending('')],
-    ['an end behind events that were given', ending(events(2))],
-    ['an end behind two heartbeats', ending(HEARTBEAT + events(2) + HEARTBEAT)],
+    ['an end after repeated events', ending(events(2))],
+    ['an end after two heartbeats', ending(HEARTBEAT + events(2) + HEARTBEAT)],
   ])('ends after five attempts with %s', async (_, step) => {
     const { threads, seen } = await script([ending(events(1, 2)), step]);
 
@@ -299,7 +299,7 @@ describe('a broken stream of a thread', () => {
 
 describe('a stream of a thread', () => {
   it.each([
-    ['bytes that are no text', '\u0000\u0001\uFFFD\n\n', []],
+    ['invalid bytes', '\u0000\u0001\uFFFD\n\n', []],
     ['a broken event', 'data: {"seq":\n\n', ['message']],
     ['a list', 'data: []\n\n', ['message']],
     ['an event of a later version', 'data: {"method":"files","params":{"data":1}}\n\n', ['files']],

@@ -22,24 +22,24 @@ interface KeptThread {
 }
 
 export interface ThreadServer extends TestServer {
-  /** Tells an event of a thread to all who read it. */
+  /** Sends an event to all readers of a thread. */
   tell(threadId: string, method: string, data: unknown, params?: Json): void;
-  /** The fields of the bodies that a path was asked with. */
+  /** The bodies of requests to a path. */
   bodies(path: string): Json[];
 }
 
 interface Manner {
-  /** Whether a run that goes on has the id that it had before, and the answer to its command names it. */
+  /** Whether a continued run keeps its id, and the response to its command contains the id. */
   readonly keepsRuns?: boolean;
-  /** Whether events tell their run, as those of the application do. */
+  /** Whether events contain their run id, as in the reference application. */
   readonly tellsRuns?: boolean;
-  /** Whether a thread has to be made before it has a state, as on an agent server. */
+  /** Whether a thread must be created before its state, as on an agent server. */
   readonly makesThreads?: boolean;
 }
 
 /**
- * A server of the agent streaming protocol, written from its reference: an agent that greets, fails where the input is `fail`, asks
- * where it is `ask`, and waits to be cancelled where it is `wait`. It refuses bodies with a field that it does not know.
+ * A server of the agent streaming protocol, written from its reference. Its agent greets, fails for the input `fail`, asks for the
+ * input `ask`, and waits to be cancelled for the input `wait`. It refuses bodies with unknown fields.
  */
 export async function serveThreads(manner: Manner = {}): Promise<ThreadServer> {
   const world = new World(manner);
