@@ -4,29 +4,19 @@ import { followApiPromise } from '../../src/integrations/api-promise.ts';
 import type { AnswerReader } from '../../src/integrations/call-reader.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
-import { collected, collectGarbage, collectUntil } from '../support/garbage.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
 
 /** A promise with only the members that the integration requires. */
-function makePromise(parse: () => unknown, headers: Record<string, string> = {}) {
+function makePromise(parse: () => unknown) {
   return {
-    responsePromise: Promise.resolve({ response: new Response(null, { headers }) }),
+    responsePromise: Promise.resolve({ response: new Response() }),
     parseResponse: parse,
     parse() {
       return this.responsePromise.then(() => this.parseResponse());
     },
-  };
-}
-
-/** A request of an early version, in which nothing references the promise while the response is pending. */
-function makeRequest(response: Promise<Response>) {
-  const responsePromise = response.then((settled) => ({ response: settled }));
-  return {
-    responsePromise,
-    parseResponse: async (props: { response: Response }): Promise<unknown> => props.response.json(),
-    asResponse: () => responsePromise.then((props) => props.response),
   };
 }
 
@@ -42,19 +32,6 @@ function follow<Promised extends object>(promise: Promised, read = reader) {
 }
 
 describe('a followed promise', () => {
-  test.each([
-    ['at once', () => 1],
-    ['later', async () => 1],
-  ])('ends its run with the value that its parser returns %s', async (_, parse) => {
-    const { promise, record } = follow(makePromise(parse, { 'request-id': 'req_a' }));
-    expect(await promise.parse()).toBe(1);
-    expect(record()).toMatchObject({
-      outputs: { value: 1 },
-      end_time: expect.any(String),
-      extra: { metadata: { request_id: 'req_a' } },
-    });
-  });
-
   test('stays lazy, and records the first of several parsed values', async () => {
     let parsed = 0;
     const { promise, record } = follow(makePromise(() => ++parsed));
@@ -123,44 +100,6 @@ describe('a followed promise', () => {
     expect(record()).not.toHaveProperty('end_time');
     expect(await derived.parse()).toBe('1!');
     expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });
-  });
-
-  test('ends its run with the error of the request or of the parser', async () => {
-    const boom = Object.assign(new Error('boom'), { requestID: 'r2' });
-    const failed = follow(makeRequest(Promise.reject(boom)));
-    await expect(failed.promise.responsePromise).rejects.toBe(boom);
-    expect(failed.record()).toMatchObject({
-      error: expect.stringMatching(/^Error: boom/),
-      extra: { metadata: { request_id: 'r2' } },
-    });
-    const { promise, record } = follow(makeRequest(Promise.resolve(new Response('{'))));
-    await expect(promise.parseResponse(await promise.responsePromise)).rejects.toThrow(SyntaxError);
-    expect(record()?.error).toMatch(/^SyntaxError/);
-  });
-
-  test('keeps its run open while the response is pending, and interrupts it if nobody can read the response', async () => {
-    let respond = (_: Response): void => {};
-    const pending = new Promise<Response>((resolve) => {
-      respond = resolve;
-    });
-    const make = (use: (request: ReturnType<typeof makeRequest>) => unknown) => {
-      const { promise, run, record } = follow(makeRequest(pending));
-      return { used: use(promise), dropped: new WeakRef(promise), run, record };
-    };
-    const waiting = make((request) => request.asResponse());
-    const dropped = make(() => undefined);
-    await collected(dropped.dropped);
-    expect(waiting.run.isOpen).toBe(true);
-    respond(new Response('', { status: 201, headers: { 'request-id': 'r1' } }));
-    await waiting.used;
-    await collectUntil(() => !dropped.run.isOpen, 500);
-    expect(waiting.record()).toMatchObject({ outputs: { status: 201 }, extra: { metadata: { request_id: 'r1' } } });
-    expect(waiting.record()).not.toHaveProperty('error');
-    expect(dropped.record()).toMatchObject({
-      outputs: { status: 201 },
-      error: 'Interrupted: the result was collected before its end',
-      extra: { metadata: { end_reason: 'interrupted' } },
-    });
   });
 
   test.each([

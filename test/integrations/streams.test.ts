@@ -1,16 +1,12 @@
 // How the run of a streamed answer ends, for each way to consume a stream and for each service.
 import { describe, expect, test } from 'vitest';
 import type { LocalModel } from '../../examples/local-model/server.js';
-import { modelReader } from '../../src/integrations/ai-sdk/answer.ts';
-import { observedStream } from '../../src/integrations/ai-sdk/stream.ts';
-import { AnswerStream, followStream } from '../../src/integrations/answer-stream.ts';
+import { followStream } from '../../src/integrations/answer-stream.ts';
 import type { AnswerReader } from '../../src/integrations/call-reader.ts';
-import { eventReader } from '../../src/integrations/fold.ts';
 import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
-import { collected } from '../support/garbage.ts';
 import { told } from '../support/told.ts';
 import { bareClient, chunksOf, localModel } from './local-openai.ts';
 import { anthropic, type Helper, openai, type Sdk, type Stream } from './sdks.ts';
@@ -200,14 +196,6 @@ function makeStream(chunks: readonly unknown[]) {
   };
 }
 
-/** A branch of `tee`, whose iterator has only `next`. */
-function makeBranch(next: () => Promise<unknown>) {
-  return { iterator: () => ({ next }) as AsyncIterator<unknown>, controller: new AbortController() };
-}
-
-const nextOf = (events: unknown[]) => async () =>
-  events.length > 0 ? { done: false, value: events.shift() } : { done: true };
-
 describe('a followed stream', () => {
   test.each([
     [4, 'abcd', 1],
@@ -232,16 +220,6 @@ describe('a followed stream', () => {
     expect(lines).toEqual(['warn: following a stream failed, the application is not affected: unreadable']);
   });
 
-  test('may be the body of a response with server-sent events', async () => {
-    for (const read of [chunksOf, async (body: ReadableStream) => body[Symbol.asyncIterator]().next()]) {
-      const { run, record } = makeRun();
-      const { body } = new Response('data: "a"\n\ndata: "b"\n\n');
-      expect(followStream(body, run, eventReader(joining))).toBe(true);
-      await read(body as ReadableStream & AsyncIterable<unknown>);
-      expect(record()?.outputs).toEqual(read === chunksOf ? { text: 'ab' } : undefined);
-    }
-  });
-
   test('is recorded by the iterator that is read first', async () => {
     const { run, record } = makeRun();
     const stream = makeStream(['a', 'b']);
@@ -256,39 +234,6 @@ describe('a followed stream', () => {
     expect(record()).toMatchObject({ outputs: { text: 'ab' }, end_time: expect.any(String) });
   });
 
-  test('with a branch of tee() gets no other methods, and records an unreadable error', async () => {
-    told();
-    const { run, record } = makeRun();
-    const error = Object.defineProperty({}, 'name', { get: () => expect.unreachable() });
-    const stream = makeBranch(() => Promise.reject(error));
-    followStream(stream, run, joining);
-    const iterator = stream.iterator();
-    expect(Object.keys(iterator)).toEqual(['next']);
-    const caught = await iterator.next().catch((thrown: unknown) => thrown);
-    expect(caught === error).toBe(true);
-    expect(record()).toHaveProperty('error');
-  });
-
-  test('stays open while its iterator is referenced, and is interrupted after both are collected', async () => {
-    const [used, dropped] = [makeRun(), makeRun()];
-    const make = ({ run }: ReturnType<typeof makeRun>) => {
-      const stream = makeBranch(nextOf(['a']));
-      // A listener of the application may reference the stream.
-      stream.controller.signal.addEventListener('abort', () => stream.iterator());
-      followStream(stream, run, joining);
-      return { stream: new WeakRef(stream), iterator: stream.iterator() };
-    };
-    const { stream, iterator } = make(used);
-    await collected(new WeakRef(make(dropped).iterator));
-    await collected(stream);
-    expect(dropped.record()?.extra?.metadata).toMatchObject({ end_reason: 'interrupted' });
-    expect(used.run.isOpen).toBe(true);
-    await iterator.next();
-    await iterator.next();
-    expect(used.record()?.outputs).toEqual({ text: 'a' });
-    expect(used.record()?.extra?.metadata).not.toHaveProperty('end_reason');
-  });
-
   test.each([
     [undefined],
     ['text'],
@@ -296,91 +241,10 @@ describe('a followed stream', () => {
     [{ iterator: () => {} }],
     [{ iterator: () => {}, controller: {} }],
     [Object.freeze(makeStream([]))],
-    [Object.assign(makeBranch(nextOf([])), { controller: undefined })],
+    [Object.assign(makeStream([]), { controller: undefined, [Symbol.asyncIterator]: undefined })],
   ])('is not any other value: %o', (value) => {
     const { run, record } = makeRun();
     expect(followStream(value, run, joining)).toBe(false);
     expect(record()).not.toHaveProperty('end_time');
-  });
-});
-
-describe('the observed stream of the AI SDK', () => {
-  interface Source {
-    pull?(controller: ReadableStreamDefaultController<number>): void | Promise<void>;
-    cancel?(reason: unknown): void | Promise<void>;
-  }
-
-  /** Returns an observed stream of numbers, the observed events, and the number of chunks requested from the source. */
-  function observe(source: Source = {}) {
-    const events: string[] = [];
-    let requested = 0;
-    const pull = (controller: ReadableStreamDefaultController<number>): void => controller.enqueue(++requested);
-    const stream = observedStream(new ReadableStream({ pull, ...source }, { highWaterMark: 0 }), {
-      isStepping: false,
-      step: (method, self, args) => Reflect.apply(method, self, args),
-      chunk: (value) => void events.push(`chunk ${value}`),
-      end: () => void events.push('end'),
-      fail: (error) => void events.push(`fail ${error}`),
-      cancel: () => void events.push('cancel'),
-      watch: () => {},
-      detach: () => {},
-    });
-    return { stream, events, requested: () => requested };
-  }
-
-  test('requests a chunk only when a consumer reads a chunk', async () => {
-    const { stream, events, requested } = observe();
-    await new Promise(setImmediate);
-    expect(requested()).toBe(0);
-    const reader = stream.getReader();
-    for (const value of [1, 2]) expect(await reader.read()).toEqual({ done: false, value });
-    await new Promise(setImmediate);
-    expect(requested()).toBe(2);
-    expect(events).toEqual(['chunk 1', 'chunk 2']);
-  });
-
-  test('ends like its source', async () => {
-    const error = new RangeError('hoarse');
-    const ended = observe({ pull: (controller) => controller.close() });
-    const failed = observe({ pull: (controller) => controller.error(error) });
-    expect(await ended.stream.getReader().read()).toEqual({ done: true, value: undefined });
-    await expect(failed.stream.getReader().read()).rejects.toBe(error);
-    expect([ended.events, failed.events]).toEqual([['end'], ['fail RangeError: hoarse']]);
-  });
-
-  test.each([0, 1])('cancels its source after %i chunks', async (reads) => {
-    const reasons: unknown[] = [];
-    const refused = new TypeError('no');
-    const cancel = (reason: unknown): Promise<void> => {
-      reasons.push(reason);
-      return Promise.reject(refused);
-    };
-    const { stream, events } = observe({ cancel });
-    const reader = stream.getReader();
-    for (let read = 0; read < reads; read++) await reader.read();
-    await expect(reader.cancel('enough')).rejects.toBe(refused);
-    expect(reasons).toEqual(['enough']);
-    expect(events.at(-1)).toBe('cancel');
-  });
-
-  test('reports one end if it is cancelled while a chunk is pending', async () => {
-    const { stream, events } = observe({ pull: () => new Promise<void>(() => {}) });
-    const reader = stream.getReader();
-    const read = reader.read();
-    await new Promise(setImmediate);
-    await reader.cancel();
-    expect(await read).toEqual({ done: true, value: undefined });
-    await new Promise(setImmediate);
-    expect(events).toEqual(['cancel']);
-  });
-
-  test('interrupts its run after it is collected', async () => {
-    const { run, record } = makeRun();
-    const drop = () => new WeakRef(observedStream(new ReadableStream(), new AnswerStream(run, modelReader)));
-    await collected(drop());
-    expect(record()).toMatchObject({
-      error: 'Interrupted: the result was collected before its end',
-      extra: { metadata: { end_reason: 'interrupted' } },
-    });
   });
 });
