@@ -11,8 +11,8 @@ import { type Ended, runNode } from '../support/program.ts';
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
 
 /**
- * Compiles a project of the checkout by the real `tsc`, for programs that run in a process of their own, and tells the
- * tests of this place the folder of the output. It lies below node_modules/, so that what it imports is found.
+ * Compiles a project of the checkout with `tsc`, for programs that run in a child process. Returns the output folder, which
+ * is below node_modules/ so that imports of packages are resolved.
  */
 export function built(project: string): () => string {
   const cache = join(root, 'node_modules', '.cache');
@@ -32,12 +32,12 @@ export interface Program extends Ended {
 }
 
 /**
- * The place in the source that Node shows above an uncaught error. V8 forgets it once the error was caught or its stack was
+ * The source line that Node prints above an uncaught error. V8 does not print it after the error was caught or its stack was
  * read, and tracing does both.
  */
 const PLACE = /^(file|node):.*\n.*\n\s*\^+\n/m;
 
-/** Runs a program to its end. Standard error comes without process ids, without `PLACE` and without the frames of `ownFrames`. */
+/** Runs a program to its end. Removes process ids, `PLACE` and the frames that match `ownFrames` from standard error. */
 export async function run(
   program: string,
   args: readonly string[],
@@ -50,15 +50,15 @@ export async function run(
 }
 
 /**
- * The frames of the package itself, of what it calls to call a function, and of Node where an AsyncLocalStorage is in use:
- * a wrapper stands below its function in every stack, and no script can take itself out of one.
+ * The stack frames that a wrapper adds: frames of the package, of `Reflect.apply`, and of Node if an AsyncLocalStorage is in
+ * use.
  */
 const OWN_FRAMES = new RegExp(
   `^ +at .*(${pathToFileURL(join(root, 'dist')).href}/|Reflect\\.apply \\(|AsyncLocalStorage\\.run \\(|process\\.callbackTrampoline \\().*\\n`,
   'gm',
 );
 
-/** Runs one of the programs next to this file, which writes its runs to a file. It imports the built package. */
+/** Runs a program of the folder `programs` with the built package. The program writes its runs to a file. */
 export async function runProgram(name: string, args: readonly string[]): Promise<Program> {
   const folder = temporaryFolder();
   const runsFile = join(folder.path, 'runs.json');

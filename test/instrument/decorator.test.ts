@@ -1,4 +1,4 @@
-// biome-ignore-all lint/complexity/noThisInStatic: whether it is there is what is tested.
+// biome-ignore-all lint/complexity/noThisInStatic: the tests check `this`.
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '../../src/index.ts';
@@ -7,12 +7,12 @@ import { told } from '../support/told.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';
 
-/** Calls a decorator with arguments that its types forbid. */
+/** The decorator without its types. */
 const misuse = traced as unknown as (...args: unknown[]) => unknown;
 
 const namesOf = (runs: readonly RunRecord[]) => runs.map((run) => run.name);
 
-describe('@traced of the standard dialect', () => {
+describe('@traced as a standard decorator', () => {
   const key = Symbol('by symbol');
 
   class Base {
@@ -108,7 +108,7 @@ describe('@traced of the standard dialect', () => {
     ]);
   });
 
-  test('traces both sides of an accessor, and keeps its first value', () => {
+  test('traces the getter and the setter of an accessor, and keeps its initial value', () => {
     const recorder = record();
     const [one, other] = [new Service(), new Service()];
     one.size += 4;
@@ -117,7 +117,7 @@ describe('@traced of the standard dialect', () => {
     expect(recorder.runs[1]?.inputs).toEqual({ input: 5 });
   });
 
-  test('traces fields that hold a function, static ones too', () => {
+  test('traces static and instance fields that contain a function', () => {
     const recorder = record();
     const service = new Service();
     expect([service.field(3), service.plain(), Service.label()]).toEqual(['> 3', '> ', 'label']);
@@ -125,7 +125,7 @@ describe('@traced of the standard dialect', () => {
     expect(Object.hasOwn(service, 'field')).toBe(true);
   });
 
-  test('keeps asynchronous methods and generators what they are', async () => {
+  test('traces asynchronous methods and generators', async () => {
     const recorder = record();
     const service = new Service();
     const chunks = service.chunks();
@@ -135,7 +135,7 @@ describe('@traced of the standard dialect', () => {
     expect(recorder).toMatchTrace(['chunks', { name: 'later', children: ['#whisper'] }]);
   });
 
-  test('traces methods with their `this`, and inherited methods below', () => {
+  test('traces methods with their `this`, and the inherited methods that they call', () => {
     const recorder = record();
     expect(new Service().greet('you')).toBe('> you!');
     expect(recorder.runs[1]).toMatchObject({
@@ -148,7 +148,7 @@ describe('@traced of the standard dialect', () => {
 });
 
 describe('options of @traced', () => {
-  test('hold for methods, accessors and fields', () => {
+  test('apply to methods, accessors and fields', () => {
     const recorder = record();
     class Tool {
       @traced({ name: 'search', runType: 'tool', tags: ['a'], metadata: { k: 3 } })
@@ -174,12 +174,12 @@ describe('options of @traced', () => {
   });
 });
 
-describe('@traced in the wrong place is one line and changes nothing:', () => {
+describe('@traced logs one line and changes nothing on', () => {
   const wrong = traced as unknown as (value: unknown, context: unknown) => undefined;
   const line = (what: string) =>
     `warn: @traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
 
-  test('a class, bare and with options', () => {
+  test('a class, without and with options', () => {
     const lines = told();
     @wrong
     class Bare {
@@ -197,7 +197,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     ['text', 'text', 'a field that holds string'],
     ['null', null, 'a field that holds null'],
     ['nothing', undefined, 'a field that holds undefined'],
-  ])('a field that holds %s', (_, value, what) => {
+  ])('a field with %s', (_, value, what) => {
     const lines = told();
     class Holder {
       @traced field = value;
@@ -207,7 +207,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     expect(lines).toEqual([line(what)]);
   });
 
-  test('options that are no object', () => {
+  test('a member with invalid options, which is traced with the default options', () => {
     const recorder = record();
     const lines = told();
     class Tool {
@@ -221,7 +221,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
     expect(lines).toEqual(['warn: traceable: expected the options to be an object, got string; left out.']);
   });
 
-  test('a function by itself, which is given back', () => {
+  test('a plain function, which is returned', () => {
     const lines = told();
     const fn = () => 1;
     expect(misuse(fn)).toBe(fn);
@@ -229,7 +229,7 @@ describe('@traced in the wrong place is one line and changes nothing:', () => {
   });
 });
 
-describe('@traced of the legacy dialect, compiled by tsc', () => {
+describe('@traced as a legacy decorator, compiled by tsc', () => {
   const folder = built('test/fixtures/legacy-decorators/tsconfig.json');
   let answers: Record<string, unknown> = {};
   let runs: RunRecord[] = [];
@@ -240,7 +240,7 @@ describe('@traced of the legacy dialect, compiled by tsc', () => {
     ({ answers, runs, told } = JSON.parse(ended.stdout));
   });
 
-  test('changes no answer', () => {
+  test('does not change any result', () => {
     expect(answers).toEqual({
       'static method': 1,
       method: 'hello you!',
@@ -278,7 +278,7 @@ describe('@traced of the legacy dialect, compiled by tsc', () => {
     expect(runs.at(-1)?.error).toMatch(/^TypeError: > \n/);
   });
 
-  test('says in one line each what it cannot trace', () => {
+  test('logs one line for each member that it cannot trace', () => {
     expect(told).toEqual([
       expect.stringContaining('got a class or function by itself; it is not traced.'),
       expect.stringContaining('got something other than a method or accessor; it is not traced.'),

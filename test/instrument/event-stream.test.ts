@@ -8,7 +8,7 @@ const model = localModel();
 
 type MessageStream = ReturnType<Anthropic['messages']['stream']>;
 
-/** A traced function that hands out the stream of a helper, and the one run that it becomes. */
+/** Returns a traced function that returns the stream of an SDK helper, and its run. */
 function streaming(question = ask('tea')) {
   const recorder = record();
   const client = makeClient(model());
@@ -21,24 +21,24 @@ function eventTypes(outputs: unknown): unknown[] {
   return (outputs as { outputs: { type: string }[] }).outputs.map(({ type }) => type);
 }
 
-const ALL_OF_AN_ANSWER = ['message_start', 'content_block_start', 'content_block_delta', 'message_stop'];
+const ANSWER_EVENTS = ['message_start', 'content_block_start', 'content_block_delta', 'message_stop'];
 
-describe('the stream of a helper that a function returns', () => {
+describe('a returned stream of an SDK helper', () => {
   test.each<[string, (stream: MessageStream) => Promise<unknown>]>([
-    ['is waited for by finalMessage', (stream) => stream.finalMessage()],
-    ['is waited for by done', (stream) => stream.done()],
-    ['is listened to', (stream) => new Promise((resolve) => stream.on('end', () => resolve(undefined)))],
-    ['is iterated', (stream) => allOf(stream)],
-    ['is read by its readable stream', (stream) => new Response(stream.toReadableStream()).text()],
-  ])('ends its run with everything that came when it %s', async (_, read) => {
+    ['finalMessage()', (stream) => stream.finalMessage()],
+    ['done()', (stream) => stream.done()],
+    ['an event', (stream) => new Promise((resolve) => stream.on('end', () => resolve(undefined)))],
+    ['iteration', (stream) => allOf(stream)],
+    ['its readable stream', (stream) => new Response(stream.toReadableStream()).text()],
+  ])('ends its run with all events if it is consumed by %s', async (_, read) => {
     const { answer, run } = streaming();
     await read(answer());
-    expect(eventTypes(run()?.outputs)).toEqual(expect.arrayContaining(ALL_OF_AN_ANSWER));
+    expect(eventTypes(run()?.outputs)).toEqual(expect.arrayContaining(ANSWER_EVENTS));
     expect(run()).toMatchObject({ end_time: expect.any(String), events: [{ name: 'new_token' }] });
     expect(run()?.error).toBeUndefined();
   });
 
-  test('fails its run with the error that the caller gets', async () => {
+  test('fails its run with the error that the caller receives', async () => {
     const { answer, run } = streaming(ask('tea', { model: 'fail-400' }));
     const error = await answer()
       .done()
@@ -56,7 +56,7 @@ describe('the stream of a helper that a function returns', () => {
     expect(run()?.error).toBeUndefined();
   });
 
-  test('ends its run at once when it has come to its end before', async () => {
+  test('ends its run immediately if it has already ended', async () => {
     const recorder = record();
     const stream = makeClient(model()).messages.stream(ask('tea'));
     await stream.done();
@@ -64,7 +64,7 @@ describe('the stream of a helper that a function returns', () => {
     expect(recorder.runs).toEqual([expect.objectContaining({ name: 'late', end_time: expect.any(String) })]);
   });
 
-  test('ends the runs of all functions that hand it on', async () => {
+  test('ends the runs of all functions that return it', async () => {
     const recorder = record();
     const client = makeClient(model());
     const inner = traceable(() => client.messages.stream(ask('tea')), { name: 'inner' });

@@ -9,15 +9,15 @@ import { record } from './recorder.ts';
 const off = createExporter({ endpoint: 'http://127.0.0.1:1', tracing: false });
 const step = traceable((n: number) => n + 1, { name: 'step' });
 
-/** How often a context is entered from now until the end of the test. */
+/** Counts how often a context is entered until the end of the test. */
 function entries(): () => number {
   const entering = vi.spyOn(AsyncLocalStorage.prototype, 'run');
   onTestFinished(() => entering.mockRestore());
   return () => entering.mock.calls.length;
 }
 
-describe('what a function starts that was given an exporter with tracing off', () => {
-  test('is not recorded elsewhere, however late it comes', async () => {
+describe('runs below a function whose exporter has tracing off', () => {
+  test('are not recorded by another exporter, even if they start later', async () => {
     const recorder = record();
     const hidden = traceable(
       async (n: number) => {
@@ -34,7 +34,7 @@ describe('what a function starts that was given an exporter with tracing off', (
     expect(recorder.runs.map(({ name }) => name)).toEqual(['outer', 'step']);
   });
 
-  test('is not recorded elsewhere by the steps of generators', () => {
+  test('are not recorded by another exporter in the steps of a generator', () => {
     const recorder = record();
     const numbers = function* () {
       yield step(1);
@@ -45,7 +45,7 @@ describe('what a function starts that was given an exporter with tracing off', (
     expect(recorder.runs).toEqual([]);
   });
 
-  test('is recorded by the exporter that it names, as the first of a trace', () => {
+  test('are recorded by their own exporter, in a new trace', () => {
     const recorder = record();
     const own = makeSink();
     const inner = traceable(() => step(1), { name: 'inner', exporter: own });
@@ -58,8 +58,8 @@ describe('what a function starts that was given an exporter with tracing off', (
   });
 });
 
-describe('a function with an exporter with tracing off', () => {
-  test('enters no context where nothing would be recorded', () => {
+describe('a function whose exporter has tracing off', () => {
+  test('enters no context if nothing would be recorded', () => {
     const entered = entries();
     const hidden = traceable(() => step(1), { exporter: off });
     expect(hidden()).toBe(2);
@@ -74,7 +74,7 @@ describe('a function with an exporter with tracing off', () => {
     expect(entered()).toBe(0);
   });
 
-  test('enters one where it would, and none inside of that', () => {
+  test('enters one context otherwise, and none within that context', () => {
     record();
     const inner = traceable(() => step(1), { exporter: off });
     const hidden = traceable(() => inner(), { exporter: off });

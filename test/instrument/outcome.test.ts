@@ -6,7 +6,7 @@ import { gate } from '../support/gate.ts';
 import { type Program, runProgram } from './built.ts';
 import { record } from './recorder.ts';
 
-/** A thenable that starts nothing before its `then` is called, as a query builder is one. */
+/** A thenable that starts its work when `then` is called, like a query builder. */
 class Query {
   readonly #answer: () => unknown;
   asked = 0;
@@ -19,14 +19,14 @@ class Query {
     return this;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
   then<A, B>(onFulfilled?: (value: unknown) => A, onRejected?: (error: unknown) => B): Promise<A | B> {
     this.asked++;
     return new Promise((resolve) => resolve(this.#answer())).then(onFulfilled, onRejected);
   }
 }
 
-/** A promise with helpers, as SDK clients return one. */
+/** A promise with helpers, like the promises of SDK clients. */
 class ApiPromise<Value> extends Promise<Value> {
   withResponse(): string {
     return 'response';
@@ -34,7 +34,7 @@ class ApiPromise<Value> extends Promise<Value> {
 }
 
 describe('a native promise', () => {
-  test('is answered by one that settles with the same value', async () => {
+  test('is replaced by a promise that settles with the same value', async () => {
     const recorder = record();
     const value = { answer: 42 };
     const wait = gate<typeof value>();
@@ -46,7 +46,7 @@ describe('a native promise', () => {
     expect(recorder.runs[0]).toMatchObject({ outputs: { answer: 42 }, end_time: expect.any(String) });
   });
 
-  test('keeps the properties that the application put on it', async () => {
+  test('keeps properties that the application has added', async () => {
     record();
     const cancel = () => 'cancelled';
     const key = Symbol('key');
@@ -59,7 +59,7 @@ describe('a native promise', () => {
     expect(Object.keys(result)).toEqual(['cancel']);
   });
 
-  test('gives the promise that stands for it an async id and a context of its own', async () => {
+  test('is replaced by a promise with its own async id and context', async () => {
     record();
     const resources = new Map<number, object>();
     const hook = createHook({ init: (id, _type, _trigger, resource) => resources.set(id, resource) }).enable();
@@ -77,14 +77,13 @@ describe('a native promise', () => {
   });
 });
 
-describe('a native promise that comes again, from a cache', () => {
-  /** What loads once and hands out the same promise from then on, the way caches do. */
+describe('a cached native promise', () => {
   const makeCached = (load: () => Promise<unknown>) => {
     const promise = load();
     return traceable(() => promise, { name: 'cached' });
   };
 
-  test('is the same one for all callers, and ends the run of each', async () => {
+  test('is the same promise for all callers and ends the run of each call', async () => {
     const recorder = record();
     const wait = gate<string>();
     const cached = makeCached(() => wait);
@@ -101,7 +100,7 @@ describe('a native promise that comes again, from a cache', () => {
     );
   });
 
-  test('is unhandled once if none of its callers handles it', async () => {
+  test('causes one unhandled rejection if no caller handles it', async () => {
     const recorder = record();
     const unhandled = unhandledRejections();
     const cached = makeCached(() => Promise.reject(new TypeError('lost')));
@@ -118,7 +117,7 @@ describe('a native promise that comes again, from a cache', () => {
 });
 
 describe('a subclass of Promise', () => {
-  test('is returned itself, with its helpers', async () => {
+  test('is returned unchanged, with its helpers', async () => {
     const recorder = record();
     const promise = ApiPromise.resolve('text') as ApiPromise<string>;
     const result = traceable(() => promise)();
@@ -145,8 +144,8 @@ describe('a subclass of Promise', () => {
   });
 });
 
-describe('another thenable', () => {
-  test('is returned itself and stays lazy until it is awaited', async () => {
+describe('a thenable', () => {
+  test('is returned unchanged and stays lazy until it is awaited', async () => {
     const recorder = record();
     const query = new Query();
     const result = traceable(() => query)();
@@ -160,7 +159,7 @@ describe('another thenable', () => {
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'rows' }, end_time: expect.any(String) });
   });
 
-  test('that is returned again is followed for 16 calls, and is a value for the others', async () => {
+  test('is followed for its first 16 calls, and is a value for later calls', async () => {
     const recorder = record();
     const query = new Query();
     const cached = traceable(() => query, { outputs: () => ({ isDone: true }) });
@@ -180,16 +179,16 @@ describe('another thenable', () => {
       },
     }),
     'has a `then` that cannot be replaced': Object.defineProperty({}, 'then', { value: () => {} }),
-    // biome-ignore lint/suspicious/noThenProperty: it is no function.
-    'has a `then` that is no function': { then: 'and then' },
+    // biome-ignore lint/suspicious/noThenProperty: the test needs the property.
+    'has a `then` that is not a function': { then: 'and then' },
     'refuses to be changed': new Proxy(new Query(), {
       defineProperty() {
-        throw new Error('hands off');
+        throw new Error('read-only');
       },
     }),
   };
 
-  test.each(Object.entries(hostile))('that %s is returned untouched, and the run ends with the call', (_, thenable) => {
+  test.each(Object.entries(hostile))('that %s is returned unchanged, and its run ends with the call', (_, thenable) => {
     const recorder = record();
     const before = Object.getOwnPropertyDescriptor(thenable, 'then');
     expect(traceable(() => thenable)()).toBe(thenable);
@@ -198,8 +197,8 @@ describe('another thenable', () => {
   });
 });
 
-describe('a thenable whose `catch` and `finally` do not go through `then`', () => {
-  /** As SDK clients have one, which parse the response when somebody asks. */
+describe('a thenable whose `catch` and `finally` do not call `then`', () => {
+  /** Like a promise of an SDK, which parses the response on demand. */
   class Call {
     readonly #answer: () => Promise<unknown>;
 
@@ -207,7 +206,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
       this.#answer = answer;
     }
 
-    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
     then(...callbacks: ((value: unknown) => unknown)[]): Promise<unknown> {
       return this.#answer().then(...callbacks);
     }
@@ -247,7 +246,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
     expect(recorder.runs[0]?.error?.split('\n')[0]).toBe(outcome === error ? 'TypeError: lost' : undefined);
   });
 
-  test('that accepts filters before its callback receives them unchanged, and ends its run with the error', async () => {
+  test('receives error filters unchanged, and ends its run with the error', async () => {
     const recorder = record();
     const seen: unknown[][] = [];
     class Filtering extends Call {
@@ -265,7 +264,7 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
     expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual(['TypeError: lost', 'TypeError: lost']);
   });
 
-  test('does not take the error of a callback for its own', async () => {
+  test('does not record the error of a callback', async () => {
     const recorder = record();
     const ours = new Error('of the caller');
     const throws = () => {
@@ -281,26 +280,21 @@ describe('a thenable whose `catch` and `finally` do not go through `then`', () =
   });
 });
 
-describe('a program ends as without tracing after', () => {
+describe('a program ends in the same way with tracing after', () => {
   test.each<[string, number, string, RegExp, string | undefined]>([
-    ['a rejection that nobody handles', 1, '', /TypeError: lost/, 'TypeError: lost'],
-    ['a rejection that is counted', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['an unhandled rejection', 1, '', /TypeError: lost/, 'TypeError: lost'],
     ['a rejection that is handled late', 0, 'unhandled lost\ncaught\nhandled\n', /^$/, 'TypeError: lost'],
-    ['a rejection that is handled at once', 0, 'caught lost\n', /^$/, 'TypeError: lost'],
-    ['a rejection with something that is no error', 1, '', /reason "just text"/, 'just text'],
-    ['a rejection of a subclass that nobody handles', 1, '', /TypeError: lost/, undefined],
+    ['an unhandled rejection with text', 1, '', /reason "just text"/, 'just text'],
+    ['an unhandled rejection of a subclass', 1, '', /TypeError: lost/, undefined],
     ['a rejection of a subclass with one callback', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
-    ['a step of an asynchronous generator that nobody handles', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
-    ['a web stream that fails while nobody handles the error', 1, '', /TypeError: torn/, 'TypeError: torn'],
-    ['a Node stream that fails while nobody handles the error', 1, '', /TypeError: torn/, 'TypeError: torn'],
-    ['an error that is thrown', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
-    ['an error that is thrown to nobody after a while', 1, '', /RangeError: thrown/, undefined],
-    ['an error that is thrown inside of a timer', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
-    ['an error that is kept and rejected with later', 1, '', /TypeError: lost/, 'TypeError: lost'],
-    ['an error whose causes are told', 1, '', /Error: outer/, 'Error: outer'],
-    ['something thrown that is no error', 1, '', /just text/, 'just text'],
-    ['an exit inside', 7, '', /^$/, undefined],
-    ['an exit code that is set inside', 9, '', /^$/, undefined],
+    ['an unhandled step of an async generator', 0, 'unhandled lost\n', /^$/, 'TypeError: lost'],
+    ['an unhandled error of a web stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
+    ['an unhandled error of a Node stream', 1, '', /TypeError: torn/, 'TypeError: torn'],
+    ['an uncaught error', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
+    ['an uncaught error in a timer', 1, '', /RangeError: thrown/, 'RangeError: thrown'],
+    ['an unhandled error with causes', 1, '', /Error: outer/, 'Error: outer'],
+    ['an exit in the function', 7, '', /^$/, undefined],
+    ['an exit code that the function sets', 9, '', /^$/, undefined],
     ['a promise that never settles', 0, '', /^$/, undefined],
   ])('%s', async (way, code, stdout, stderr, error) => {
     const both = ['bare', 'traced'].map((mode) => runProgram('ends', [mode, way]));
@@ -312,7 +306,7 @@ describe('a program ends as without tracing after', () => {
   });
 });
 
-/** The output without the source line above an uncaught error, which V8 does not know once the stack has been read. */
+/** Removes the source line above an uncaught error. V8 does not print this line after the stack has been read. */
 function withoutPlace<Output extends { stderr: string }>(output: Output): Output {
   return { ...output, stderr: output.stderr.replace(/^(file|node):.*\n.*\n\s*\^+\n/m, '') };
 }

@@ -10,7 +10,7 @@ export function record(): RunRecorder {
   return recorder;
 }
 
-/** Names below names: `{ answer: { search: {}, call: {} } }`. A name that comes twice below one parent is told once. */
+/** Returns the names of runs as a tree: `{ answer: { search: {}, call: {} } }`. Siblings with one name are one entry. */
 export function treeOf(runs: readonly RunRecord[], parent?: string): Record<string, unknown> {
   const children = runs.filter((run) => run.parent_run_id === parent);
   return Object.fromEntries(children.map((run) => [run.name, treeOf(runs, run.id)]));

@@ -36,7 +36,7 @@ function makeClass() {
 }
 
 describe('traceMethods', () => {
-  test('traces the methods of a class, in place, and leaves the others', () => {
+  test('replaces the given methods of a class in place', () => {
     const recorder = record();
     const Retriever = makeClass();
     const before = new Retriever();
@@ -50,7 +50,7 @@ describe('traceMethods', () => {
     expect(recorder.runs).toHaveLength(4);
   });
 
-  test('traces the methods of one object, each with options of its own', () => {
+  test('traces methods of one object, each with its own options', () => {
     const recorder = record();
     const Retriever = makeClass();
     const [traced, other] = [new Retriever(), new Retriever()];
@@ -66,7 +66,7 @@ describe('traceMethods', () => {
     expect(Object.keys(traced)).toEqual(Object.keys(other));
   });
 
-  test('traces no method twice that somebody else has replaced since', () => {
+  test('does not trace a method again that other code has replaced', () => {
     const recorder = record();
     const retriever = new (makeClass())();
     traceMethods(retriever, ['rank']);
@@ -79,7 +79,7 @@ describe('traceMethods', () => {
     expect(recorder.runs).toHaveLength(1);
   });
 
-  test('tells of what is no method, of a frozen object and of wrong arguments, and throws nothing', () => {
+  test('logs one line for each invalid argument and throws nothing', () => {
     const lines = told();
     const loose = traceMethods as unknown as (target: unknown, methods?: unknown) => unknown;
     const frozen = Object.freeze({ run: () => 1 });
@@ -98,10 +98,10 @@ describe('traceMethods', () => {
     expect(lines.join('\n')).toContain('expected `methods` to be a list of names or an object');
   });
 
-  test('takes names of methods only', () => {
+  test('accepts only names of methods', () => {
     expectTypeOf<MethodName<Base>>().toEqualTypeOf<'say'>();
     const Retriever = makeClass();
-    // @ts-expect-error -- a field is no method
+    // @ts-expect-error -- a field is not a method
     () => traceMethods(new Retriever(), ['pages']);
     expectTypeOf(traceMethods(Retriever, [])).toEqualTypeOf(Retriever);
   });
