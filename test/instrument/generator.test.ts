@@ -18,8 +18,10 @@ async function* later(): AsyncGenerator<number> {
   yield 2;
 }
 
+const ENDED = { outputs: { outputs: [1, 2] }, end_time: expect.any(String) };
+
 describe('a generator', () => {
-  test('is lazy: neither body nor run begins before the first next()', async () => {
+  test('is lazy: neither its body nor its run starts before the first next()', async () => {
     const recorder = record();
     const [chunks, asynchronous] = [traceable(numbers)(), traceable(later)()];
     expect(recorder.runs).toEqual([]);
@@ -31,11 +33,10 @@ describe('a generator', () => {
     expect(Object.getPrototypeOf(step)).toBe(Promise.prototype);
     expect(await step).toEqual({ done: false, value: 1 });
     for await (const n of asynchronous) expect(n).toBe(2);
-    const ended = { outputs: { outputs: [1, 2] }, end_time: expect.any(String) };
-    expect(recorder.runs).toMatchObject([ended, ended]);
+    expect(recorder.runs).toMatchObject([ENDED, ENDED]);
   });
 
-  test('is the object that the function made', () => {
+  test('is the object that the function returned', () => {
     record();
     const count = traceable(function* (this: unknown) {
       yield this;
@@ -51,7 +52,7 @@ describe('a generator', () => {
     expect(Object.prototype.toString.call(traceable(later)())).toBe('[object AsyncGenerator]');
   });
 
-  test('records inputs and parent of the call, not of the first next()', () => {
+  test('has the inputs and the parent of the call, not of the first next()', () => {
     const recorder = record();
     const list = traceable(
       function* (given: { text: string }) {
@@ -67,7 +68,7 @@ describe('a generator', () => {
     expect(recorder.run('list').inputs).toEqual({ text: 'old' });
   });
 
-  test('runs each step in the context of its run, whoever asks for it', async () => {
+  test('runs each step in the context of its run, not of the reader', async () => {
     const recorder = record();
     const steps = traceable(
       async function* () {
@@ -85,7 +86,7 @@ describe('a generator', () => {
     expect(treeOf(recorder.runs)).toEqual({ steps: { inner: {} }, reader: {}, 'reader 2': {} });
   });
 
-  test('ends its run at a break, after its finally block', async () => {
+  test('that is left by break ends its run after its finally block', async () => {
     const recorder = record();
     const cleaned = gate();
     const stream = traceable(async function* () {
@@ -103,11 +104,12 @@ describe('a generator', () => {
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     cleaned.open();
     await read;
-    const ended = { outputs: { outputs: [1] }, end_time: expect.any(String) };
-    expect(recorder.runs).toMatchObject([ended, { name: 'inner' }]);
+    const cancelled = { outputs: { outputs: [1] }, extra: { metadata: { end_reason: 'cancelled' } } };
+    expect(recorder.runs).toMatchObject([cancelled, { name: 'inner' }]);
+    expect(recorder.runs[0]).not.toHaveProperty('error');
   });
 
-  test('that yields in its finally block goes on until it is done', () => {
+  test('that yields in its finally block continues until it is done', () => {
     const recorder = record();
     const count = traceable(function* () {
       try {
@@ -120,10 +122,10 @@ describe('a generator', () => {
     expect(count.return()).toEqual({ done: false, value: 2 });
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     expect(count.next()).toEqual({ done: true, value: undefined });
-    expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: [1, 2] }, end_time: expect.any(String) });
+    expect(recorder.runs[0]).toMatchObject(ENDED);
   });
 
-  test('delegates by yield* to another, whose run is below it', () => {
+  test('has the run of a generator that it delegates to below its run', () => {
     const recorder = record();
     const words = traceable(numbers, { name: 'words' });
     const all = function* () {
@@ -137,10 +139,17 @@ describe('a generator', () => {
       [1, 2],
     ]);
   });
+
+  test('of another realm is followed', async () => {
+    const recorder = record();
+    const foreign: typeof later = runInNewContext('(async function* numbers() { yield 1; yield 2; })');
+    for await (const _ of traceable(foreign)());
+    expect(recorder.runs).toMatchObject([ENDED]);
+  });
 });
 
 describe('a plain function that returns a generator', () => {
-  test('begins its run at the call and ends it with the generator, which is the same object', () => {
+  test('starts its run at the call and ends the run with the generator', () => {
     const recorder = record();
     const generator = numbers();
     const chunks = traceable(() => generator)();
@@ -148,32 +157,105 @@ describe('a plain function that returns a generator', () => {
     expect(recorder.runs).toHaveLength(1);
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     expect([...chunks]).toEqual([1, 2]);
-    expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 2] }, end_time: expect.any(String) }]);
+    expect(recorder.runs).toMatchObject([ENDED]);
   });
 
-  test('ends its run when the generator is returned or thrown into before its first step', () => {
+  test('ends its run if return() or throw() is called before the first step', () => {
     const recorder = record();
-    const hand = traceable(() => numbers());
-    hand().return(0);
-    expect(() => hand().throw(new Error('early'))).toThrow('early');
+    const generate = traceable(() => numbers());
+    generate().return(0);
+    expect(() => generate().throw(new Error('early'))).toThrow('early');
     expect(recorder.runs.map((run) => 'end_time' in run)).toEqual([true, true]);
     expect(recorder.runs.map((run) => run.error?.split('\n')[0])).toEqual([undefined, 'Error: early']);
   });
 
-  test('ends its run at once when the generator cannot be changed', () => {
+  test('ends its run at the call if the generator is frozen', () => {
     const recorder = record();
     const generator = Object.freeze(numbers());
     expect(traceable(() => generator, { outputs: (chunks) => ({ first: chunks[0] }) })()).toBe(generator);
     expect([...generator]).toEqual([1, 2]);
     expect(recorder.runs[0]).toMatchObject({ outputs: {}, end_time: expect.any(String) });
   });
+});
 
-  test('of another realm is followed as any other', async () => {
+function* upTo(last: number): Generator<number> {
+  for (let n = 1; n <= last; n++) yield n;
+}
+
+function* listed(chunks: readonly unknown[]): Generator<unknown> {
+  yield* chunks;
+}
+
+describe('the chunks of a generator', () => {
+  test('are recorded when they are read, so later changes are not recorded', () => {
     const recorder = record();
-    const numbersThere = runInNewContext('(async function* numbers() { yield 1; yield 2; })');
-    const chunks: unknown[] = [];
-    for await (const chunk of traceable(numbersThere as typeof later)()) chunks.push(chunk);
-    expect(chunks).toEqual([1, 2]);
-    expect(recorder.runs).toMatchObject([{ outputs: { outputs: [1, 2] }, end_time: expect.any(String) }]);
+    const chunk = { text: 'a' };
+    const stream = traceable(function* () {
+      yield chunk;
+      chunk.text = 'b';
+      yield chunk;
+    });
+    for (const each of stream()) each.text += '!';
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [{ text: 'a' }, { text: 'b' }] });
+  });
+
+  test('may be falsy or have no JSON form', () => {
+    const recorder = record();
+    const chunks = [0, '', false, null, undefined, Number.NaN, 1n, () => 1];
+    expect([...traceable(listed)(chunks)]).toEqual(chunks);
+    const recorded = [0, '', false, null, null, 'NaN', '1n', '[Function anonymous]'];
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: recorded });
+  });
+
+  test.each([
+    [9_999, 9_999, undefined],
+    [10_000, 10_000, undefined],
+    [10_001, 10_000, 1],
+    [10_500, 10_000, 500],
+  ])('are limited to 10 000, here %i, and further chunks are counted', (yielded, kept, dropped) => {
+    const recorder = record();
+    expect([...traceable(upTo)(yielded)]).toHaveLength(yielded);
+    const outputs = recorder.runs[0]?.outputs?.outputs as number[];
+    expect([outputs.length, outputs.at(-1)]).toEqual([kept, kept]);
+    expect(recorder.runs[0]?.extra?.metadata).toEqual(dropped && { dropped_chunks: dropped });
+  });
+
+  test('are limited to the size of one payload', () => {
+    const recorder = record();
+    const chunks = Array(12).fill('x'.repeat(1024 * 1024));
+    expect([...traceable(listed, { inputs: () => ({}) })(chunks)]).toHaveLength(12);
+    expect(recorder.runs[0]?.outputs?.outputs).toHaveLength(10);
+    expect(recorder.runs[0]?.extra?.metadata).toEqual({ dropped_chunks: 2 });
+  });
+});
+
+describe('aggregate', () => {
+  test('combines the chunks into the recorded value', () => {
+    const recorder = record();
+    const stream = traceable(upTo, { aggregate: (chunks) => ({ last: chunks.at(-1), count: chunks.length }) });
+    expect([...stream(3)]).toEqual([1, 2, 3]);
+    expect(recorder.runs[0]?.outputs).toEqual({ last: 3, count: 3 });
+  });
+
+  test('receives copies of bytes, because the application may reuse its buffer', () => {
+    const recorder = record();
+    const buffer = new Uint8Array(1);
+    const bytes = function* () {
+      for (const byte of [1, 2]) yield buffer.fill(byte);
+    };
+    const aggregate = (chunks: unknown[]) => ({ bytes: chunks.map((chunk) => (chunk as Uint8Array)[0]) });
+    for (const _ of traceable(bytes, { aggregate })());
+    expect(recorder.runs[0]?.outputs).toEqual({ bytes: [1, 2] });
+  });
+
+  test('receives the chunks before an error', () => {
+    const recorder = record();
+    const fails = function* () {
+      yield* ['Hel', 'lo'];
+      throw new Error('stuck');
+    };
+    expect(() => [...traceable(fails, { aggregate: (chunks) => ({ text: chunks.join('') }) })()]).toThrow('stuck');
+    const failed = { outputs: { text: 'Hello' }, error: expect.stringMatching(/^Error: stuck\n/) };
+    expect(recorder.runs[0]).toMatchObject(failed);
   });
 });
