@@ -5,11 +5,11 @@ import { collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 import { record } from './recorder.ts';
 
-describe('a run is interrupted when its result is not used', () => {
+describe('a run is interrupted if its result is not used', () => {
   const LIMIT_MS = 900_000;
   const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(1) }, { highWaterMark: 0 });
 
-  /** Lets time pass after the library has registered the results of this turn. */
+  /** Advances time after the library has registered the results of this turn. */
   async function pass(ms: number): Promise<void> {
     await new Promise(setImmediate);
     await virtualClock.advance(ms);
@@ -18,7 +18,7 @@ describe('a run is interrupted when its result is not used', () => {
   test('for `streamIdleMs`', async () => {
     const sink = makeSink({ streamIdleMs: LIMIT_MS });
     const stream = traceable(endless, { exporter: sink })();
-    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
     const thenable = { then: () => {} };
     traceable(() => thenable, { exporter: sink })();
     await pass(LIMIT_MS - 1);
@@ -62,7 +62,7 @@ describe('a run is interrupted when its result is not used', () => {
   });
 });
 
-describe('a run is interrupted when its result is collected:', () => {
+describe('a run is interrupted after its result is garbage-collected:', () => {
   async function* numbers() {
     yield 1;
     yield 2;
@@ -72,11 +72,11 @@ describe('a run is interrupted when its result is collected:', () => {
     'a web stream': () => new ReadableStream({ pull: (controller) => controller.enqueue(1) }),
     'an async iterable': () => ({ [Symbol.asyncIterator]: numbers }),
     'a generator': () => numbers(),
-    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
     'a lazy thenable': () => ({ then: () => {} }),
   };
 
-  test.each(Object.entries(results))('%s that nobody reads', async (_, make) => {
+  test.each(Object.entries(results))('%s that is never read', async (_, make) => {
     const recorder = record();
     traceable(make, { name: 'ask' })();
     await collectUntil(() => 'end_time' in (recorder.runs[0] ?? {}));
@@ -87,7 +87,7 @@ describe('a run is interrupted when its result is collected:', () => {
     expect(recorder.runs[0]).not.toHaveProperty('outputs');
   });
 
-  test('a generator that is left half-way, with what came', async () => {
+  test('a generator that is not read to its end, with the chunks that were read', async () => {
     const recorder = record();
     const ask = traceable(numbers, { aggregate: (chunks) => ({ chunks }) });
     await (async () => void (await ask().next()))();
@@ -98,7 +98,7 @@ describe('a run is interrupted when its result is collected:', () => {
     });
   });
 
-  test('an iteration that goes on without its iterable is none of these', async () => {
+  test('but not an iterable whose iterator is still referenced', async () => {
     const recorder = record();
     const iterator = traceable(() => ({ [Symbol.asyncIterator]: () => numbers() }))()[Symbol.asyncIterator]();
     await collectUntil(() => false, 10);
@@ -106,10 +106,10 @@ describe('a run is interrupted when its result is collected:', () => {
     expect(await iterator.next()).toEqual({ done: false, value: 1 });
   });
 
-  test('a thenable that was asked may be forgotten before it answers', async () => {
+  test('but not a thenable whose `then` was called', async () => {
     const recorder = record();
     const answers: ((value: string) => void)[] = [];
-    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested.
+    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
     const make = () => ({ then: (done: (value: string) => void) => void answers.push(done) });
     traceable(make)().then(() => {});
     await collectUntil(() => false, 10);
@@ -118,7 +118,7 @@ describe('a run is interrupted when its result is collected:', () => {
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'late' }, end_time: expect.any(String) });
   });
 
-  test('a result that came to its end keeps nothing of its run', async () => {
+  test('a result that has ended keeps no chunks in memory', async () => {
     const sink = makeSink();
     const held: WeakRef<object>[] = [];
     const ask = traceable(
@@ -130,7 +130,7 @@ describe('a run is interrupted when its result is collected:', () => {
       { exporter: sink, aggregate: (chunks) => ({ count: chunks.length }) },
     );
     const generator = ask();
-    // In a function of its own, whose variables are gone when it returns.
+    // The variables of a separate function do not reference the chunks after it returns.
     const readAll = () => {
       for (const _ of generator);
     };

@@ -1,5 +1,4 @@
-// What TypeScript says of these calls is the test: `npm run check` compiles this file. Where a line has to be an error,
-// a missing one is.
+// The compiler checks these types: `npm run check` compiles this file. A line below `@ts-expect-error` must not compile.
 import { describe, expectTypeOf, test } from 'vitest';
 import { type Run, startRun, type Traceable, traceable, traced } from '../../src/index.ts';
 
@@ -7,22 +6,22 @@ const fail = (): never => {
   throw new Error('never called');
 };
 
-describe('a wrapped function has the type of the function:', () => {
-  test('parameters, optional and rest ones', () => {
+describe('a traced function has the type of its function, with', () => {
+  test('optional and rest parameters', () => {
     const fn = (_a: string, _b?: number, ..._rest: boolean[]): Date => new Date(0);
     expectTypeOf(traceable(fn)).toEqualTypeOf<Traceable<typeof fn>>();
     expectTypeOf(traceable(fn)).toExtend<typeof fn>();
     const wrapped = traceable(fn, { name: 'fn' });
     expectTypeOf(wrapped).returns.toEqualTypeOf<Date>();
     expectTypeOf(wrapped).parameters.toEqualTypeOf<[_a: string, _b?: number | undefined, ..._rest: boolean[]]>();
-    // @ts-expect-error -- a number is no string
+    // @ts-expect-error -- a number is not a string
     () => wrapped(1);
   });
 
   test('generics and their constraints', () => {
     const first = traceable(<Item extends { id: string }>(items: readonly Item[]): Item | undefined => items[0]);
     expectTypeOf(first([{ id: 'a', size: 1 }])).toEqualTypeOf<{ id: string; size: number } | undefined>();
-    // @ts-expect-error -- the constraint holds
+    // @ts-expect-error -- the constraint applies
     () => first([{ size: 1 }]);
   });
 
@@ -31,11 +30,11 @@ describe('a wrapped function has the type of the function:', () => {
       return this.count + by;
     });
     expectTypeOf(wrapped).thisParameter.toEqualTypeOf<{ count: number }>();
-    // @ts-expect-error -- there is no `this` here
+    // @ts-expect-error -- `this` is missing
     () => wrapped(1);
   });
 
-  test('generators of both kinds', () => {
+  test('generators', () => {
     const plain = traceable(function* (): Generator<string, number, boolean> {
       yield 'a';
       return 1;
@@ -63,27 +62,27 @@ describe('a wrapped function has the type of the function:', () => {
     expectTypeOf(traceable((): never => fail())).returns.toBeNever();
   });
 
-  test('`with` gives back the function itself, and takes what may differ by call', () => {
+  test('a method `with`, which returns the function and accepts the options of a call', () => {
     const fn = <Item>(items: Item[]): Item | undefined => items[0];
     const one = traceable(fn).with({ id: '0195c0de-0000-7000-8000-000000000000', tags: ['a'], enabled: true });
     expectTypeOf(one).toEqualTypeOf<typeof fn>();
     expectTypeOf(one([1])).toEqualTypeOf<number | undefined>();
-    // @ts-expect-error -- what is recorded of a call belongs to the function
+    // @ts-expect-error -- not an option of a call
     () => traceable(fn).with({ inputs: () => ({}) });
   });
 
-  test('and what is no function is not taken', () => {
-    // @ts-expect-error -- an object is no function
+  test('only functions accepted', () => {
+    // @ts-expect-error -- not a function
     () => traceable({});
     // @ts-expect-error -- a class cannot be called
     () => traceable(class {});
-    // @ts-expect-error -- nor can text
+    // @ts-expect-error -- text is not a function
     () => traceable('fn');
   });
 });
 
 describe('options', () => {
-  test('give callbacks the arguments and the result', () => {
+  test('have callbacks with the types of the arguments and the result', () => {
     traceable((_question: string, _limit: number) => ({ answer: 1 }), {
       inputs: (args) => {
         expectTypeOf(args).toEqualTypeOf<[_question: string, _limit: number]>();
@@ -96,7 +95,7 @@ describe('options', () => {
     });
   });
 
-  test('give `outputs` what a promise resolves to, and the list of a generator’s chunks', () => {
+  test('have a callback `outputs` that receives the value of a promise or the chunks of a generator', () => {
     traceable(async () => 'text', {
       outputs: (value) => {
         expectTypeOf(value).toEqualTypeOf<string>();
@@ -120,7 +119,7 @@ describe('options', () => {
 });
 
 describe('@traced', () => {
-  test('takes members of any signature and leaves their types alone', () => {
+  test('accepts members of any signature and keeps their types', () => {
     class Service<Item> {
       @traced
       plain(_a: string, _b?: number): Date {
@@ -178,16 +177,16 @@ describe('@traced', () => {
     expectTypeOf<Service<Date>['handler']>().toEqualTypeOf<(value: Date) => Date>();
   });
 
-  test('is not for classes, and its options are checked', () => {
+  test('does not accept classes and unknown options', () => {
     () => {
-      // @ts-expect-error -- a class is not traced
+      // @ts-expect-error -- not a class member
       @traced
       class Whole {}
-      // @ts-expect-error -- nor with options
+      // @ts-expect-error -- not a class member
       @traced({ name: 'whole' })
       class Optioned {}
       class Member {
-        // @ts-expect-error -- unknown
+        // @ts-expect-error -- an unknown option
         @traced({ retries: 3 })
         run() {}
       }
@@ -196,7 +195,7 @@ describe('@traced', () => {
   });
 });
 
-describe('what is recorded', () => {
+describe('recorded data', () => {
   interface Question {
     readonly q: string;
     page?: number;
@@ -212,7 +211,7 @@ describe('what is recorded', () => {
   const question: Question = { q: 'tea' };
   const ticket = new Ticket();
 
-  test('may be of the type of an interface or a class', () => {
+  test('may have the type of an interface or a class', () => {
     () => startRun({ name: 'ask', inputs: question, metadata: ticket });
     () => startRun({ name: 'ask', inputs: ticket, metadata: question });
     (run: Run) => {
@@ -224,18 +223,18 @@ describe('what is recorded', () => {
     () => traceable(fail, { inputs, outputs: inputs, metadata: question }).with({ metadata: question });
   });
 
-  test('is no promise, no collection and no text', () => {
-    // @ts-expect-error -- it has to be awaited
+  test('is not a promise, a collection or text', () => {
+    // @ts-expect-error -- a promise must be awaited
     () => startRun({ name: 'ask', inputs: Promise.resolve(question) });
-    // @ts-expect-error -- the same
+    // @ts-expect-error -- a promise must be awaited
     (run: Run, later: PromiseLike<Question>) => run.event('asked', later);
     // @ts-expect-error -- a list has no keys
     () => startRun({ name: 'ask', inputs: [question] });
-    // @ts-expect-error -- nor has a map
+    // @ts-expect-error -- a map has no keys
     () => startRun({ name: 'ask', metadata: new Map([['q', 'tea']]) });
-    // @ts-expect-error -- a text is no object
+    // @ts-expect-error -- text is not an object
     () => startRun({ name: 'ask', inputs: 'tea' });
-    // @ts-expect-error -- outputs have keys
+    // @ts-expect-error -- a list has no keys
     () => traceable(fail, { outputs: () => [1] });
   });
 });

@@ -10,7 +10,7 @@ import { told } from '../support/told.ts';
 const NEXT = Symbol.for('@next/request-context');
 const VERCEL = Symbol.for('@vercel/request-context');
 
-/** A flush that the test ends, with the time limits that it was called with, and `waitUntil` of a platform. */
+/** Returns a flush that the test ends, the time limits that it received, and the `waitUntil` of a platform. */
 function flushing() {
   const done = gate<FlushResult>();
   const limits: unknown[] = [];
@@ -29,7 +29,7 @@ function flushing() {
   };
 }
 
-/** Whether a promise has settled when all work that is due is done. */
+/** Whether a promise has settled after three turns of the event loop. */
 async function isSettled(promise: Promise<unknown> | undefined): Promise<boolean> {
   let settled = false;
   const settle = (): void => {
@@ -52,7 +52,7 @@ afterEach(() => {
 });
 
 describe('a handler', () => {
-  it('resolves with its value when everything is flushed', async () => {
+  it('resolves with its value after the flush', async () => {
     const { wrap, limits, end } = flushing();
     const value = { statusCode: 200 };
     const answer = wrap(async () => value)();
@@ -62,7 +62,7 @@ describe('a handler', () => {
     expect(limits).toEqual([2_000]);
   });
 
-  it('rejects with its error when everything is flushed, and the rejection is unhandled once', async () => {
+  it('rejects with its error after the flush, and causes one unhandled rejection', async () => {
     const { wrap, end } = flushing();
     const unhandled = unhandledRejections();
     const error = new Error('mine');
@@ -76,7 +76,7 @@ describe('a handler', () => {
     expect(await unhandled()).toEqual([error]);
   });
 
-  it('returns and throws at once if it is synchronous, and a flush begins', () => {
+  it('returns or throws immediately if it is synchronous, and starts a flush', () => {
     const { wrap, limits } = flushing();
     const error = new Error('mine');
     const failing = (): never => {
@@ -87,7 +87,7 @@ describe('a handler', () => {
     expect(limits).toEqual([2_000, 2_000]);
   });
 
-  it('may return a lazy thenable, which is asked once', async () => {
+  it('may return a lazy thenable, whose `then` is called once', async () => {
     const { wrap, end } = flushing();
     end();
     const then = vi.fn((resolve: (value: string) => void) => resolve('lazy'));
@@ -100,7 +100,7 @@ describe('a handler', () => {
     [null, 'null'],
     ['text', 'string'],
     [class Handler {}, 'a class'],
-  ])('that is no function is returned, and one line is logged: %s', (handler, got) => {
+  ])('that is not a function is returned, and one line is logged: %s', (handler, got) => {
     const lines = told();
     expect(flushing().wrap(handler as never)).toBe(handler);
     expect(lines).toEqual([`warn: withFlush(handler): expected a function, got ${got}; nothing is flushed.`]);
@@ -121,7 +121,7 @@ describe('the time limit of the flush', () => {
     [{ timeoutMs: Number.POSITIVE_INFINITY }, 2 ** 31 - 1],
     [{}, 2_000],
     [undefined, 2_000],
-  ])('is that of the options: %j', (options, limit) => {
+  ])('is the limit of the options: %j', (options, limit) => {
     expect(limitFor(options)).toBe(limit);
   });
 
@@ -143,7 +143,7 @@ describe('the time limit of the flush', () => {
     [250, 0],
     [100, 0],
     [Number.NaN, 2_000],
-  ])('leaves 250 ms of the time that Lambda has left: %d', (left, limit) => {
+  ])('leaves 250 ms of the remaining time of AWS Lambda: %d', (left, limit) => {
     const context = { getRemainingTimeInMillis: () => left };
     expect(limitFor(undefined, context)).toBe(limit);
     expect(limitFor(undefined, 'a response stream', context)).toBe(limit);
@@ -173,7 +173,7 @@ describe('if the platform has waitUntil,', () => {
     ['of the second argument', (waitUntil) => [{}, { waitUntil }]],
     ["of Next's context", ofHost(NEXT)],
     ["of Vercel's context", ofHost(VERCEL)],
-  ])('the value is returned at once and the platform waits for the flush: %s', async (_, argumentsFor) => {
+  ])('the value is returned immediately and the platform waits for the flush: %s', async (_, argumentsFor) => {
     const { wrap, limits, works, waitUntil, end } = flushing();
     const handler = async (..._args: unknown[]): Promise<string> => 'answer';
     expect(await wrap(handler)(...argumentsFor(waitUntil))).toBe('answer');
@@ -183,7 +183,7 @@ describe('if the platform has waitUntil,', () => {
     expect(await works[0]).toBeUndefined();
   });
 
-  it('it is called as a method of the context that the request has when the handler is called', async () => {
+  it('it is called as a method of the request context at the time of the call', async () => {
     const { wrap, works } = flushing();
     class Context {
       readonly #works = works;
@@ -196,7 +196,7 @@ describe('if the platform has waitUntil,', () => {
     expect(works).toHaveLength(1);
   });
 
-  it('and it throws, the handler resolves after the flush', async () => {
+  it('but it throws, the handler resolves after the flush', async () => {
     told();
     const { wrap, end } = flushing();
     const waitUntil = (): never => {
@@ -210,7 +210,7 @@ describe('if the platform has waitUntil,', () => {
 });
 
 describe('a Response with a body', () => {
-  it('is returned at once; its reader receives the end when everything is flushed', async () => {
+  it('is returned immediately, and its reader receives the end after the flush', async () => {
     const { wrap, limits, end } = flushing();
     const response = streamed('a');
     const given = await wrap(async () => response)();
@@ -229,7 +229,7 @@ describe('a Response with a body', () => {
     ['text()', (response) => response.text()],
     ['a loop', async ({ body }) => text(body as ReadableStream)],
     ['a transform', async ({ body }) => text((body as ReadableStream).pipeThrough(new TransformStream()))],
-  ])('is complete for %s, and flushed at its end', async (_, read) => {
+  ])('is complete for %s, and is flushed at its end', async (_, read) => {
     const { wrap, limits, end } = flushing();
     const whole = read(await wrap(async () => streamed('one ', 'two'))());
     expect(await isSettled(whole)).toBe(false);
@@ -265,9 +265,9 @@ describe('a Response with a body', () => {
     end();
   });
 
-  it('that fails rejects the read with the same error, when everything is flushed', async () => {
+  it('that fails rejects the read with the same error after the flush', async () => {
     const { wrap, limits, end } = flushing();
-    const error = new Error('the model is gone');
+    const error = new Error('the model failed');
     const body = new ReadableStream({ pull: (controller) => controller.error(error) });
     const reading = (await wrap(async () => new Response(body))()).body?.getReader().read();
     expect(await isSettled(reading)).toBe(false);

@@ -1,5 +1,5 @@
-// Calls traced functions with tracing off, or on for comparison: `node off.mjs off|on`. It prints how often
-// AsyncLocalStorage was entered, and whether promises carry what Node hangs on them once it has been.
+// Calls traced functions while tracing is off or on: `node off.mjs off|on`. Prints whether an AsyncLocalStorage was entered,
+// and whether promises have the symbols that Node adds if one is in use.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeFileSync } from 'node:fs';
 
