@@ -1,11 +1,13 @@
-// Ways to leave the rejection of a call unhandled. Peers run these with other versions of an SDK.
+// Programs that leave the rejection of a call unhandled.
 import { unhandledRejections } from '../base/rejections.ts';
 import { chunksOf } from './local-openai.ts';
-import type { Client, Sdk } from './sdks.ts';
+import type { Client, Program, Sdk } from './sdks.ts';
+
+type Way = (sdk: Sdk, client: Client) => unknown;
 
 const failing = { model: 'fail-400' };
 
-export const ways: Readonly<Record<string, (sdk: Sdk, client: Client) => unknown>> = {
+const ways: Readonly<Record<string, Way>> = {
   'a promise': (sdk, client) => sdk.create(client, failing),
   'then alone': (sdk, client) => sdk.create(client, failing).then(() => {}),
   finally: (sdk, client) => sdk.create(client, failing).finally(() => {}),
@@ -35,15 +37,16 @@ export const ways: Readonly<Record<string, (sdk: Sdk, client: Client) => unknown
   },
 };
 
-/** Returns the class and the message of each unhandled rejection. Waits until there is one. */
-export async function rejectionsOf(
-  way: (sdk: Sdk, client: Client) => unknown,
-  sdk: Sdk,
-  client: Client,
-): Promise<[name: string, message: string][]> {
-  const unhandled = unhandledRejections();
-  void way(sdk, client);
-  let reasons = await unhandled();
-  while (reasons.length === 0) reasons = await unhandled();
-  return (await unhandled()).map((reason) => [(reason as Error).constructor.name, String(reason)]);
+/** Logs the class and the message of each unhandled rejection. Waits until there is one. */
+export const rejectionPrograms: Readonly<Record<string, Program>> = Object.fromEntries(
+  Object.entries(ways).map(([title, way]) => [`an unhandled rejection: ${title}`, loggingRejections(way)]),
+);
+
+function loggingRejections(way: Way): Program {
+  return async ({ client, sdk, log }) => {
+    const unhandled = unhandledRejections();
+    void way(sdk, client);
+    while ((await unhandled()).length === 0);
+    log.push((await unhandled()).map((reason) => [(reason as Error).constructor.name, String(reason)]));
+  };
 }

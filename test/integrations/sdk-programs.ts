@@ -4,20 +4,12 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import type OpenAI from 'openai';
-import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../../examples/local-model/server.js';
 import { WEATHER_TOOL } from './anthropic-client.ts';
 import { chunksOf, lookUp, tea } from './local-openai.ts';
-import type { Client, Helper, Sdk } from './sdks.ts';
+import { rejectionPrograms } from './rejections.ts';
+import type { Client, Context, Helper, Log, Program, Sdk } from './sdks.ts';
 
-/** The values that a program has received, in order. */
-type Log = unknown[];
-interface Context {
-  readonly client: Client;
-  readonly sdk: Sdk;
-  readonly log: Log;
-  readonly model: LocalModel;
-}
-export type Program = (context: Context) => unknown;
 type Programs = Readonly<Record<string, Program>>;
 
 function errorOf(error: unknown): unknown {
@@ -373,7 +365,7 @@ const anthropicPrograms: Programs = {
   },
 };
 
-const common: Programs = { ...callPrograms, ...streamPrograms, ...helperPrograms };
+const common: Programs = { ...callPrograms, ...streamPrograms, ...helperPrograms, ...rejectionPrograms };
 
 /** The programs of each SDK, by the function that wraps its clients. */
 export const programs: Readonly<Record<string, Programs>> = {

@@ -55,6 +55,16 @@ export interface Sdk {
   helper: CallClient<Helper>;
 }
 
+/** The values that a program has received, in order. */
+export type Log = unknown[];
+export interface Context {
+  readonly client: Client;
+  readonly sdk: Sdk;
+  readonly log: Log;
+  readonly model: LocalModel;
+}
+export type Program = (context: Context) => unknown;
+
 const messages = [{ role: 'user', content: 'What is tea?' }];
 const completionsOf = (client: unknown) => (client as OpenAI).chat.completions;
 const messagesOf = (client: unknown) => (client as Anthropic).messages;
