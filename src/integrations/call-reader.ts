@@ -64,7 +64,7 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
   for (const key of SERVER_LISTS) {
     if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
   }
-  const { max_completion_tokens, max_output_tokens, max_tokens, max_tokens_to_sample } = body;
+  const { max_completion_tokens, max_output_tokens, max_tokens } = body;
   const stop = body.stop ?? body.stop_sequences ?? undefined;
   return {
     inputs: inputs === undefined ? Object.fromEntries(inputKeys.map((key) => [key, body[key]])) : inputs(body),
@@ -73,7 +73,7 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
       ls_model_type: modelType,
       ls_model_name: textOf(body.model),
       ls_temperature: numberOf(body.temperature),
-      ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens ?? max_tokens_to_sample),
+      ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens),
       ls_stop: typeof stop === 'string' ? [stop] : stop,
       ls_invocation_params: defined(parameters),
     },

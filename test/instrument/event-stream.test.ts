@@ -1,7 +1,8 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
-import { allOf, ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
+import { ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
+import { chunksOf } from '../integrations/local-openai.ts';
 import { record } from './recorder.ts';
 
 const model = localModel();
@@ -28,7 +29,7 @@ describe('a returned stream of an SDK helper', () => {
     ['finalMessage()', (stream) => stream.finalMessage()],
     ['done()', (stream) => stream.done()],
     ['an event', (stream) => new Promise((resolve) => stream.on('end', () => resolve(undefined)))],
-    ['iteration', (stream) => allOf(stream)],
+    ['iteration', (stream) => chunksOf(stream)],
     ['its readable stream', (stream) => new Response(stream.toReadableStream()).text()],
   ])('ends its run with all events if it is consumed by %s', async (_, read) => {
     const { answer, run } = streaming();

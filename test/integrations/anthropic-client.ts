@@ -26,10 +26,3 @@ export const WEATHER_TOOL: Anthropic.Tool = {
   name: 'weather',
   input_schema: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } },
 };
-
-/** Returns all items of a stream. */
-export async function allOf<Item>(stream: AsyncIterable<Item>): Promise<Item[]> {
-  const items: Item[] = [];
-  for await (const item of stream) items.push(item);
-  return items;
-}

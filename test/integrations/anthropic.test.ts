@@ -4,10 +4,11 @@ import { type Anthropic, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, test } from 'vitest';
-import { unwrapAnthropic, wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
+import { wrapAnthropic } from '../../src/integrations/anthropic/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
-import { allOf, ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
+import { ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
+import { chunksOf } from './local-openai.ts';
 
 const model = localModel();
 const makeWrapped = () => wrapAnthropic(makeClient(model()));
@@ -130,7 +131,7 @@ test.each<[string, Anthropic.MessageCreateParamsNonStreaming]>([
   const recorder = record();
   const { messages } = makeWrapped();
   const message = await messages.create(question);
-  await allOf(await messages.create({ ...question, stream: true }));
+  await chunksOf(await messages.create({ ...question, stream: true }));
   await messages.stream(question).done();
   const [atOnce, ...streamed] = recorder.runs;
   expect(atOnce?.outputs).toMatchObject(JSON.parse(JSON.stringify(message)));
@@ -185,7 +186,7 @@ test('a call is one run if the SDK also makes spans', async () => {
   const { messages } = wrapAnthropic(makeClient(model(), { openTelemetry: { tracerProvider } }));
   await messages.create(ask('a'));
   await messages.stream(ask('a')).done();
-  await allOf(await messages.create({ ...ask('a'), stream: true }));
+  await chunksOf(await messages.create({ ...ask('a'), stream: true }));
   expect(exporter.getFinishedSpans()).toHaveLength(3);
   expect(recorder.runs).toMatchObject(Array(3).fill({ outputs: repeated }));
 });
@@ -208,24 +209,6 @@ describe('a wrapped client', () => {
     await client.messages.create(ask('a'));
     await client.withOptions({}).messages.stream(ask('a')).done();
     expect(recorder.runs).toMatchObject(Array(2).fill({ outputs: repeated }));
-  });
-
-  test('may have completions, as in older versions of the SDK', async () => {
-    const recorder = record();
-    const made = makeClient(model());
-    const create = (body: { prompt: string; stream?: boolean; [parameter: string]: unknown }) =>
-      made.post('/v1/complete', { body, stream: body.stream ?? false });
-    const client = wrapAnthropic(Object.assign(made, { completions: { create } }));
-    const question = { model: 'small', prompt: ' one two', max_tokens_to_sample: 9, stop_sequences: ['H:'] };
-    const answer = (await client.completions.create(question)) as object;
-    const stream = await client.completions.create({ ...question, stream: true });
-    expect(await allOf(stream as AsyncIterable<unknown>)).toHaveLength(5);
-    expect(answer).toMatchObject({ completion: ' You said: one two' });
-    const metadata = { ls_model_type: 'llm', ls_model_name: 'small', ls_max_tokens: 9, ls_stop: ['H:'] };
-    const expected = { name: 'anthropic.completions', run_type: 'llm', inputs: { prompt: ' one two' } };
-    expect(recorder.runs).toMatchObject(Array(2).fill({ ...expected, outputs: answer, extra: { metadata } }));
-    unwrapAnthropic(client);
-    expect(client.completions.create).toBe(create);
   });
 });
 

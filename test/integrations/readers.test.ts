@@ -2,13 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { generatedAnswer, modelReader, operationReader } from '../../src/integrations/ai-sdk/answer.ts';
 import { messagesOf, toolNames } from '../../src/integrations/ai-sdk/prompt.ts';
-import { anthropicCalls } from '../../src/integrations/anthropic/calls.ts';
+import { messageCall as message } from '../../src/integrations/anthropic/calls.ts';
 import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
 import { eventReader } from '../../src/integrations/fold.ts';
 import { openaiCalls } from '../../src/integrations/openai/calls.ts';
 
 const { chat } = openaiCalls;
-const { message } = anthropicCalls;
 
 function answerOf(reader: AnswerReader, chunks: readonly unknown[]) {
   const fold = reader.fold?.() as Fold;
@@ -269,11 +268,6 @@ const readers: Readonly<
     (value) => words(value),
     { type: 'message_delta', delta: { stop_reason: 'stop' } },
     [start, block({ type: 'text', text: '' })],
-  ],
-  'a completion of Anthropic': [
-    anthropicCalls.completion,
-    (completion) => ({ type: 'completion', completion }),
-    { type: 'completion', completion: '', stop_reason: 'stop' },
   ],
   'the AI SDK': [modelReader, (value) => ({ type: 'text-delta', delta: value }), finish5],
 };

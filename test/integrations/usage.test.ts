@@ -3,13 +3,13 @@
 import { expect, test } from 'vitest';
 import { startRun } from '../../src/index.ts';
 import { usageOf } from '../../src/integrations/ai-sdk/answer.ts';
-import { anthropicCalls } from '../../src/integrations/anthropic/calls.ts';
+import { messageCall } from '../../src/integrations/anthropic/calls.ts';
 import { openaiCalls } from '../../src/integrations/openai/calls.ts';
 import { record } from '../instrument/recorder.ts';
 
 const openai = (usage: object, service_tier?: string) =>
   openaiCalls.chat.read({ choices: [], usage, service_tier }).usage;
-const anthropic = (usage: object) => anthropicCalls.message.read({ content: [], usage }).usage;
+const anthropic = (usage: object) => messageCall.read({ content: [], usage }).usage;
 
 const chat = {
   prompt_tokens: 100,

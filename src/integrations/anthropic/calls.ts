@@ -2,28 +2,19 @@ import { type CallReader, describeRequest, objectReader, type RequestFields } fr
 import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../fields.ts';
 import { withDataUris } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
-import { completionFold, messageFold } from './folds.ts';
+import { messageFold } from './fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
-const completion: RequestFields = { modelType: 'llm', inputKeys: ['prompt'] };
 
-/** The requests of Anthropic's API that are recorded. */
-export const anthropicCalls: Readonly<Record<'message' | 'completion', CallReader>> = {
-  message: {
-    name: 'anthropic.messages',
-    runType: 'llm',
-    describe: (body, provider) => describeRequest(body, provider, message),
-    ...objectReader((answer) => {
-      const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
-      return { outputs: answer, model: textOf(answer.model), usage };
-    }, messageFold),
-  },
-  completion: {
-    name: 'anthropic.completions',
-    runType: 'llm',
-    describe: (body, provider) => describeRequest(body, provider, completion),
-    ...objectReader((answer) => ({ outputs: answer, model: textOf(answer.model) }), completionFold),
-  },
+/** A request for a message, the only request of Anthropic's API that is recorded. */
+export const messageCall: CallReader = {
+  name: 'anthropic.messages',
+  runType: 'llm',
+  describe: (body, provider) => describeRequest(body, provider, message),
+  ...objectReader((answer) => {
+    const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
+    return { outputs: answer, model: textOf(answer.model), usage };
+  }, messageFold),
 };
 
 /** Records the system prompt as the first message. */

@@ -1,28 +1,27 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
-import { anthropicCalls } from './calls.ts';
+import { messageCall } from './calls.ts';
 
 /** The required part of a client of `@anthropic-ai/sdk`, of its Bedrock and Vertex variants, in any version. */
 export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
 
-/** Helpers of the SDK (`stream`, `parse`, tool runners) call these methods. Only older versions have `completions`. */
+/** Helpers of the SDK (`stream`, `parse`, tool runners) call these methods. */
 const sdk: Sdk = {
   place: 'wrapAnthropic',
   client: 'a client of @anthropic-ai/sdk',
   requestIdHeader: 'request-id',
   providerOf: () => 'anthropic',
   methods: [
-    { path: ['messages', 'create'], call: anthropicCalls.message },
-    { path: ['beta', 'messages', 'create'], call: anthropicCalls.message },
-    { path: ['completions', 'create'], call: anthropicCalls.completion },
+    { path: ['messages', 'create'], call: messageCall },
+    { path: ['beta', 'messages', 'create'], call: messageCall },
   ],
 };
 
 /**
  * Traces the calls of a client of `@anthropic-ai/sdk`. Each call of a model becomes an `llm` run below the current run,
  * with messages, parameters, the answer and its tokens, whether or not the answer is streamed. The client is changed in
- * place and returned: `create` of `messages`, `beta.messages` and, in older versions, `completions` is replaced.
+ * place and returned: `create` of `messages` and `beta.messages` is replaced.
  * Promises, streams and errors stay the SDK's own objects. Clients that `withOptions` derives are traced too. A second
  * call changes nothing: to change the options, call `unwrapAnthropic` first.
  *

@@ -85,20 +85,3 @@ function parsed(json: string): unknown {
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }
-
-/** Combines the events of a text completion. Each event is a completion with the next part of the text. */
-export function completionFold(): Fold {
-  let last: Fields | undefined;
-  let text = '';
-  return {
-    add(event, isFull) {
-      const fields = fieldsOf(event);
-      if (fields.type !== 'completion') return 0;
-      last = { ...fields };
-      const added = textOf(fields.completion) ?? '';
-      if (!isFull) text += added;
-      return added.length;
-    },
-    result: () => (last === undefined ? {} : { ...last, completion: text }),
-  };
-}
