@@ -1,11 +1,9 @@
-// Anthropic's routes: messages (https://docs.claude.com/en/api/messages), and the completions that came before them. Answers are
-// made of the request alone: what was asked is said again; with `tools` the first of them is used; with `thinking` there is a
-// thought before; documents are cited. A token is a word.
+// Anthropic's messages route (https://docs.claude.com/en/api/messages). An answer depends only on the request: it repeats the
+// question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. A token is a word.
 import { served } from './service.js';
 
 export const anthropicRoutes = [
   { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, messageEvents) },
-  { method: 'POST', path: /\/v1\/complete$/, answer: (request) => named(request, completionFor, completionEvents) },
 ];
 
 const eventOf = (name, value) => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
@@ -119,17 +117,6 @@ function outputDetails(content) {
     ...(thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } }),
     ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
   };
-}
-
-function completionFor({ model, prompt }) {
-  const completion = ` You said:${prompt}`;
-  return { type: 'completion', id: `compl_${wordsIn(prompt)}`, model, completion, stop_reason: 'stop_sequence' };
-}
-
-function completionEvents(body) {
-  const answer = completionFor(body);
-  const parts = partsOf(answer.completion).map((completion) => ({ ...answer, completion, stop_reason: null }));
-  return [...parts, { ...answer, completion: '' }].map((event) => eventOf('completion', event));
 }
 
 function messageEvents(body) {
