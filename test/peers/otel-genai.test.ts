@@ -1,54 +1,17 @@
-// Runs made of spans and log records that packages of others emit by themselves. What is expected was written by hand: from
-// the conventions, from what the programs ask, and from what the local model answers to that.
+// Runs of spans and log records that other packages emit. The expected runs are written by hand, from the conventions, the
+// requests of the programs and the answers of the local model.
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startLocalModel } from '../../examples/local-model/server.js';
-import type { RunRecord } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { startNode } from '../support/program.ts';
+import { type DrawnRun, drawn, inOrder } from './otel-runs.ts';
 
-/** A run without ids and times, with the runs below it in the order in which they started. */
-interface Node {
-  readonly name: string;
-  readonly type: string;
-  readonly inputs?: unknown;
-  readonly outputs?: unknown;
-  readonly error?: string | undefined;
-  readonly tags?: readonly string[] | undefined;
-  readonly metadata?: Record<string, unknown>;
-  readonly events?: unknown;
-  readonly children: readonly Node[];
-}
-
-/** Of the metadata, what differs from one execution to the next, or is the same for every span. */
-const ASIDE = ['otel', 'service.name', 'server.port'];
-
-function below(parent: string | undefined, runs: readonly RunRecord[]): Node[] {
-  return runs
-    .filter(({ parent_run_id }) => parent_run_id === parent)
-    .map(({ id, name, run_type, inputs, outputs, error, tags, events, extra }) => {
-      const metadata = Object.entries(extra?.metadata ?? {}).filter(([key]) => !ASIDE.includes(key));
-      return {
-        name,
-        type: run_type,
-        inputs,
-        outputs,
-        error,
-        tags,
-        events,
-        metadata: Object.fromEntries(metadata),
-        children: below(id, runs),
-      };
-    });
-}
-
-async function treesOf(program: string, args: string[], env: Record<string, string> = {}): Promise<Node[]> {
+async function treesOf(program: string, args: string[], env: Record<string, string> = {}): Promise<DrawnRun[]> {
   const path = fileURLToPath(new URL(program, import.meta.url));
   const { code, stdout, stderr } = await startNode([path, ...args], env).ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const runs = JSON.parse(stdout) as RunRecord[];
-  expect(runs.every((run) => run.end_time !== undefined)).toBe(true);
-  return below(undefined, runs);
+  return drawn(JSON.parse(stdout.replaceAll(/"server\.port":\d+/g, '"server.port":8080')));
 }
 
 const system = { role: 'system', content: 'Be brief.' };
@@ -56,21 +19,15 @@ const tea = { role: 'user', content: 'tea' };
 const call = { id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{"word":"tea"}' } };
 const says = (content: string) => ({ role: 'assistant', content, finish_reason: 'stop' });
 
-/** A span of the application around what it asks. */
-const around = (name: string, children: readonly Node[]) => ({
-  name,
-  type: 'chain',
-  inputs: {},
-  outputs: {},
-  metadata: {},
-  children,
-});
+/** The run of a span of the application with nested runs. */
+const around = (name: string, ...below: DrawnRun[]): DrawnRun => ({ name, type: 'chain', below: inOrder(below) });
 
-/** What every call of `small` has in its metadata, and what this one has beside it. */
+/** The metadata of a call of the model `small`. */
 const small = (id: string, reason: string, usage: object, parameters: Record<string, unknown> = {}) => ({
   'gen_ai.operation.name': 'chat',
   'gen_ai.response.id': id,
   'server.address': '127.0.0.1',
+  'server.port': 8080,
   ls_provider: 'openai',
   ls_model_type: 'chat',
   ls_model_name: 'small',
@@ -85,7 +42,7 @@ function modelCall(
   output: { readonly finish_reason: string },
   [input_tokens, output_tokens]: readonly [number, number],
   metadata: (usage: object) => Record<string, unknown>,
-): Node {
+): DrawnRun {
   const usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
   return {
     name: 'chat small',
@@ -93,19 +50,18 @@ function modelCall(
     inputs: { messages: inputs },
     outputs: { messages: [output], usage_metadata: usage },
     metadata: metadata(usage),
-    children: [],
   };
 }
 
-// Chat as of version 1.36, https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md,
-// responses as of https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md
-describe("OpenTelemetry's own instrumentation of openai, which tells messages by log records", () => {
-  let trees: readonly Node[] = [];
+// Chat follows version 1.36, https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md,
+// responses follow https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md
+describe("OpenTelemetry's instrumentation of openai, which emits messages as log records, records", () => {
+  let trees: readonly DrawnRun[] = [];
   beforeAll(async () => {
     const model = await startLocalModel();
     trees = await treesOf('otel-genai-program.mjs', [`${model.url}/v1`]).finally(() => model.close());
   });
-  const treeOf = (name: string): Node | undefined => trees.find((tree) => tree.name === name);
+  const treeOf = (name: string): DrawnRun | undefined => trees.find((tree) => tree.name === name);
 
   test('a chat with tools', () => {
     const asked = { temperature: 0.5, max_tokens: 50, stop: ['END'] };
@@ -118,16 +74,17 @@ describe("OpenTelemetry's own instrumentation of openai, which tells messages by
     const calls = { role: 'assistant', tool_calls: [call] };
     const answer = { role: 'tool', tool_call_id: 'call_1', content: 'a drink' };
     expect(treeOf('chat with tools')).toEqual(
-      around('chat with tools', [
+      around(
+        'chat with tools',
         modelCall([system, tea], { ...calls, finish_reason: 'tool_calls' }, [3, 1], metadata('tool_calls')),
         modelCall([system, tea, calls, answer], says('The tools say: a drink'), [5, 5], metadata('stop')),
-      ]),
+      ),
     );
   });
 
   test('a streamed chat', () => {
     const metadata = (usage: object) => small('chatcmpl-local', 'stop', usage);
-    expect(treeOf('stream')).toEqual(around('stream', [modelCall([tea], says('You said: tea'), [1, 3], metadata)]));
+    expect(treeOf('stream')).toEqual(around('stream', modelCall([tea], says('You said: tea'), [1, 3], metadata)));
   });
 
   test('responses, with a tool and streamed', () => {
@@ -140,61 +97,56 @@ describe("OpenTelemetry's own instrumentation of openai, which tells messages by
       finish_reason: 'tool_call',
     };
     const withTool = modelCall([system, tea], calls, [3, 4], metadata('tool_call'));
-    expect(treeOf('responses')).toEqual(around('responses', [plain, withTool, plain]));
+    expect(treeOf('responses')).toEqual(around('responses', plain, withTool, plain));
   });
 
-  test('embeddings, of which no text is told', () => {
+  test('embeddings without their texts', () => {
     const usage = { input_tokens: 2, total_tokens: 2 };
     expect(treeOf('embeddings')).toEqual(
-      around('embeddings', [
-        {
-          name: 'embeddings embed',
-          type: 'embedding',
-          inputs: {},
-          outputs: { usage_metadata: usage },
-          metadata: {
-            'gen_ai.operation.name': 'embeddings',
-            'server.address': '127.0.0.1',
-            ls_provider: 'openai',
-            ls_model_type: 'embedding',
-            ls_model_name: 'embed',
-            response_model: 'embed',
-            usage_metadata: usage,
-            ls_invocation_params: { model: 'embed', encoding_formats: ['float'] },
-          },
-          children: [],
+      around('embeddings', {
+        name: 'embeddings embed',
+        type: 'embedding',
+        outputs: { usage_metadata: usage },
+        metadata: {
+          'gen_ai.operation.name': 'embeddings',
+          'server.address': '127.0.0.1',
+          'server.port': 8080,
+          ls_provider: 'openai',
+          ls_model_type: 'embedding',
+          ls_model_name: 'embed',
+          response_model: 'embed',
+          usage_metadata: usage,
+          ls_invocation_params: { model: 'embed', encoding_formats: ['float'] },
         },
-      ]),
+      }),
     );
   });
 
   test('a call that fails', () => {
     expect(treeOf('error')).toEqual(
-      around('error', [
-        {
-          name: 'chat fail-400',
-          type: 'llm',
-          inputs: { messages: [tea] },
-          error: 'BadRequestError: 400 asked to fail with 400',
-          metadata: {
-            'gen_ai.operation.name': 'chat',
-            'server.address': '127.0.0.1',
-            'error.type': 'BadRequestError',
-            ls_provider: 'openai',
-            ls_model_type: 'chat',
-            ls_model_name: 'fail-400',
-            ls_invocation_params: { model: 'fail-400' },
-          },
-          children: [],
+      around('error', {
+        name: 'chat fail-400',
+        type: 'llm',
+        inputs: { messages: [tea] },
+        error: 'BadRequestError: 400 asked to fail with 400',
+        metadata: {
+          'gen_ai.operation.name': 'chat',
+          'server.address': '127.0.0.1',
+          'server.port': 8080,
+          'error.type': 'BadRequestError',
+          ls_provider: 'openai',
+          ls_model_type: 'chat',
+          ls_model_name: 'fail-400',
+          ls_invocation_params: { model: 'fail-400' },
         },
-      ]),
+      }),
     );
   });
 });
 
 // https://docs.langchain.com/langsmith/trace-with-opentelemetry
 describe('langsmith in its OpenTelemetry mode', () => {
-  test('gives the tree, types, payloads, tags, tokens and errors of its runs', async () => {
+  test('has the same tree, types, payloads, tags, tokens and errors', async () => {
     const receiver = await createReceiver();
     onTestFinished(() => receiver.close());
     const trees = await treesOf('otel-langsmith-program.mjs', [], {
@@ -212,28 +164,20 @@ describe('langsmith in its OpenTelemetry mode', () => {
         outputs: { outputs: 'tea' },
         tags: ['shop', 'tea'],
         metadata: { session_id: 's1', thread_id: 's1', plan: { kind: 'free' }, 'langsmith.trace.session_name': 'shop' },
-        children: [
-          {
-            name: 'search',
-            type: 'retriever',
-            inputs: { query: 'tea' },
-            outputs: { outputs: [{ page_content: 'tea', type: 'Document', metadata: {} }] },
-            children: [],
-          },
-          {
-            name: 'failing',
-            type: 'tool',
-            inputs: {},
-            error: expect.stringMatching(/^TypeError: no such tool/),
-            children: [],
-          },
+        below: [
+          { name: 'failing', type: 'tool', error: expect.stringMatching(/^TypeError: no such tool/) },
           {
             name: 'model',
             type: 'llm',
             inputs: { messages: [tea] },
             outputs: { role: 'assistant', content: 'tea', usage_metadata: usage },
             metadata: { ls_provider: 'openai', ls_model_name: 'small', usage_metadata: usage },
-            children: [],
+          },
+          {
+            name: 'search',
+            type: 'retriever',
+            inputs: { query: 'tea' },
+            outputs: { outputs: [{ page_content: 'tea', type: 'Document', metadata: {} }] },
           },
         ],
       },

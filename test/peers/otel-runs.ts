@@ -5,13 +5,13 @@ import { expect } from 'vitest';
 import type { RunRecord } from '../../src/index.ts';
 import { bareEnvironment } from '../support/program.ts';
 
-/** A run as a test expects it, without what is another each time. */
+/** A run without ids, times and other values that differ in each execution. */
 export interface DrawnRun {
   readonly name: string;
   readonly type: string;
   readonly inputs?: unknown;
   readonly outputs?: unknown;
-  /** The first line. */
+  /** The first line of the error. */
   readonly error?: string;
   readonly tags?: readonly string[];
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ export interface DrawnRun {
   readonly below?: readonly DrawnRun[];
 }
 
-/** The runs that a program of this folder prints, whose last argument is a base URL. */
+/** Returns the runs that a program of this folder prints. */
 export async function runsOf(program: string, ...args: readonly string[]): Promise<readonly RunRecord[]> {
   const file = fileURLToPath(new URL(program, import.meta.url));
   const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
@@ -28,7 +28,7 @@ export async function runsOf(program: string, ...args: readonly string[]): Promi
   return JSON.parse(stdout);
 }
 
-/** The runs as trees, in the order of `inOrder`. */
+/** Returns the runs as trees in the order of `inOrder`. */
 export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
   const children = runs.filter((run) => run.parent_run_id === parent);
   return inOrder(
@@ -51,7 +51,7 @@ export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
   );
 }
 
-/** Spans begin at whole milliseconds, so those of the same one have no order in time: by name, and by inputs. */
+/** Sorts runs by name and inputs, because spans that start in the same millisecond have no order in time. */
 export function inOrder(runs: readonly DrawnRun[]): DrawnRun[] {
   const keyOf = ({ name, inputs }: DrawnRun): string => `${name} ${JSON.stringify(inputs)}`;
   const sorted = runs.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
