@@ -5,7 +5,7 @@ import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';
 import { uuid } from '../ingest/run-fields.ts';
-import { checkKnownFields, object, parsed, text, validate, withoutNulls } from '../validation.ts';
+import { checkKnownFields, object, parsed, text, validate, validated, withoutNulls } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
 /** The fields that the author of feedback sends. */
@@ -41,41 +41,32 @@ const strictInputSchema = v.object({
 });
 const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT });
 
-/** Validates a JSON body. Throws 400 if it is not an object, and 422 for invalid fields. */
+/** Validates the fields in a JSON body. Throws 400 if it is not an object, and 422 for invalid fields. */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
-  return checkedInput(objectOf(body, ['body']), strict, ['body'], new ValidationIssues());
+  return checkedInput(objectOf(body, ['body']), strict, ['body']);
 }
 
-/** Reads feedback from a query string. All values are text, but `correction` may be JSON text. Refuses `metadata`. */
+/** Validates the fields in a query string, whose values are text. `correction` may be JSON text. */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
-  const issues = new ValidationIssues();
   const given: Record<string, unknown> = {};
   for (const [field, value] of search) {
-    if (field === 'score') given[field] = scoreOf(value);
-    else if (field === 'correction') given[field] = correctionOf(value);
-    else if (field === 'value' || field === 'comment') given[field] = value;
-    else if (field === 'metadata') issues.add(['query', field], 'unsupported', 'Send `metadata` with POST');
+    if (!Object.hasOwn(INPUT, field)) continue;
+    given[field] = field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value;
   }
-  return checkedInput(given, strict, ['query'], issues);
+  return checkedInput(given, strict, ['query']);
 }
 
-function checkedInput(
-  given: Record<string, unknown>,
-  strict: boolean,
-  loc: Location,
-  issues: ValidationIssues,
-): FeedbackInput {
+function checkedInput(given: object, strict: boolean, loc: Location): FeedbackInput {
+  const issues = new ValidationIssues();
   if (strict) checkKnownFields(strictInputSchema, given, loc, issues);
   const input = validate(strict ? strictInputSchema : inputSchema, given, loc, issues);
   issues.throwIfAny();
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
-/** Validates feedback that contains its run and key. The result is usable only if no issue was added. */
-export function readFeedback(value: unknown, loc: Location, issues: ValidationIssues): Feedback {
-  const given = objectOf(value, loc);
-  const input = validate(feedbackSchema, given, loc, issues);
-  const { run_id: runId = '', key: ownKey = '', id: ownId, ...fields } = input ?? (given as Partial<Feedback>);
+/** Validates feedback that contains its run and key. Throws 400 if it is not an object, and 422 for invalid fields. */
+export function readFeedback(value: unknown, loc: Location): Feedback {
+  const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, objectOf(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
@@ -95,8 +86,8 @@ function scoreOf(value: string): unknown {
 /** Returns the object if the text is a JSON object, otherwise the text. */
 function correctionOf(value: string): unknown {
   try {
-    const parsedValue = new JsonReader().parse(Buffer.from(value), 'It');
-    return isObject(parsedValue) ? parsedValue : value;
+    const json = new JsonReader().parse(Buffer.from(value), 'It').value;
+    return isObject(json) ? json : value;
   } catch {
     return value;
   }
@@ -112,43 +103,36 @@ const EXPIRES_IN_US = 180 * MINUTE_US;
 /** Ten years. */
 const EXPIRES_IN_US_MAX = 3_650 * 1_440 * MINUTE_US;
 
-const tokenSchema = v.object({
-  run_id: id,
-  feedback_key: key,
-  id: v.nullish(id),
-  feedback_config: v.nullish(object),
-  expires_at: v.nullish(parsed('an ISO 8601 time within ten years', parseExpiry)),
-  expires_in: v.nullish(parsed('whole `days`, `hours` and `minutes` within ten years', parseDuration)),
-});
+const tokenSchema = v.pipe(
+  v.object({
+    run_id: id,
+    feedback_key: key,
+    id: v.nullish(id),
+    feedback_config: v.nullish(object),
+    expires_at: v.nullish(parsed('an ISO 8601 time within ten years', parseExpiry)),
+    expires_in: v.nullish(parsed('whole `days`, `hours` and `minutes` within ten years', parseDuration)),
+  }),
+  v.forward(
+    v.check(({ expires_at: at, expires_in: within }) => at == null || within == null, 'absent if `expires_at` is set'),
+    ['expires_in'],
+  ),
+);
 
 /** Returns one token for an object, or a token for each object of an array. */
 export function readTokens(body: unknown): FeedbackToken[] {
-  const given: readonly unknown[] = Array.isArray(body) ? body : [body];
-  if (given.length > TOKENS_MAX) throw new HttpError(413, `The body contains more than ${TOKENS_MAX} tokens`);
-  const issues = new ValidationIssues();
-  const tokens = given.map((item, index) => {
-    const loc = Array.isArray(body) ? ['body', index] : ['body'];
-    return readToken(validate(tokenSchema, objectOf(item, loc), loc, issues), loc, issues);
-  });
-  issues.throwIfAny();
-  return tokens;
+  if (!Array.isArray(body)) return [readToken(body, ['body'])];
+  if (body.length > TOKENS_MAX) throw new HttpError(413, `The body contains more than ${TOKENS_MAX} tokens`);
+  return body.map((item, index) => readToken(item, ['body', index]));
 }
 
-function readToken(
-  input: v.InferOutput<typeof tokenSchema> | undefined,
-  loc: Location,
-  issues: ValidationIssues,
-): FeedbackToken {
-  const { run_id: runId = '', feedback_key: ownKey = '', id: ownId, expires_at: at, expires_in: within } = input ?? {};
-  if (at != null && within != null) {
-    issues.add([...loc, 'expires_in'], 'conflict', 'Send `expires_at` or `expires_in`, not both');
-  }
+function readToken(value: unknown, loc: Location): FeedbackToken {
+  const input = validated(tokenSchema, objectOf(value, loc), loc);
   return {
     id: randomUUID(),
-    run_id: runId,
-    feedback_key: ownKey,
-    feedback_id: ownId ?? randomUUID(),
-    expires_at: isoTimestamp(at ?? Date.now() * 1_000 + (within ?? EXPIRES_IN_US)),
+    run_id: input.run_id,
+    feedback_key: input.feedback_key,
+    feedback_id: input.id ?? randomUUID(),
+    expires_at: isoTimestamp(input.expires_at ?? Date.now() * 1_000 + (input.expires_in ?? EXPIRES_IN_US)),
   };
 }
 

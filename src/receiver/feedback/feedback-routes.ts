@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { HttpError, ValidationIssues } from '../http-error.ts';
+import { HttpError } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
-import { parsed, type Schema, validate } from '../validation.ts';
+import { parsed, validated } from '../validation.ts';
 import { addFeedback } from './add-feedback.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 import {
@@ -38,16 +38,14 @@ export const feedbackRoutes: readonly Route[] = [
 
 /** Stores the feedback in a JSON body. */
 export async function postFeedback(call: Call): Promise<RouteResponse> {
-  const issues = new ValidationIssues();
-  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body'], issues);
-  issues.throwIfAny();
+  const feedback = readFeedback(await readJson(call, FEEDBACK_BYTES_MAX), ['body']);
   if (!(await call.store.addFeedback(call.scope, feedback))) throw withoutRun(feedback.run_id);
   return { status: 200, body: feedback };
 }
 
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
   const runs = search.getAll('run');
-  const ids = (runs.length === 0 ? [''] : runs).map((text) => parameter('run', text, uuid(true)));
+  const ids = (runs.length === 0 ? [''] : runs).map((text) => validated(uuid(true), text, ['query', 'run']));
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
   const keys = search.getAll('key');
   const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
@@ -63,7 +61,7 @@ async function createTokens(call: Call): Promise<RouteResponse> {
 }
 
 async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
-  const tokens = await store.tokens(scope, parameter('run_id', search.get('run_id') ?? '', uuid(true)));
+  const tokens = await store.tokens(scope, validated(uuid(true), search.get('run_id') ?? '', ['query', 'run_id']));
   const items = tokens.map((token) => tokenBody(token, request));
   return { status: 200, body: pageOf(items, search) };
 }
@@ -181,14 +179,7 @@ const wholeNumber = parsed('a whole number from 0', (value) =>
 );
 
 function pageOf<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
-  const offset = parameter('offset', search.get('offset') ?? '0', wholeNumber);
-  const limit = parameter('limit', search.get('limit') ?? `${PAGE_ITEMS}`, wholeNumber);
+  const offset = validated(wholeNumber, search.get('offset') ?? '0', ['query', 'offset']);
+  const limit = validated(wholeNumber, search.get('limit') ?? `${PAGE_ITEMS}`, ['query', 'limit']);
   return items.slice(offset, offset + Math.min(limit, PAGE_ITEMS_MAX));
-}
-
-function parameter<Value>(name: string, text: string, schema: Schema<Value>): Value {
-  const issues = new ValidationIssues();
-  const value = validate(schema, text, ['query', name], issues);
-  issues.throwIfAny();
-  return value as Value;
 }

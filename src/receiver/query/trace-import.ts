@@ -56,9 +56,10 @@ class TraceImport {
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
     if (index === undefined) {
       if (key === 'runs' || key === 'feedback') throw new HttpError(400, `Expected \`${key}\` to be an array`);
-      this.#header[key] = new JsonReader().parse(bytes, 'The body');
-    } else if (key === 'runs') await this.#addRun(new JsonReader().parse(bytes, `runs[${index}]`), index, bytes.length);
-    else if (key === 'feedback') this.#addFeedback(new JsonReader().parse(bytes, `feedback[${index}]`), index);
+      this.#header[key] = new JsonReader().parse(bytes, 'The body').value;
+    } else if (key === 'runs')
+      await this.#addRun(new JsonReader().parse(bytes, `runs[${index}]`).value, index, bytes.length);
+    else if (key === 'feedback') this.#addFeedback(new JsonReader().parse(bytes, `feedback[${index}]`).value, index);
   }
 
   async end(): Promise<Imported> {
@@ -97,7 +98,7 @@ class TraceImport {
 
   #addFeedback(value: unknown, index: number): void {
     const loc: Location = ['body', 'feedback', index];
-    this.#feedback.push({ value: feedbackOf(value, loc, this.#issues), loc });
+    this.#feedback.push({ value: feedbackOf(value, loc), loc });
   }
 
   async #store(): Promise<void> {
@@ -123,8 +124,8 @@ function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonl
 }
 
 /** Reads feedback with its original times. */
-function feedbackOf(value: unknown, loc: Location, issues: ValidationIssues): Feedback {
-  const feedback = readFeedback(value, loc, issues);
+function feedbackOf(value: unknown, loc: Location): Feedback {
+  const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
   if (isTime(created)) feedback.created_at = created;
   if (isTime(modified)) feedback.modified_at = modified;
