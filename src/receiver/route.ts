@@ -55,5 +55,5 @@ export async function readJson({ request, bodies }: Call, bytesMax?: number): Pr
   if (!/^application\/json\s*(;|$)/i.test(contentType)) {
     throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
   }
-  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body'), bytesMax);
+  return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
 }

@@ -414,18 +414,6 @@ describe('the framing of parts', () => {
       (count) => Array.from({ length: count - 1 }, (_, at) => attachment(`${at % 100}-${at}`, Buffer.alloc(0))),
       413,
     ],
-    [
-      'header lines',
-      50,
-      (count) => [
-        attachment(
-          'a',
-          Buffer.alloc(0),
-          Array.from({ length: count - 1 }, (_, n) => `X-${n}: 1`),
-        ),
-      ],
-      400,
-    ],
     ['bytes of a name', 1_000, (count) => [attachment('n'.repeat(count - 48), Buffer.alloc(0))], 400],
     ['bytes of a header', 16_384, (count) => [attachment('a', Buffer.alloc(0), [`X: ${'x'.repeat(count - 95)}`])], 400],
   ])('accepts %s up to %i', async (_, limit, partsFor, status) => {

@@ -20,12 +20,8 @@ export interface Json {
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
-  /** Returns the value of a JSON text in UTF-8. Throws 400 or 413; `what` is the subject of the error message. */
-  parse(bytes: Buffer, what: string): unknown {
-    return this.read(bytes, what).value;
-  }
-
-  read(bytes: Buffer, what: string): Json {
+  /** Parses a JSON text in UTF-8. Throws 400 or 413; `what` is the subject of the error message. */
+  parse(bytes: Buffer, what: string): Json {
     try {
       const text = utf8.decode(bytes);
       this.#checkLimits(text, what);
@@ -43,7 +39,9 @@ export class JsonReader {
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
       if (code === QUOTE) {
-        at = endOfString(text, at);
+        do at = text.indexOf('"', at + 1);
+        while (text.charCodeAt(at - 1) === BACKSLASH && isEscaped(text, at));
+        if (at === -1) break;
       } else if (code === COMMA) {
         values += 1;
       } else if (code === BRACKET || code === BRACE) {
@@ -61,15 +59,9 @@ export class JsonReader {
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
 
-/** Returns the index of the closing quote, or the length of the text if there is none. */
-function endOfString(text: string, start: number): number {
-  for (let from = start + 1; ; ) {
-    const quote = text.indexOf('"', from);
-    if (quote === -1) return text.length;
-    let first = quote;
-    while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-    // After an odd number of backslashes, the quote belongs to the string.
-    if ((quote - first) % 2 === 0) return quote;
-    from = quote + 1;
-  }
+/** Whether the character follows an odd number of backslashes. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }

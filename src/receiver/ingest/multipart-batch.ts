@@ -120,14 +120,14 @@ class BatchReader {
     const { value } = this.#parse(part);
     // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
-    this.#feedback.push(readFeedback(given, ['body', part.name], this.#issues));
+    this.#feedback.push(readFeedback(given, ['body', part.name]));
   }
 
   #parse({ name, contentType = '', bytes }: Part): Json {
     if (!/^application\/json\s*(;|$)/i.test(contentType)) {
       throw new HttpError(400, `Expected part ${name} to be application/json, got ${JSON.stringify(contentType)}`);
     }
-    return this.#json.read(bytes, `Part ${name}`);
+    return this.#json.parse(bytes, `Part ${name}`);
   }
 
   #operationOf({ kind, id, record, payloads, texts, attachments }: Draft): RunOperation {

@@ -12,10 +12,9 @@ export interface Part {
 }
 
 /** More parts get 413, and senders then split the batch. A batch of 100 runs from another client has up to 700 parts. */
-export const PARTS_MAX = 1_000;
+const PARTS_MAX = 1_000;
 /** Names of JSON parts need 60 bytes. The name of an attachment ends with a name that the application chose. */
-export const PART_NAME_BYTES_MAX = 1_000;
-const HEADER_LINES_MAX = 50;
+const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** RFC 2046, 5.1.1. */
 const BOUNDARY_LENGTH_MAX = 70;
@@ -45,16 +44,16 @@ export function parseMultipart(body: Buffer, boundary: string, strict: boolean):
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   const parts: Part[] = [];
   let at = firstPart(body, delimiter, strict);
-  while (body.toString('latin1', at, at + 2) !== '--') {
+  while (!body.subarray(at, at + 2).equals(DASHES)) {
     const position = parts.length + 1;
     if (position > PARTS_MAX) throw new HttpError(413, `The body has more than ${PARTS_MAX} parts`);
     const next = body.indexOf(delimiter, at);
     if (next === -1) throw new HttpError(400, `Unexpected end of multipart data in part ${position}`);
+    // An empty part may share its line break with the delimiter (RFC 2046, 5.1.1).
     const headerEnd = body.subarray(at, next + LINE_BREAK.length).indexOf(HEADER_END);
     if (headerEnd === -1) throw withoutDisposition(position);
     if (headerEnd > HEADER_BYTES_MAX) throw invalidHeader(position, `is larger than ${HEADER_BYTES_MAX} bytes`);
-    const header = parseHeader(body.toString('latin1', at, at + headerEnd), position);
-    // An empty part may share its line break with the delimiter (RFC 2046, 5.1.1).
+    const header = parseHeader(body.toString('utf8', at, at + headerEnd), position);
     parts.push({ ...header, bytes: body.subarray(at + headerEnd + HEADER_END.length, next) });
     at = next + delimiter.length;
   }
@@ -64,8 +63,9 @@ export function parseMultipart(body: Buffer, boundary: string, strict: boolean):
   return parts;
 }
 
+const DASHES = Buffer.from('--');
 const LINE_BREAK = '\r\n';
-const HEADER_END = '\r\n\r\n';
+const HEADER_END = Buffer.from('\r\n\r\n');
 
 /** Returns the index after the first delimiter. */
 function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
@@ -79,11 +79,10 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
-/** Parses a header, which starts with the rest of the delimiter's line. Values have one character per byte. */
+/** Parses a header, which starts with the rest of the delimiter's line. */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   const [padding = '', ...lines] = text.split(LINE_BREAK);
   if (padding.trim() !== '') throw withoutDisposition(position);
-  if (lines.length > HEADER_LINES_MAX) throw invalidHeader(position, `has more than ${HEADER_LINES_MAX} lines`);
   const header = new Map<string, string>();
   for (const line of lines) {
     const [, name, value = ''] = HEADER_LINE.exec(line) ?? [];
@@ -98,15 +97,10 @@ function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   }
   const disposition = parseDisposition(header.get('content-disposition') ?? '');
   if (disposition === undefined) throw withoutDisposition(position);
-  if (disposition.name.length > PART_NAME_BYTES_MAX) {
+  if (Buffer.byteLength(disposition.name) > PART_NAME_BYTES_MAX) {
     throw invalidHeader(position, `contains a name of more than ${PART_NAME_BYTES_MAX} bytes`);
   }
-  return {
-    name: Buffer.from(disposition.name, 'latin1').toString('utf8'),
-    contentType: header.get('content-type'),
-    contentLength: header.get('content-length'),
-    hasFilename: disposition.hasFilename,
-  };
+  return { ...disposition, contentType: header.get('content-type'), contentLength: header.get('content-length') };
 }
 
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;

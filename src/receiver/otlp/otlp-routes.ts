@@ -26,7 +26,7 @@ interface Encoding {
 
 const JSON_ENCODING: Encoding = {
   type: 'application/json',
-  read: (body) => new JsonReader().parse(body, 'The body'),
+  read: (body) => new JsonReader().parse(body, 'The body').value,
   response: (rejectedSpans, errorMessage) =>
     JSON.stringify(rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } }),
   // `detail` is the field of all other errors of the receiver.
