@@ -18,8 +18,8 @@ export interface OtlpSpan {
 export interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** The first issue of the first invalid span. */
-  readonly reason: string | undefined;
+  /** The first issue of the first invalid span, or empty text. */
+  readonly reason: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -33,8 +33,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   const issues = new ValidationIssues();
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
-    const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource : {});
-    const resource = { attributes };
+    const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
@@ -46,14 +45,14 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
         const identity = validate(identitySchema, given, ['span'], issues);
         if (identity === undefined) {
           rejected += 1;
-        } else {
-          const span = spanOf(given, identity, resource, scope);
-          spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
+          continue;
         }
+        const span = spanOf(given, identity, { attributes }, scope);
+        spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
       }
     }
   }
-  return { spans, rejected, reason: issues.first };
+  return { spans, rejected, reason: issues.first ?? '' };
 }
 
 /** The default service name of SDKs. */
@@ -104,19 +103,19 @@ function spanOf(
     startTime: start,
     endTime: end ?? start,
     status: { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) },
-    attributes: attributesIn(given),
+    attributes: attributesIn(given.attributes),
     links: listIn(given, 'links').map((link) => ({
       context: {
         traceId: textOf(link.traceId).toLowerCase(),
         spanId: textOf(link.spanId).toLowerCase(),
         traceFlags: 0,
       },
-      attributes: attributesIn(link),
+      attributes: attributesIn(link.attributes),
     })),
     events: listIn(given, 'events').map((event) => ({
       name: textOf(event.name),
       time: parseTime(event.timeUnixNano) ?? start,
-      attributes: attributesIn(event),
+      attributes: attributesIn(event.attributes),
     })),
     resource,
     instrumentationScope: scope,
@@ -154,12 +153,8 @@ function parseTime(value: unknown): [number, number] | undefined {
   return all < 0 || seconds >= SECONDS_MAX ? undefined : [Number(seconds), Number(all % NANOSECONDS)];
 }
 
-function attributesIn({ attributes }: Fields): Record<string, unknown> {
-  return entriesOf(attributes);
-}
-
-/** `fromEntries` defines properties, so a key such as `__proto__` is data. */
-function entriesOf(list: unknown): Record<string, unknown> {
+/** Converts a list of `KeyValue`. `fromEntries` defines properties, so a key such as `__proto__` is data. */
+function attributesIn(list: unknown): Record<string, unknown> {
   const all: readonly unknown[] = Array.isArray(list) ? list : [];
   return Object.fromEntries(
     all.flatMap((item) => {
@@ -179,7 +174,7 @@ function anyValueOf(value: unknown): unknown {
   if (typeof doubleValue === 'number') return doubleValue;
   if (doubleValue === 'NaN' || doubleValue === 'Infinity' || doubleValue === '-Infinity') return Number(doubleValue);
   if (isObject(arrayValue)) return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map(anyValueOf);
-  if (isObject(kvlistValue)) return entriesOf(kvlistValue.values);
+  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   return typeof bytesValue === 'string' ? Uint8Array.from(Buffer.from(bytesValue, 'base64')) : undefined;
 }
