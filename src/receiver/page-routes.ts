@@ -28,10 +28,18 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** For assets, whose names contain a hash of their content. */
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+
 /** The page contains no data, so it requires no key. It asks for the key and exchanges it for a cookie. */
 export const pageRoutes: readonly Route[] = [
   { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
-  { method: 'GET', path: '/assets/:name', admission: 'open', handle: getAsset },
+  {
+    method: 'GET',
+    path: '/assets/:name',
+    admission: 'open',
+    handle: ({ parameters }) => fileAnswer(`assets/${parameters.name}`, IMMUTABLE),
+  },
   { method: 'POST', path: '/login', admission: 'open', handle: login },
   { method: 'POST', path: '/logout', admission: 'open', handle: logout },
 ];
@@ -46,11 +54,6 @@ async function login(call: Call): Promise<RouteResponse> {
 
 function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
-}
-
-/** The name of an asset contains a hash of its content. */
-function getAsset({ parameters }: Call): RouteResponse {
-  return fileAnswer(`assets/${parameters.name}`, 'public, max-age=31536000, immutable');
 }
 
 /** Maps paths within the folder to contents. No other file is ever read. */
@@ -70,22 +73,10 @@ function fileAnswer(path: string, caching: string): RouteResponse {
 }
 
 function readFiles(): ReadonlyMap<string, Uint8Array> {
-  const names = ['index.html', ...namesIn('assets/').map((name) => `assets/${name}`)];
-  return new Map(names.flatMap((name) => entryOf(name)));
-}
-
-function namesIn(folder: string): string[] {
   try {
-    return readdirSync(new URL(folder, FOLDER));
+    const assets = readdirSync(new URL('assets/', FOLDER)).map((name) => `assets/${name}`);
+    return new Map(['index.html', ...assets].map((path) => [path, readFileSync(new URL(path, FOLDER))]));
   } catch {
-    return [];
-  }
-}
-
-function entryOf(name: string): [string, Uint8Array][] {
-  try {
-    return [[name, readFileSync(new URL(name, FOLDER))]];
-  } catch {
-    return [];
+    return new Map();
   }
 }
