@@ -83,12 +83,6 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);
   const { id, trace_id: _traceId, dotted_order: _order, ...fields } = run.record;
-  const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
-  return {
-    kind: 'post',
-    id,
-    fields: { ...fields, ...Object.fromEntries(payloads) },
-    texts: run.texts,
-    attachments: run.attachments,
-  };
+  for (const [field, text] of Object.entries(run.texts)) Object.assign(fields, { [field]: JSON.parse(text) });
+  return { kind: 'post', id, fields, texts: run.texts, attachments: run.attachments };
 }
