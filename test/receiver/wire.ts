@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';
@@ -11,7 +11,7 @@ export const CHILD_ORDER = `${ROOT_ORDER}.20261120T072240123460Z${CHILD}`;
 export const START = '2026-11-20T07:22:40.123456Z';
 export const END = '2026-11-20T07:22:41.000001Z';
 
-/** The main part of a root run, as the interface wants it. */
+/** Returns the main part of a root run, as the interface defines it. */
 export function makeRun(fields: Record<string, unknown> = {}): Record<string, unknown> {
   const run = { id: ROOT, trace_id: ROOT, dotted_order: ROOT_ORDER, name: 'answer', run_type: 'chain' };
   return { ...run, start_time: START, session_name: 'default', ...fields };
@@ -28,7 +28,7 @@ export function makeChild(fields: Record<string, unknown> = {}): Record<string, 
   });
 }
 
-/** One part, laid by hand; `headers` replaces those that JSON has. */
+/** Returns the bytes of one part. `headers` replaces the headers of a JSON part. */
 export function part(name: string, value: unknown, headers?: string[]): Buffer {
   const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value));
   const lines = headers ?? ['Content-Type: application/json', `Content-Length: ${bytes.length}`];
@@ -46,9 +46,18 @@ export async function start(options?: ReceiverOptions): Promise<Receiver> {
   return receiver;
 }
 
+/** Matches an error response whose `detail` contains the text. */
+export const refusal = (status: number, detail: string) => ({
+  status,
+  body: { detail: expect.stringContaining(detail) },
+});
+
+/** Matches a response about one invalid field. */
+export const issueAt = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc }] } });
+
 export interface Reply {
   status: number;
-  // The answers of the receiver are looked into without ceremony.
+  // Typed loosely, so that tests can read all bodies without casts.
   body: { detail?: string & { loc: unknown[]; msg: string; type: string }[]; [key: string]: unknown };
   headers: Record<string, unknown>;
 }
@@ -78,7 +87,7 @@ export function sendJson(receiver: Receiver, method: 'POST' | 'PATCH', path: str
   return call(receiver.url + path, method, text, { 'content-type': 'application/json' });
 }
 
-/** Writes bytes to a socket and gives all that comes back until its end. */
+/** Writes bytes to a socket and returns everything that it receives until its end. */
 export function raw(url: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(bytes));
