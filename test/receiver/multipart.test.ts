@@ -399,7 +399,7 @@ describe('the framing of parts', () => {
     ],
     ['bytes of a name', 1_000, (count) => [attachment('n'.repeat(count - 48), Buffer.alloc(0))], 400],
     ['bytes of a header', 16_384, (count) => [attachment('a', Buffer.alloc(0), [`X: ${'x'.repeat(count - 95)}`])], 400],
-  ])('accepts %s up to %i', async (_, limit, partsFor, status) => {
+  ])('accepts %s up to %i [security 9]', async (_, limit, partsFor, status) => {
     const store = new MemoryStore();
     store.apply = async () => {};
     const receiver = await start({ store });

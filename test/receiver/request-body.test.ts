@@ -71,7 +71,7 @@ describe('the size of a body', () => {
     expect(await send(url, gzipSync(zeros(51)), 'gzip')).toMatch(/^413: /);
   });
 
-  test('is refused according to its Content-Length before it arrives', async () => {
+  test('is refused according to its Content-Length before it arrives [security 9]', async () => {
     const receiver = await start();
     const head = [
       'POST /runs/multipart HTTP/1.1',
