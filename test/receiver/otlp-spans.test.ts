@@ -88,12 +88,33 @@ test.each<[string, unknown]>([
 ])('a span with %s of %j is rejected, and the others are stored', async (field, value) => {
   const receiver = await start();
   const spans = [makeSpan({ [field]: value }), makeSpan({ traceId: 'x' }), makeSpan()];
-  const { status, body } = await send(receiver, requestOf(spans));
-  expect([status, body]).toEqual([
-    200,
-    { partialSuccess: { rejectedSpans: '2', errorMessage: expect.stringContaining(`\`${field}\``) } },
-  ]);
+  const errorMessage = expect.stringContaining(`\`${field}\``);
+  const body = { partialSuccess: { rejectedSpans: '2', errorMessage } };
+  expect(await send(receiver, requestOf(spans))).toMatchObject({ status: 200, body });
   expect(await receiver.runs()).toHaveLength(1);
+});
+
+// The protojson names of enum values in opentelemetry/proto/trace/v1/trace.proto.
+test.each<[object, object]>([
+  [
+    { kind: 3, status: { code: 2, message: 'no' } },
+    { error: 'no', kind: 'CLIENT' },
+  ],
+  [
+    { kind: 'SPAN_KIND_CLIENT', status: { code: 'STATUS_CODE_ERROR', message: 'no' } },
+    { error: 'no', kind: 'CLIENT' },
+  ],
+  [
+    { kind: 'SPAN_KIND_SERVER', status: { code: 'STATUS_CODE_OK' } },
+    { error: undefined, kind: 'SERVER' },
+  ],
+  [
+    { kind: 'ROUND', status: { code: 'BAD' } },
+    { error: undefined, kind: 'INTERNAL' },
+  ],
+])('enums are numbers or names: %j', async (fields, expected) => {
+  const run = await runOf({ ...fields });
+  expect({ error: run?.error, kind: (run?.extra?.metadata?.otel as { kind?: string }).kind }).toEqual(expected);
 });
 
 test('a time is text or a number, up to the end of 2254', async () => {
@@ -104,9 +125,13 @@ test('a time is text or a number, up to the end of 2254', async () => {
 });
 
 test('a span without an end is a pending run, and a parent of zeros is no parent', async () => {
+  const receiver = await start();
   for (const endTimeUnixNano of ['0', 0, null, undefined]) {
-    expect(await runOf({ endTimeUnixNano })).not.toHaveProperty('end_time');
+    await send(receiver, requestOf([makeSpan({ endTimeUnixNano })]));
+    expect((await receiver.runs())[0]).not.toHaveProperty('end_time');
   }
+  await send(receiver, requestOf([makeSpan()]));
+  expect(await receiver.runs()).toMatchObject([{ end_time: '2025-11-20T07:02:41.000000Z' }]);
   for (const parentSpanId of [undefined, null, '', '0'.repeat(16)]) {
     expect((await runOf({ parentSpanId }))?.extra?.metadata?.otel).not.toHaveProperty('parent_span_id');
   }
@@ -152,6 +177,7 @@ test.each<[unknown[], string]>([
 
 describe('a request', () => {
   test.each<[unknown]>([
+    ['{'],
     [[]],
     ['"x"'],
     ['null'],
@@ -159,14 +185,19 @@ describe('a request', () => {
     [{ resourceSpans: [5] }],
     [{ resourceSpans: [{ scopeSpans: 'x' }] }],
     [{ resourceSpans: [{ scopeSpans: [{ spans: [[]] }] }] }],
-  ])('of %j gets 400', async (body) => {
-    expect((await send(await start(), body)).status).toBe(400);
+    [`{"a":${'['.repeat(600)}${']'.repeat(600)}}`],
+  ])('of %j gets 400 with a Status', async (body) => {
+    const text = { message: expect.any(String), detail: expect.any(String) };
+    expect(await send(await start(), body)).toMatchObject({ status: 400, body: text });
   });
 
-  test('may have no spans', async () => {
+  test('may have no spans, on every path', async () => {
     const receiver = await start();
     const bodies = [{}, { resourceSpans: [] }, { resourceSpans: [{}] }, { resourceSpans: [{ scopeSpans: [{}] }] }];
     for (const body of bodies) expect(await send(receiver, body)).toMatchObject({ status: 200, body: {} });
+    for (const path of ['/otel/v1/traces', '/api/v1/otel/v1/traces']) {
+      expect(await sendJson(receiver, 'POST', path, {})).toMatchObject({ status: 200, body: {} });
+    }
   });
 
   test('may have 10 000 spans, including invalid ones', async () => {
