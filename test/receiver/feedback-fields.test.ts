@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
-import { CHILD, call, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
+import { CHILD, call, issueAt, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
 const NOW = '2026-11-20T07:22:40.000000Z';
 
@@ -23,8 +23,6 @@ async function setUp(strict = false) {
   };
 }
 
-const invalid = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc, type: 'value' }] } });
-
 describe('feedback in a body', () => {
   test.each<[string, unknown, boolean]>([
     ['score', -1, true],
@@ -46,9 +44,7 @@ describe('feedback in a body', () => {
     expect(await stored()).toEqual([value === null || field === 'rating' ? {} : { [field]: value }]);
     const strict = await setUp(true);
     const reply = await strict.post({ [field]: value });
-    expect(reply).toMatchObject(
-      inStrictMode ? { status: 200 } : { status: 422, body: { detail: [{ loc: ['body', field] }] } },
-    );
+    expect(reply).toMatchObject(inStrictMode ? { status: 200 } : issueAt('body', field));
   });
 
   test.each<[string, unknown]>([
@@ -62,18 +58,16 @@ describe('feedback in a body', () => {
     ['metadata', []],
   ])('may not have %s of %j', async (field, value) => {
     for (const strict of [false, true]) {
-      expect(await (await setUp(strict)).post({ [field]: value })).toMatchObject(invalid('body', field));
+      expect(await (await setUp(strict)).post({ [field]: value })).toMatchObject(issueAt('body', field));
     }
   });
 
-  test.each([[[]], ['x'], [null], [5]])('must be an object, not %j', async (body) => {
+  test('must be an object, and gets one response with all its issues', async () => {
     const { post, postWithoutToken } = await setUp();
-    expect((await post(body)).status).toBe(400);
-    expect((await postWithoutToken(body)).status).toBe(400);
-  });
-
-  test('gets one response with all its issues', async () => {
-    const { post } = await setUp();
+    for (const body of [[], 'x', null, 5]) {
+      expect((await post(body)).status).toBe(400);
+      expect((await postWithoutToken(body)).status).toBe(400);
+    }
     expect((await post({ score: 'x', comment: 5 })).body.detail).toHaveLength(2);
   });
 });
@@ -97,25 +91,18 @@ describe('feedback in a query string', () => {
     expect(await stored()).toEqual([fields]);
   });
 
-  test.each([
-    ['score=', 'score'],
-    ['score=good', 'score'],
-    ['score=0x10', 'score'],
-    ['score=Infinity', 'score'],
-    ['score=1e999', 'score'],
-    ['metadata={}', 'metadata'],
-  ])('with %s is refused', async (query, field) => {
-    expect(await (await setUp()).get(query)).toMatchObject({
-      status: 422,
-      body: { detail: [{ loc: ['query', field] }] },
-    });
-  });
+  test.each(['score=', 'score=good', 'score=0x10', 'score=Infinity', 'score=1e999', 'metadata={}'])(
+    'with %s is refused',
+    async (query) => {
+      expect(await (await setUp()).get(query)).toMatchObject(issueAt('query', query.split('=')[0]));
+    },
+  );
 
   test('has only numbers and objects in strict mode', async () => {
     const { get } = await setUp(true);
     expect((await get('score=1&correction={}')).status).toBe(200);
-    expect(await get('score=true')).toMatchObject(invalid('query', 'score'));
-    expect(await get('correction="no"')).toMatchObject(invalid('query', 'correction'));
+    expect(await get('score=true')).toMatchObject(issueAt('query', 'score'));
+    expect(await get('correction="no"')).toMatchObject(issueAt('query', 'correction'));
   });
 });
 
@@ -146,7 +133,7 @@ describe('feedback without a token', () => {
     [{ score: 'x' }, 'score'],
   ])('is refused with %j', async (fields, field) => {
     const reply = await (await setUp()).postWithoutToken({ run_id: ROOT, key: 'k'.repeat(180), ...fields });
-    expect(reply).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', field] }] } });
+    expect(reply).toMatchObject(issueAt('body', field));
   });
 });
 
@@ -192,9 +179,8 @@ describe('a feedback token', () => {
   ])('with %j is refused', async (fields, field) => {
     setTime();
     const { createTokens } = await setUp();
-    const refused = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc }] } });
-    expect(await createTokens(fieldsOf(fields))).toMatchObject(refused('body', field));
-    expect(await createTokens([fieldsOf({}), fieldsOf(fields)])).toMatchObject(refused('body', 1, field));
+    expect(await createTokens(fieldsOf(fields))).toMatchObject(issueAt('body', field));
+    expect(await createTokens([fieldsOf({}), fieldsOf(fields)])).toMatchObject(issueAt('body', 1, field));
   });
 
   test.each([['x'], [null], [5], [[null]]])('is not created from %j', async (body) => {
