@@ -90,13 +90,14 @@ describe('invalid faults', () => {
     expect((await sendRoot(receiver)).status).toBe(418);
   });
 
-  test.each<ReceiverFaults>([
-    { fail: { status: 400, retryAfterSeconds: 0 } },
-    { fail: { status: 599, times: 1, retryAfterSeconds: 86_400 } },
-    { delayMs: 0 },
-    { delayMs: 60_000 },
-  ])('%j are valid', async (faults) => {
+  test('are those outside of the limits only', async () => {
     const receiver = await start();
-    expect(() => receiver.setFaults(faults)).not.toThrow();
+    for (const faults of [
+      { fail: { status: 400, retryAfterSeconds: 0 } },
+      { fail: { status: 599, times: 1, retryAfterSeconds: 86_400 } },
+      { delayMs: 0 },
+      { delayMs: 60_000 },
+    ])
+      expect(() => receiver.setFaults(faults)).not.toThrow();
   });
 });

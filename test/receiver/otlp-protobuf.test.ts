@@ -15,11 +15,11 @@ function field(number: number, content: Buffer | string): Buffer {
 
 const inSpan = (...fields: Buffer[]) => field(1, field(2, field(2, Buffer.concat(fields))));
 const spanOf = async (...fields: Buffer[]) => {
-  const read = (await readProtobufRequest(inSpan(...fields))) as {
-    resourceSpans: { scopeSpans: { spans: unknown[] }[] }[];
-  };
+  type Read = { resourceSpans: { scopeSpans: { spans: unknown[] }[] }[] };
+  const read = (await readProtobufRequest(inSpan(...fields))) as Read;
   return read.resourceSpans[0]?.scopeSpans[0]?.spans[0];
 };
+const attribute = (key: string, value: Buffer) => field(9, Buffer.concat([field(1, key), field(2, value)]));
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const refused = (status: number) => expect.objectContaining({ status });
 
@@ -34,17 +34,11 @@ describe('a request', () => {
       hex('30 03'),
       hex('39 15 cd 5b 07 00 00 00 00'),
       hex('41 ff ff ff ff ff ff ff 7f'),
-      field(9, Buffer.concat([field(1, 'a'), field(2, field(1, 'b'))])),
-      field(9, Buffer.concat([field(1, 'n'), field(2, hex('18 ff ff ff ff ff ff ff ff ff 01'))])),
-      field(9, Buffer.concat([field(1, 'd'), field(2, hex('21 00 00 00 00 00 00 e0 3f'))])),
-      field(9, Buffer.concat([field(1, 'list'), field(2, field(5, field(1, hex('10 01'))))])),
-      field(
-        9,
-        Buffer.concat([
-          field(1, 'map'),
-          field(2, field(6, field(1, Buffer.concat([field(1, 'k'), field(2, field(7, hex('00ff')))])))),
-        ]),
-      ),
+      attribute('a', field(1, 'b')),
+      attribute('n', hex('18 ff ff ff ff ff ff ff ff ff 01')),
+      attribute('d', hex('21 00 00 00 00 00 00 e0 3f')),
+      attribute('list', field(5, field(1, hex('10 01')))),
+      attribute('map', field(6, field(1, Buffer.concat([field(1, 'k'), field(2, field(7, hex('00ff')))])))),
       hex('50 01 60 02 70 03'),
       field(11, Buffer.concat([hex('09 01 00 00 00 00 00 00 00'), field(2, 'retry')])),
       field(13, Buffer.concat([field(1, hex('5b8efff798038103d269b633813fc60c')), field(2, hex('eee19b7ec3c1b174'))])),
@@ -88,21 +82,17 @@ describe('a request', () => {
     const request = inSpan(hex('39 15 cd 5b 07 00 00 00 00'));
     for (const before of [1, 7, 8]) {
       const view = Buffer.concat([Buffer.alloc(before), request]).subarray(before);
-      expect(
-        JSON.stringify(await readProtobufRequest(view), (_, item) => (typeof item === 'bigint' ? `${item}` : item)),
-      ).toContain('"123456789"');
+      const spans = [{ startTimeUnixNano: 123_456_789n }];
+      expect(await readProtobufRequest(view)).toEqual({ resourceSpans: [{ scopeSpans: [{ spans }] }] });
     }
   });
 
   test('that is cut within a message is refused', async () => {
-    const request = Buffer.concat([
-      inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00')),
-      inSpan(field(5, 'b')),
-    ]);
-    const parts = [0, inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00')).length];
-    for (let length = 0; length < request.length; length += 1) {
+    const first = inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00'));
+    const request = Buffer.concat([first, inSpan(field(5, 'b'))]);
+    for (let length = 1; length < request.length; length += 1) {
       const reading = readProtobufRequest(request.subarray(0, length));
-      if (parts.includes(length)) await reading;
+      if (length === first.length) await reading;
       else await expect(reading, `cut at ${length}`).rejects.toThrow(refused(400));
     }
   });
@@ -119,7 +109,7 @@ describe('a request', () => {
     await expect(readProtobufRequest(bytes)).rejects.toThrow(refused(400));
   });
 
-  test('may have 200 levels', async () => {
+  test('may have 200 levels, and as many values as JSON [security 9]', async () => {
     const nested = (levels: number) => {
       let value = field(1, 'x');
       // A list and its value are two levels.
@@ -127,18 +117,14 @@ describe('a request', () => {
       return inSpan(field(9, field(2, value)));
     };
     await readProtobufRequest(nested(97));
-    await expect(readProtobufRequest(nested(98))).rejects.toThrow(refused(400));
-    await expect(readProtobufRequest(nested(5_000))).rejects.toThrow(refused(400));
-  });
-
-  test('may have as many values as JSON', async () => {
+    for (const levels of [98, 5_000]) await expect(readProtobufRequest(nested(levels))).rejects.toThrow(refused(400));
     const many = (values: number) => Buffer.alloc(values * 2, hex('0a00'));
     await readProtobufRequest(many(VALUES_MAX));
     await expect(readProtobufRequest(many(VALUES_MAX + 1))).rejects.toThrow(refused(413));
   });
 
   test('of any bytes is converted or refused', async () => {
-    const whole = inSpan(field(5, 'answer'), field(9, Buffer.concat([field(1, 'a'), field(2, field(1, 'b'))])));
+    const whole = inSpan(field(5, 'answer'), attribute('a', field(1, 'b')));
     const mutated = fc
       .tuple(fc.nat(whole.length - 1), fc.uint8Array({ maxLength: 4 }))
       .map(([at, put]) => Buffer.concat([whole.subarray(0, at), put, whole.subarray(at + put.length)]));
