@@ -5,11 +5,16 @@ import { type Attributes, type Fields, isObject, isVerbatim, type Read } from '.
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
-/** The fields that rows set. `text` is JSON text with the same content, if the text can be recorded unchanged. */
+/** The fields that the rows of a group set. `text` is JSON text with the same content, if the text can be recorded unchanged. */
 export interface Found {
   readonly fields: Fields;
   readonly text: string | undefined;
 }
+
+export type Groups = { [Name in Group]?: Found | undefined };
+
+/** The key of a payload that is not an object. */
+const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
 
 /** An attribute, or all attributes that are parts of one flattened list or object. */
 class Source {
@@ -18,7 +23,7 @@ class Source {
   readonly facts: NameFacts;
   /** The value, or undefined until the structure of the parts is built. */
   value: unknown;
-  isUsed = false;
+  isUsed: boolean;
   /** Names of the attributes that are parts. Undefined for a single attribute. */
   readonly parts: string[] | undefined;
 
@@ -26,6 +31,7 @@ class Source {
     this.name = name;
     this.facts = facts;
     this.value = value;
+    this.isUsed = false;
     this.parts = parts;
   }
 }
@@ -110,25 +116,21 @@ export class AttributeReader {
   }
 
   /**
-   * Returns a payload, or undefined if no row finds one. All fields come from one vocabulary, because two vocabularies
-   * that describe one call in full would give a mixture. `wholeKey` is the key of a payload that is not an object.
+   * Reads the groups that are not skipped. All fields of a payload come from one vocabulary, because two vocabularies that
+   * describe one call in full would give a mixture.
    */
-  payload(group: 'inputs' | 'outputs', wholeKey: string, skippedRank: number): Found | undefined {
+  read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
+    const groups: Groups = {};
     for (let from = 0, to = 0; from < matches.length; from = to) {
-      const { place } = matches[from] as Match;
+      const { group, rank } = (matches[from] as Match).place;
       to = from + 1;
-      if (place.group !== group || place.rank === skippedRank) continue;
-      while (matches[to]?.place.rank === place.rank && matches[to]?.place.group === group) to++;
-      const found = this.#collect(from, to, group, wholeKey);
-      if (found !== undefined) return found;
+      while (matches[to]?.place.rank === rank && matches[to]?.place.group === group) to++;
+      if (isSkipped(group, rank)) continue;
+      if (WHOLE_KEYS[group] !== undefined) groups[group] ??= this.#collect(from, to, group, undefined);
+      else groups[group] = this.#collect(from, to, group, groups[group]?.fields);
     }
-    return undefined;
-  }
-
-  /** Returns the fields that the rows of all vocabularies set, or undefined if there are none. */
-  fields(group: Group): Fields | undefined {
-    return this.#collect(0, this.#matches.length, group, 'value')?.fields;
+    return groups;
   }
 
   #addPart(prefix: string, name: string, facts: NameFacts): void {
@@ -143,9 +145,9 @@ export class AttributeReader {
     this.#sources.push(source);
   }
 
-  #valueOf(source: Source): unknown {
-    const { name, parts, facts } = source;
-    if (parts !== undefined && source.value === undefined) {
+  #structureOf(source: Source, parts: readonly string[]): unknown {
+    const { name, facts } = source;
+    if (source.value === undefined) {
       const entries = parts.map((part) => [part.slice(name.length + 1), this.attributes[part]] as const);
       source.value = facts.isList ? unflatten(entries) : Object.fromEntries(entries);
     }
@@ -161,19 +163,20 @@ export class AttributeReader {
     matches[at] = new Match(place, source);
   }
 
-  #collect(from: number, to: number, group: Group, wholeKey: string): Found | undefined {
-    let fields: Fields | undefined;
+  /** Adds the fields that the rows of one vocabulary set. `fields` are the fields of preceding vocabularies. */
+  #collect(from: number, to: number, group: Group, fields: Fields | undefined): Found | undefined {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
-      if (place.group !== group) continue;
       const [, key, read, manner] = place.row;
-      const value = this.#valueOf(source);
+      const value = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
       if (value === null) continue;
-      if (manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
+      if (fields !== undefined && manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      if (group === 'inputs' && key === WHOLE && at === to - 1 && this.#isKnown(value, read)) {
+      // If another row follows, the row may add fields that the text does not have.
+      const isAlone = key === WHOLE && fields === undefined && at === to - 1;
+      if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
         source.isUsed = true;
         return { fields: {}, text: value as string };
       }
@@ -183,17 +186,13 @@ export class AttributeReader {
       if (meant === NOTHING_NEW) continue;
       if (key !== WHOLE) {
         fields = put(fields ?? {}, key, meant);
-      } else if (fields !== undefined) {
-        fields = { ...wholeOf(meant, wholeKey), ...fields };
-      } else {
-        fields = wholeOf(meant, wholeKey);
-        // If another row follows, the row may add fields that the text does not have.
-        if (at === to - 1 && fields === meant && this.#isText(value, fields, read)) {
-          return { fields, text: value as string };
-        }
-        // The attribute itself must not change.
-        if (fields === value) fields = { ...fields };
+        continue;
       }
+      const whole = wholeOf(meant, WHOLE_KEYS[group] ?? 'value');
+      if (isAlone && whole === meant && this.#isText(value, whole, read))
+        return { fields: whole, text: value as string };
+      // The attribute itself must not change.
+      fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
     return fields && { fields, text: undefined };
   }
@@ -218,8 +217,7 @@ function readSafely(read: Read, value: unknown, attributes: Attributes): unknown
   }
 }
 
-function isTaken(fields: Fields | undefined, key: string): boolean {
-  if (fields === undefined) return false;
+function isTaken(fields: Fields, key: string): boolean {
   if (key === WHOLE) return true;
   const dot = key.indexOf('.');
   if (dot < 0) return Object.hasOwn(fields, key);

@@ -1,11 +1,12 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
-import { guard } from '../base/guard.ts';
+import { guard, reportFailure } from '../base/guard.ts';
 import type { Checks } from '../base/options.ts';
 import { enteredContext, innermostContext, type RunContext, sinkOf } from '../run/context.ts';
+import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';
-import { type ExtractedRun, extractedFor } from './extracted-run.ts';
+import { extractedFor } from './extracted-run.ts';
 import { FlushTime, resourcesSettled } from './flushing.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './span-entry.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
@@ -60,25 +61,34 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
+  readonly #project: Project | undefined;
   readonly #spans = new SpanRegistry();
   readonly #flushTime = new FlushTime();
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanProcessorOptions) {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
+    this.#project = projectIn(this.#options);
     attach(this.#spans);
   }
 
   onStart(span: SpanLike, parentContext: Context): void {
-    if (this.#shutdown === undefined) guard('RunSpanProcessor.onStart', () => this.#start(span, parentContext));
+    if (this.#shutdown !== undefined) return;
+    try {
+      this.#start(span, parentContext);
+    } catch (thrown) {
+      reportFailure('RunSpanProcessor.onStart', thrown);
+    }
   }
 
   onEnd(span: SpanLike): void {
-    guard('RunSpanProcessor.onEnd', () => {
+    try {
       const entry = this.#spans.end(span);
-      if (entry instanceof FilteredSpan) this.#reconsider(span, entry.start);
-      else endEntry(entry, span);
-    });
+      if (entry instanceof SpanRun) entry.end(span);
+      else if (entry instanceof FilteredSpan) this.#reconsider(span, entry.start);
+    } catch (thrown) {
+      reportFailure('RunSpanProcessor.onEnd', thrown);
+    }
   }
 
   /**
@@ -101,18 +111,16 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
-    const parent = this.#parentOf(parentSpan, extractedFor(parentContext, parentSpan));
+    const parent = this.#parentOf(parentSpan, parentContext);
     const sink = this.#options.exporter ?? sinkOf(parent);
     if (sink === undefined || isRecorded(span, sink)) return;
     const ids = span.spanContext();
-    const project = projectIn(this.#options);
     const parentIds = parentIdsOf(span, parentSpan);
-    const start: SpanStart = { ids, parentIds, parent, sink, project, hiding: this.#options };
-    const isLate = isCallUnknown(span, parent, sink);
-    this.#spans.add(
-      span,
-      isLate ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start)) : this.#entryFor(span, start),
-    );
+    const start: SpanStart = { ids, parentIds, parent, sink, project: this.#project, hiding: this.#options };
+    const entry = isCallUnknown(span, parent, sink)
+      ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start))
+      : this.#entryFor(span, start);
+    this.#spans.add(span, entry);
   }
 
   /**
@@ -138,22 +146,27 @@ export class RunSpanProcessor implements SpanProcessorLike {
     if (entry instanceof FilteredSpan) return;
     this.#spans.add(span, entry);
     this.#spans.end(span);
-    endEntry(entry, span);
+    if (entry instanceof SpanRun) entry.end(span);
   }
 
   /**
    * Returns the parent run: the run of the parent span, the remote run of the same message, or the run that was entered
    * inside the parent span.
    */
-  #parentOf(parentSpan: Span | undefined, extracted: ExtractedRun | undefined): RunContext | undefined {
+  #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();
-    // A span with the option `root: true` inside another span starts a new trace.
-    if (parentSpan === undefined && trace.getActiveSpan() !== undefined) return undefined;
+    if (parentSpan !== undefined) {
+      if (parentSpan === entered?.span) return entered;
+      // If several processors have recorded the parent span, the run of this processor is the parent.
+      const known = this.#spans.find(parentSpan);
+      if (known !== undefined) return known.context;
+    } else if (trace.getActiveSpan() !== undefined) {
+      // A span with the option `root: true` inside another span starts a new trace.
+      return undefined;
+    }
+    const extracted = extractedFor(parentContext, parentSpan);
     const above = parentSpan ?? extracted;
     if (above === undefined || above === entered?.span) return entered;
-    // If several processors have recorded the parent span, the run of this processor is the parent.
-    const known = parentSpan && this.#spans.find(parentSpan);
-    if (known !== undefined) return known.context;
     const sink = extracted && (this.#options.exporter ?? currentSink());
     return sink === undefined ? innermostContext(entered, above) : extracted?.contextFor(sink);
   }
@@ -198,10 +211,6 @@ class FilteredSpan extends SpanEntry {
   get context(): RunContext | undefined {
     return this.start.parent;
   }
-}
-
-function endEntry(entry: SpanEntry | undefined, span: SpanLike): void {
-  if (entry instanceof SpanRun) entry.end(span);
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

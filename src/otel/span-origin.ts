@@ -14,18 +14,24 @@ const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'de
  * parent, the two parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
+  return `${idsJson(ids, parent)}}`;
+}
+
+function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   let json = `{"trace_id":${JSON.stringify(ids.traceId)},"span_id":${JSON.stringify(ids.spanId)}`;
   if (parent?.spanId !== undefined) json += `,"parent_span_id":${JSON.stringify(parent.spanId)}`;
   if (parent?.isRemote === true) json += ',"parent_is_remote":true';
-  return `${json}}`;
+  return json;
 }
 
-/**
- * Returns the JSON text of `extra.metadata.otel` for an ended span, with all facts that have no field in a run. `open` is
- * the JSON text for the open span.
- */
-export function originJson(open: string, span: SpanLike, runName: string, rules: PayloadRules): string {
-  let json = `${open.slice(0, -1)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
+/** Returns the JSON text of `extra.metadata.otel` for an ended span, with all facts that have no field in a run. */
+export function originJson(
+  span: SpanLike,
+  parent: SpanContextLike | undefined,
+  runName: string,
+  rules: PayloadRules,
+): string {
+  let json = `${idsJson(span.spanContext(), parent)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
   if (span.name !== runName) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;
@@ -39,6 +45,7 @@ export function originJson(open: string, span: SpanLike, runName: string, rules:
 }
 
 function droppedJson(what: string, count: unknown): string {
+  if (count === 0) return '';
   const dropped = number(count) ?? 0;
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }

@@ -207,14 +207,15 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const { tags, metadata } = this.context;
     if (fields.name !== record.name) record.name = shownName(fields.name, payload);
     record.runType = fields.runType;
-    record.tags = withTags(tags, fields.tags, payload);
+    if (fields.tags !== undefined) record.tags = withTags(tags, fields.tags, payload);
     record.metadata = metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]);
     record.error = fields.error;
     record.events = fields.events;
     record.endTime = fields.endTime;
     const { inputs, outputs } = fields;
     // The sink has released the inputs that it has sent. Only changed inputs are sent again.
-    if (inputs !== undefined && !isSamePayload(inputs, this.#sentInputs)) {
+    const sent = this.#sentInputs;
+    if (inputs !== undefined && (sent === undefined || !isSamePayload(inputs, sent))) {
       record.inputs = inputs.json;
       record.attachments = inputs.attachments?.slice();
     }
@@ -234,7 +235,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** The first spans of a process may end before the attributes of their resource are known. */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
-    const wait = guard(PLACE, () => resourceWait(resource));
+    const wait = resourceWait(resource);
     if (wait === undefined) {
       this.sink.end(record);
       return;
@@ -249,8 +250,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 }
 
-function isSamePayload(one: EncodedPayload, other: EncodedPayload | undefined): boolean {
-  if (one.json !== other?.json) return false;
+function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
+  if (one.json !== other.json) return false;
   return (one.attachments ?? []).every(({ bytes }, at) => {
     const before = other.attachments?.[at]?.bytes;
     // The attachments of a span are never Blobs.

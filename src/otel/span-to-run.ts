@@ -2,21 +2,29 @@ import { reportFailure } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
+import type { PayloadRules } from '../payload/limits.ts';
 import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../payload/serialize.ts';
+import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
 import type { CapturePolicy } from '../run/sink.ts';
 import { isoTimestamp } from '../run/time.ts';
-import { AttributeReader, type Found } from './attributes.ts';
+import { AttributeReader, type Found, type Groups } from './attributes.ts';
 import { isCancelledCall } from './conventions/ai-sdk.ts';
 import { http } from './conventions/protocols.ts';
-import { type Attributes, defined, type Fields, isEmpty, text } from './conventions/values.ts';
+import { type Attributes, defined, type Fields, filled, isEmpty, text } from './conventions/values.ts';
 import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
-import { carriesInputs, carriesOutputs, messagesOfEvents, withoutUsedEvents } from './message-events.ts';
+import {
+  carriesInputs,
+  carriesOutputs,
+  type EventMessages,
+  messagesOfEvents,
+  withoutUsedEvents,
+} from './message-events.ts';
 import { rowIndex, vocabularies } from './row-index.ts';
 import { spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
-import type { SpanContextLike, SpanLike } from './span-like.ts';
+import type { SpanContextLike, SpanEventLike, SpanLike } from './span-like.ts';
 import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 
 /** The settings of a sink that apply to the fields of a span. */
@@ -97,7 +105,8 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
 export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFields {
   const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
   try {
-    if (!isEmpty(span.attributes)) mapStart(fields, new AttributeReader(span.attributes, capture.payload), capture);
+    if (!isEmpty(span.attributes))
+      mapStart(fields, new AttributeReader(span.attributes, capture.payload), capture, false);
   } catch (thrown) {
     reportFailure(PLACE, thrown);
   }
@@ -142,42 +151,56 @@ type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: S
 const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError];
 
 function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
-  const eventMessages = messagesOfEvents(span.events);
-  const { attributes } = span;
-  const beside =
-    eventMessages && around.messages
-      ? { ...around.messages, ...eventMessages.attributes }
-      : (eventMessages?.attributes ?? around.messages);
+  const { attributes, events } = span;
+  const ofEvents = events.length === 0 ? undefined : messagesOfEvents(events);
+  const { messages } = around;
+  const beside = ofEvents && messages ? { ...messages, ...ofEvents.attributes } : (ofEvents?.attributes ?? messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
   const reader = new AttributeReader(given, capture.payload, around.sentInputs);
-  mapStart(fields, reader, capture);
-  const outputs = capture.hideOutputs ? undefined : payloadOf('outputs', 'output', fields.runType, reader);
-  // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens
-  // twice.
-  const isCounted = fields.runType !== 'chain' || (around.hasUsageBelow !== true && isAgentAlone(span.kind, given));
-  const metadata = metadataOf(reader);
-  const usage = isCounted ? usageOf(reader, metadata[SERVICE_TIER]) : undefined;
-  fields.hasUsage = usage !== undefined;
-  if (usage !== undefined) metadata[USAGE] ??= usage;
-  const tags = reader.fields('tags')?.tags as string[] | undefined;
-  fields.tags = tags?.length === 0 ? undefined : tags;
-  const firstTokenUs = reader.fields('times')?.[FIRST_TOKEN] as number | undefined;
-  let { events } = span;
-  if (beside !== undefined) {
-    const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
-    const used = new Set(own.filter((name) => reader.isUsed(name)));
-    // A message that no table uses is not an attribute of the span. Its event is recorded unchanged.
-    for (const name of own) reader.use(name);
-    if (eventMessages !== undefined) events = withoutUsedEvents(events, eventMessages, used);
+  const isAlone = around.hasUsageBelow !== true && isAgentAlone(span.kind, given);
+  const {
+    outputs,
+    parameters,
+    metadata: read,
+    usage: counts,
+    tags,
+    times,
+  } = mapStart(fields, reader, capture, isAlone);
+  const metadata = read?.fields ?? {};
+  if (parameters !== undefined) addParameters(metadata, parameters.fields);
+  if (counts !== undefined) {
+    const usage = completeUsage(counts.fields, metadata[SERVICE_TIER]);
+    fields.hasUsage = true;
+    metadata[USAGE] ??= usage;
+    if (!capture.hideOutputs) fields.outputs = encoded('outputs', withUsage(outputs, usage), capture, fields.inputs);
+  } else if (outputs !== undefined) {
+    fields.outputs = encoded('outputs', outputs, capture, fields.inputs);
   }
-  addMetadata(fields.metadata, metadata, reader, capture);
-  if (outputs !== undefined || (usage !== undefined && !capture.hideOutputs)) {
-    fields.outputs = encoded('outputs', withUsage(outputs, usage), capture, fields.inputs);
+  if (tags !== undefined) fields.tags = filled(tags.fields.tags as string[]);
+  const isHidden = hiddenNames(capture);
+  const shown = beside === undefined ? events : withoutUsed(span, beside, ofEvents, reader);
+  addMetadata(fields.metadata, metadata, reader, capture.payload, isHidden);
+  const firstTokenUs = times?.fields[FIRST_TOKEN] as number | undefined;
+  if (shown.length > 0 || firstTokenUs !== undefined) {
+    const all = withFirstToken(shown, around.startUs, firstTokenUs);
+    fields.events = spanEventsJson(all, around.startUs, capture.payload, isHidden);
   }
-  const shown = withFirstToken(events, around.startUs, firstTokenUs);
-  fields.events = spanEventsJson(shown, around.startUs, capture.payload, hiddenNames(capture));
   if (around.droppedMessages) fields.metadata.set('dropped_log_records', String(around.droppedMessages));
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
+}
+
+/** Returns the events of a span without those whose messages were used. `beside` are attributes from events and logs. */
+function withoutUsed(
+  { attributes, events }: SpanLike,
+  beside: Attributes,
+  ofEvents: EventMessages | undefined,
+  reader: AttributeReader,
+): readonly SpanEventLike[] {
+  const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
+  const used = new Set(own.filter((name) => reader.isUsed(name)));
+  // A message that no table uses is not an attribute of the span. Its event is recorded unchanged.
+  for (const name of own) reader.use(name);
+  return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
 
 function addResource({ metadata }: SpanFields, { resource }: SpanLike, { payload }: SpanCapture): void {
@@ -190,9 +213,12 @@ function addOrigin(
   { payload }: SpanCapture,
   { parentIds }: SpanSurroundings,
 ): void {
-  const open = openOriginJson(span.spanContext(), parentIds);
-  fields.metadata.set('otel', open);
-  fields.metadata.set('otel', originJson(open, span, fields.name, payload));
+  try {
+    fields.metadata.set('otel', originJson(span, parentIds, fields.name, payload));
+  } catch (thrown) {
+    fields.metadata.set('otel', openOriginJson(span.spanContext(), parentIds));
+    throw thrown;
+  }
 }
 
 function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, { exception }: SpanSurroundings): void {
@@ -212,7 +238,12 @@ function isAgentAlone(kind: number, attributes: Attributes): boolean {
   return text(attributes['openinference.span.kind'])?.toUpperCase() === 'AGENT';
 }
 
-function mapStart(fields: SpanStartFields, reader: AttributeReader, capture: SpanCapture): void {
+function mapStart(
+  fields: SpanStartFields,
+  reader: AttributeReader,
+  capture: SpanCapture,
+  isAgentAlone: boolean,
+): Groups {
   const { attributes } = reader;
   let runType: string | undefined;
   let rename: Rename | undefined;
@@ -226,31 +257,29 @@ function mapStart(fields: SpanStartFields, reader: AttributeReader, capture: Spa
     }
   }
   fields.runType = runType ?? 'chain';
-  if (!capture.hideInputs) {
-    const inputs = payloadOf('inputs', 'input', fields.runType, reader);
-    if (inputs !== undefined) fields.inputs = encoded('inputs', inputs, capture, undefined);
-  }
+  const requestRank = NOT_REQUESTS.has(fields.runType) ? HTTP_RANK : -1;
+  // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens
+  // twice.
+  const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;
+  const groups = reader.read((group, rank) => {
+    if (group === 'inputs') return capture.hideInputs || rank === requestRank;
+    if (group === 'outputs') return capture.hideOutputs || rank === requestRank;
+    return group === 'usage' && isUsageRepeated;
+  });
+  if (groups.inputs !== undefined) fields.inputs = encoded('inputs', groups.inputs, capture, undefined);
   if (nameFrom !== undefined) {
     fields.name = attributes[nameFrom] as string;
     reader.use(nameFrom);
   } else if (rename !== undefined && fields.name === rename.plain) {
     fields.name = rename.telling;
   }
+  return groups;
 }
 
 const HTTP_RANK = vocabularies.indexOf(http);
 
 /** The payloads of these run types never come from an HTTP request. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
-
-function payloadOf(
-  group: 'inputs' | 'outputs',
-  wholeKey: string,
-  runType: string,
-  reader: AttributeReader,
-): Found | undefined {
-  return reader.payload(group, wholeKey, NOT_REQUESTS.has(runType) ? HTTP_RANK : -1);
-}
 
 function encoded(
   field: 'inputs' | 'outputs',
@@ -276,40 +305,30 @@ function roomBeside(
 }
 
 /** Adds the token counts to the outputs. Extending JSON text is faster than encoding the outputs again. */
-function withUsage(outputs: Found | undefined, usage: Fields | undefined): Found {
-  if (outputs !== undefined && usage === undefined) return outputs;
+function withUsage(outputs: Found | undefined, usage: UsageMetadata): Found {
   const body = outputs?.text?.trim().slice(0, -1);
   const fields = { ...outputs?.fields, [USAGE]: usage };
   if (body === undefined || body.trimEnd() === '{' || body.includes(USAGE)) return { fields, text: undefined };
   return { fields, text: `${body},"${USAGE}":${JSON.stringify(usage)}}` };
 }
 
-function usageOf(reader: AttributeReader, serviceTier: unknown): Fields | undefined {
-  const usage = reader.fields('usage');
-  return usage && { ...completeUsage(usage, serviceTier) };
-}
-
-function metadataOf(reader: AttributeReader): Fields {
-  const parameters = reader.fields('parameters');
-  const metadata = reader.fields('metadata') ?? {};
-  if (parameters === undefined) return metadata;
+function addParameters(metadata: Fields, parameters: Fields): void {
   const { temperature, max_tokens, max_completion_tokens, stop } = parameters;
   metadata.ls_invocation_params ??= parameters;
   metadata.ls_temperature ??= temperature;
   metadata.ls_max_tokens ??= max_tokens ?? max_completion_tokens;
   metadata.ls_stop ??= stop;
-  return metadata;
 }
 
 function addMetadata(
   metadata: Map<string, string>,
   mapped: Fields,
   reader: AttributeReader,
-  capture: SpanCapture,
+  rules: PayloadRules,
+  isHidden: IsHidden | undefined,
 ): void {
-  const { payload } = capture;
   const add = (key: string, value: unknown): void => {
-    metadata.set(metadataKey(key, payload), metadataJson(key, value, payload));
+    metadata.set(metadataKey(key, rules), metadataJson(key, value, rules));
   };
   let keys = 0;
   for (const key of Object.keys(mapped)) {
@@ -317,7 +336,6 @@ function addMetadata(
     keys++;
     add(key, mapped[key]);
   }
-  const isHidden = hiddenNames(capture);
   let dropped = 0;
   reader.forRest((name, value, cleaned) => {
     if (mapped[name] !== undefined && Object.hasOwn(mapped, name)) return;

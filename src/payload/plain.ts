@@ -222,7 +222,7 @@ function keysIn(json: string): number {
   for (let at = json.indexOf(':'); at >= 0; at = json.indexOf(':', at + 1)) {
     const before = json.charCodeAt(at - 1);
     if (before <= SPACE) return -1;
-    if (before === QUOTE && !isEscaped(json, at - 1)) keys++;
+    if (before === QUOTE && (json.charCodeAt(at - 2) !== BACKSLASH || !isEscaped(json, at - 1))) keys++;
   }
   return keys;
 }
@@ -236,24 +236,12 @@ function isEscaped(json: string, quoteAt: number): boolean {
 
 /** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */
 function hasOddEscape(json: string): boolean {
-  // `indexOf` for one character is several times faster than a search for a longer text.
-  for (let at = json.indexOf('\\'); at >= 0; at = json.indexOf('\\', at + 2)) {
-    const escaped = json.charCodeAt(at + 1);
-    if (escaped === SLASH && json.charCodeAt(at - 1) === COLON) return true;
-    if (escaped === SMALL_U && SURROGATE_ESCAPE.test(json.slice(at, at + ESCAPE_CHARACTERS))) return true;
-  }
-  return false;
+  return json.includes(':\\/') || (json.includes('\\u') && SURROGATE_ESCAPE.test(json));
 }
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
-const SLASH = 0x2f;
-const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-const SMALL_U = 0x75;
-
-/** Length of an escape such as `\ud83d`. */
-const ESCAPE_CHARACTERS = 6;
 
 /** The start of the escape that `JSON.stringify` writes for a lone surrogate. */
 const LONE_SURROGATE = '\\ud';

@@ -168,6 +168,7 @@ export function shownText(text: string, redaction: Redaction | undefined, path: 
   if (redaction === undefined) return text;
   // The name of a run stays visible, because a trace without names is useless.
   if (redaction.hidesAll) return path[0] === 'name' ? text : MASK;
+  if (redaction.plain !== undefined && !mayHoldNames(text)) return text;
   try {
     const trail = trailOf(path);
     const isMasked = matcherAt(redaction.root, path)?.isMatch === true;

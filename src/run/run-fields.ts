@@ -119,13 +119,12 @@ const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
  * all other tokens.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
-  const { input_tokens: input, output_tokens: output, total_tokens: total, ...rest } = given;
+  const { input_tokens: input, output_tokens: output } = given;
   const usage: UsageMetadata = {};
   if (input !== undefined) usage.input_tokens = input;
   if (output !== undefined) usage.output_tokens = output;
-  if (total !== undefined) usage.total_tokens = total;
-  else if (isNumber(input) || isNumber(output)) usage.total_tokens = numberOr0(input) + numberOr0(output);
-  Object.assign(usage, rest);
+  if (isNumber(input) || isNumber(output)) usage.total_tokens = numberOr0(input) + numberOr0(output);
+  for (const [key, value] of Object.entries(given)) if (value !== undefined) Reflect.set(usage, key, value);
   if (usage.input_token_details !== undefined) usage.input_token_details = splitWrites(usage.input_token_details);
   if (typeof serviceTier !== 'string' || !PRICED_TIERS.has(serviceTier)) return usage;
   if (isNumber(input)) {
