@@ -1,8 +1,42 @@
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../src/otel/conventions/values.ts';
-import { mapped } from './mapped.ts';
+import { vocabularies } from '../../src/otel/row-index.ts';
+import { notes } from '../package/attribute-notes.ts';
+import { expectRun, flat, mapped } from './mapped.ts';
 
-const metadata = (attributes: Attributes) => mapped(attributes).metadata;
+test.each([
+  ['gen_ai.operation.name', 'llm', 'chat, generate_content, text_completion, fetch_response, completion'],
+  ['gen_ai.operation.name', 'embedding', 'embeddings, embedding'],
+  ['gen_ai.operation.name', 'retriever', 'retrieval, rerank, search_memory'],
+  ['gen_ai.operation.name', 'tool', 'create_memory, update_memory, upsert_memory, delete_memory, execute_tool'],
+  ['gen_ai.operation.name', 'tool', 'create_memory_store, delete_memory_store'],
+  ['gen_ai.operation.name', 'chain', 'agent_step, handoff, guard, guardrail.run, create_agent, invoke_agent'],
+  ['gen_ai.operation.name', 'chain', 'invoke_workflow, plan, something new'],
+  ['openinference.span.kind', 'llm', 'LLM, llm'],
+  ['openinference.span.kind', 'chain', 'CHAIN, AGENT, GUARDRAIL, EVALUATOR, UNKNOWN, something new'],
+  ['openinference.span.kind', 'retriever', 'RETRIEVER, RERANKER'],
+  ['openinference.span.kind', 'tool', 'TOOL'],
+  ['openinference.span.kind', 'embedding', 'EMBEDDING'],
+  ['openinference.span.kind', 'prompt', 'PROMPT'],
+  ['ai.operationId', 'chain', 'ai.generateText, ai.streamText, ai.generateObject, ai.streamObject, ai.embed'],
+  ['ai.operationId', 'chain', 'ai.embedMany, ai.rerank, ai.workflowAgent.stream, something new'],
+  ['ai.operationId', 'llm', 'ai.generateText.doGenerate, ai.streamText.doStream, ai.generateObject.doGenerate'],
+  ['ai.operationId', 'llm', 'ai.streamObject.doStream, ai.generateSpeech, ai.transcribe'],
+  ['ai.operationId', 'embedding', 'ai.embed.doEmbed, ai.embedMany.doEmbed'],
+  ['ai.operationId', 'retriever', 'ai.rerank.doRerank'],
+  ['ai.operationId', 'tool', 'ai.toolCall'],
+  ['traceloop.span.kind', 'chain', 'workflow, task, agent, session, unknown, something new'],
+  ['traceloop.span.kind', 'tool', 'tool'],
+  ['langfuse.observation.type', 'chain', 'span, event, agent, chain, evaluator, guardrail, something new'],
+  ['langfuse.observation.type', 'llm', 'generation'],
+  ['langfuse.observation.type', 'embedding', 'embedding'],
+  ['langfuse.observation.type', 'tool', 'tool'],
+  ['langfuse.observation.type', 'retriever', 'retriever'],
+])('a span has a run of its type: with %s, %s for %s', (name, runType, kinds) => {
+  for (const kind of kinds.split(', ')) {
+    const run = mapped({ [name]: kind });
+    expect([kind, run.runType, run.metadata]).toEqual([kind, runType, expect.objectContaining({ [name]: kind })]);
+  }
+});
 
 describe('precedence', () => {
   const ours = {
@@ -27,7 +61,7 @@ describe('precedence', () => {
   };
 
   test('attributes of runspan take precedence over all others', () => {
-    expect(mapped({ ...genAi, ...openInference, ...ours })).toMatchObject({
+    expectRun(mapped({ ...genAi, ...openInference, ...ours }), {
       runType: 'parser',
       name: 'ours',
       inputs: { from: 'runspan' },
@@ -38,11 +72,7 @@ describe('precedence', () => {
 
   test('OpenInference takes precedence over GenAI, which sets the missing fields', () => {
     const run = mapped({ ...genAi, ...openInference });
-    expect(run).toMatchObject({
-      runType: 'tool',
-      name: 'theirs',
-      inputs: { from: 'openinference' },
-    });
+    expectRun(run, { runType: 'tool', name: 'theirs', inputs: { from: 'openinference' } });
     expect(run.metadata).toMatchObject({
       ls_provider: 'openinference',
       ls_model_name: 'gen_ai',
@@ -52,41 +82,63 @@ describe('precedence', () => {
   });
 
   test('without a span kind, only the payloads of OpenInference are read', () => {
-    const run = mapped({ 'llm.system': 'a', 'input.value': 'q', 'output.value': 'r' });
-    expect(run).toMatchObject({
-      runType: 'chain',
-      inputs: { input: 'q' },
-      outputs: { output: 'r' },
-    });
-    expect(run.metadata).toEqual({ 'llm.system': 'a' });
+    const metadata = { 'llm.system': 'a' };
+    const run = mapped({ ...metadata, 'input.value': 'q', 'output.value': 'r' });
+    expectRun(run, { runType: 'chain', inputs: { input: 'q' }, outputs: { output: 'r' }, metadata });
   });
 
   test('a span without a convention is a chain with all attributes in the metadata', () => {
-    const run = mapped({ 'process.pid': 7, ok: true });
-    expect(run).toMatchObject({ runType: 'chain', name: undefined, inputs: undefined, outputs: undefined });
-    expect(run.metadata).toEqual({ 'process.pid': 7, ok: true });
+    const metadata = { 'process.pid': 7, ok: true };
+    expectRun(mapped(metadata), { runType: 'chain', name: undefined, inputs: undefined, outputs: undefined, metadata });
   });
 });
 
-describe('metadata', () => {
-  test.each([999, 1_000])('contains all of %j attributes', (count) => {
-    const attributes = Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, index]));
-    expect(metadata(attributes)).toEqual(attributes);
+test.each([
+  [1_000, 1_000, undefined],
+  [1_003, 1_001, 3],
+])('the metadata has at most 1 000 of %i attributes and counts the others', (count, keys, dropped) => {
+  const attributes = Object.fromEntries(Array.from({ length: count }, (_, index) => [`key ${index}`, index]));
+  const { metadata } = mapped(attributes);
+  expect([Object.keys(metadata).length, metadata.dropped_attributes]).toEqual([keys, dropped]);
+  expect(metadata['key 999']).toBe(999);
+});
+
+test('any span has the session and the user in its metadata', () => {
+  const { metadata } = mapped({ 'session.id': 's', 'user.id': 'u' });
+  expect(metadata).toEqual({ thread_id: 's', 'session.id': 's', user_id: 'u' });
+});
+
+describe('vocabularies', () => {
+  const rowsOf = ({ inputs, outputs, usage, parameters, metadata, tags, times }: (typeof vocabularies)[number]) =>
+    [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) => table.map(([name]) => name));
+  const cases = vocabularies.map((vocabulary) => [vocabulary.name, vocabulary] as const);
+
+  test('fit into 31 bits', () => {
+    expect(vocabularies.length).toBeLessThanOrEqual(31);
   });
 
-  test('has at most 1 000 keys and counts the dropped attributes', () => {
-    const attributes = Object.fromEntries(Array.from({ length: 1_003 }, (_, index) => [`key ${index}`, index]));
-    const found = metadata(attributes);
-    expect(Object.keys(found)).toHaveLength(1_001);
-    expect(found.dropped_attributes).toBe(3);
+  const always = cases.filter(([, { matches }]) => matches === undefined);
+
+  test.each(always)('%s reads only attributes of its namespaces', (_, vocabulary) => {
+    const { namespaces, ignored = [], project = [] } = vocabulary;
+    const names = [...rowsOf(vocabulary), ...ignored, ...[project].flat()];
+    expect(names.filter((name) => !namespaces.includes(name.split('.', 1)[0] as string))).toEqual([]);
   });
 
-  test('contains the session and the user of any span', () => {
-    expect(metadata({ 'session.id': 's', 'user.id': 'u' })).toEqual({
-      thread_id: 's',
-      'session.id': 's',
-      user_id: 'u',
-    });
+  const invalid = [0, Number.NaN, true, '', '[{"role"', 'null', '[null,[]]', '{"messages":7}', {}, [], [null, 1], [{}]];
+
+  test.each(cases)('%s: an invalid value affects only its own attribute', (name, vocabulary) => {
+    const kinds = notes[name]?.kinds?.slice(0, 2) ?? [{ 'gen_ai.operation.name': 'chat' }];
+    const lost: unknown[] = [];
+    for (const attribute of new Set(rowsOf(vocabulary))) {
+      for (const value of [...invalid, new Uint8Array(2), { content: [{ type: 'file' }, null] }]) {
+        for (const kind of kinds) {
+          const given = { ...kind, [attribute]: value, [`${attribute}.b`]: value, note: 'kept' };
+          if (mapped(given).metadata.note !== 'kept') lost.push(given);
+        }
+      }
+    }
+    expect(lost).toEqual([]);
   });
 });
 
@@ -128,5 +180,36 @@ describe('odd values', () => {
     const kind: unknown = Object.create(null);
     for (const name of ['gen_ai.operation.name', 'openinference.span.kind', 'ai.operationId'])
       expect(mapped({ [name]: kind })).toMatchObject({ runType: 'chain', inputs: undefined });
+  });
+});
+
+describe('a list that is flattened into attributes', () => {
+  const messages = (list: object) => mapped(flat('gen_ai.prompt', list)).inputs?.messages;
+
+  test.each([
+    [
+      'has objects and lists',
+      { '0.parts.0.text': 'a', '0.parts.1.text': 'b' },
+      [{ parts: [{ text: 'a' }, { text: 'b' }] }],
+    ],
+    ['is sorted by number, without gaps', { '10.a': 2, '9.a': 1, '999999999.a': 3 }, [{ a: 1 }, { a: 2 }, { a: 3 }]],
+    ['has numbers among other keys as keys', { '0.a.0': 'a', '0.a.x': 'b' }, [{ a: { '0': 'a', x: 'b' } }]],
+    ['prefers structures to a value of the same name', { '0.a.b': 1, '0.a': 2 }, [{ a: { b: 1 } }]],
+    ['prefers structures to an earlier value of the same name', { '0.a': 2, '0.a.b': 1 }, [{ a: { b: 1 } }]],
+  ])('%s', (_, list, expected) => {
+    expect(messages(list)).toEqual(expected);
+  });
+
+  test('does not reach a prototype', () => {
+    const [message] = messages({ '0.__proto__.polluted': true, '0.constructor.prototype.polluted': true });
+    expect(Object.keys(message)).toEqual(['__proto__', 'constructor']);
+    expect({}).not.toHaveProperty('polluted');
+  });
+
+  test('has 15 levels below the index of a name with a hundred thousand levels', () => {
+    const [message] = messages({ [`0.${'a.'.repeat(100_000)}b`]: 1 });
+    let levels = 0;
+    for (let at = message; typeof at === 'object'; at = Object.values(at)[0]) levels++;
+    expect(levels).toBe(15);
   });
 });

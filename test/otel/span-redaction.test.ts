@@ -1,25 +1,19 @@
 import { SpanStatusCode } from '@opentelemetry/api';
-import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { defaultLimits } from '../../src/base/limits.ts';
 import { redact } from '../../src/index.ts';
-import { spanToRun } from '../../src/otel/span-to-run.ts';
-import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
+import { RunSpanProcessor } from '../../src/otel.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { bareSpan } from '../support/bare-span.ts';
+import { notingSink, setUp } from './set-up.ts';
 
 const SECRET = 'SSSSSSSS';
 
 /** Creates the tracer of a library whose spans are recorded with this redaction. */
 function tracerWith(redaction = redact({ patterns: [/S{8}/], paths: ['**.email'] })) {
   const recorder = recordRuns({ redact: redaction });
-  const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
-  onTestFinished(async () => {
-    await provider.shutdown();
-    recorder.stop();
-  });
-  return { recorder, tracer: provider.getTracer('third-party', '1.0.0') };
+  recorder.stop();
+  return { ...setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter })] }), recorder };
 }
 
 test('redaction applies to all fields of a span', () => {
@@ -57,15 +51,7 @@ test('redaction applies to all fields of a span', () => {
 
 test('JSON text without secrets is not changed', () => {
   const { recorder, tracer } = tracerWith(redact());
-  tracer
-    .startSpan('call', {
-      attributes: {
-        'openinference.span.kind': 'LLM',
-        'input.value': '{"max_tokens": 5}',
-        'input.mime_type': 'application/json',
-      },
-    })
-    .end();
+  tracer.startSpan('call', { attributes: { 'input.value': '{"max_tokens": 5}' } }).end();
   expect(recorder.runs[0]?.inputs).toEqual({ max_tokens: 5 });
 });
 
@@ -109,15 +95,9 @@ test.each([
   ['a key that ends with a quote', String.raw`{"a\"":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
 ])('the sent JSON has no secret that a duplicate key hides from parsers, beside %s', (_, text) => {
   const attributes = { 'openinference.span.kind': 'LLM', 'input.value': text, 'input.mime_type': 'application/json' };
-  const ids = { traceId: '5b8efff798038103d269b633813fc60c', spanId: 'eee19b7ec3c1b174' };
-  const span: SpanLike = { ...bareSpan('call', ids), startTime: [1, 0], endTime: [2, 0], attributes };
-  const capture = {
-    hideInputs: false,
-    hideOutputs: false,
-    payload: payloadRules(defaultLimits, redact()),
-    attachmentBytes: defaultLimits.attachmentBytes,
-  };
-  const { inputs } = spanToRun(span, capture, { startUs: 1, parentIds: undefined });
-  expect(inputs?.json).toContain('"b"');
-  expect(inputs?.json).not.toContain('hunter2');
+  const { sink, runs } = notingSink({ payload: payloadRules(defaultLimits, redact()) });
+  const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+  tracer.startSpan('call', { attributes }).end();
+  expect(runs.at(-1)?.inputs).toContain('"b"');
+  expect(runs.at(-1)?.inputs).not.toContain('hunter2');
 });
