@@ -5,24 +5,15 @@ import {
   InMemorySpanExporter,
   type ReadableSpan,
   SimpleSpanProcessor,
-  type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
-import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createExporter } from '../../src/index.ts';
 import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { recordRuns } from '../../src/testing.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer } from '../support/ingest-server.ts';
-import { moduleText, runNode } from '../support/program.ts';
 import { told } from '../support/told.ts';
-import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
-
-const soon = () => new Promise((resolve) => setImmediate(resolve));
-
-test('the exporter fits the batch processor of SDK 2.x', () => {
-  expectTypeOf<RunSpanExporter>().toExtend<SpanExporter>();
-});
+import { below, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
 /** Returns finished spans of the SDK by their names. */
 function finishedSpans(make: (tracer: ReturnType<typeof setUp>['tracer']) => void): Map<string, ReadableSpan> {
@@ -42,6 +33,8 @@ const nested = () =>
     a.end();
   });
 
+const NESTED = ['a', '  b', '    c', '  d'];
+
 function recording(options: ConstructorParameters<typeof RunSpanExporter>[0] = {}) {
   const recorder = recordRuns();
   onTestFinished(() => recorder.stop());
@@ -51,21 +44,22 @@ function recording(options: ConstructorParameters<typeof RunSpanExporter>[0] = {
   return { recorder, exporter, exported };
 }
 
+const template = nested().get('b') as ReadableSpan;
+
 /** Copies a span under the name and the id `id`, below the span with the id `parent`. */
-function waiting(span: ReadableSpan | undefined, id: number, parent: number, fields: object = {}): ReadableSpan {
-  const ids = (number: number) => ({ ...span?.spanContext(), spanId: number.toString(16).padStart(16, '0') });
+function waiting(id: number, parent: number, fields: object = {}): ReadableSpan {
+  const ids = (number: number) => ({ ...template.spanContext(), spanId: number.toString(16).padStart(16, '0') });
   const own = { name: String(id), spanContext: () => ids(id), parentSpanContext: ids(parent), ...fields };
-  return Object.assign(Object.create(span as object), own) as ReadableSpan;
+  return Object.assign(Object.create(template), own) as ReadableSpan;
 }
 
-const otelOf = (recorder: RunRecorder, name: string) =>
-  runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
+const namesOf = ({ runs }: { runs: readonly { name: string }[] }) => runs.map(({ name }) => name);
 
 describe('with a batch processor', () => {
   test('the runs equal those of RunSpanProcessor', async () => {
     const [one, two] = [recordRuns(), recordRuns()];
-    one.stop();
     two.stop();
+    one.stop();
     const { tracer, provider } = setUp({
       processors: [
         new RunSpanProcessor({ exporter: one.exporter }),
@@ -74,7 +68,7 @@ describe('with a batch processor', () => {
     });
     await inSpan(tracer, 'a', (span) => {
       span.setAttributes({ 'gen_ai.operation.name': 'chat', 'gen_ai.usage.input_tokens': 3, other: 1 });
-      return inSpan(tracer, 'b', () => inSpan(tracer, 'c', soon));
+      return nest(tracer, 'b > c');
     });
     await provider.forceFlush();
     expect(tree(two)).toEqual(['a', '  b', '    c']);
@@ -83,24 +77,12 @@ describe('with a batch processor', () => {
 
   test('spans that a processor with the same exporter has recorded are not sent again', async () => {
     const { sink, asked } = notingSink();
-    const { tracer, provider } = setUp({
-      processors: [
-        new RunSpanProcessor({ exporter: sink }),
-        new BatchSpanProcessor(new RunSpanExporter({ exporter: sink })),
-      ],
-    });
-    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
-    await provider.forceFlush();
-    tracer.startSpan('c').end();
+    const processor = new RunSpanProcessor({ exporter: sink });
+    const batch = new BatchSpanProcessor(new RunSpanExporter({ exporter: sink }));
+    const { tracer, provider } = setUp({ processors: [processor, batch] });
+    await nest(tracer, 'a > b');
     await provider.shutdown();
-    expect(asked.filter((call) => call !== 'flush')).toEqual([
-      'start a',
-      'start b',
-      'end b',
-      'end a',
-      'start c',
-      'end c',
-    ]);
+    expect(asked.filter((call) => call !== 'flush')).toEqual(['start a', 'start b', 'end b', 'end a']);
   });
 
   test('forceFlush of the provider waits for the delivery', async () => {
@@ -119,51 +101,30 @@ describe('with a batch processor', () => {
   });
 });
 
-const PROGRAM_WITHOUT_SHUTDOWN = `
-  import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-  import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
-  import { RunSpanExporter } from 'runspan/otel';
-  const spanProcessors = [new SimpleSpanProcessor(new RunSpanExporter())];
-  const tracer = new BasicTracerProvider({ spanProcessors }).getTracer('test');
-  const parent = tracer.startSpan('never ended');
-  tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();
-`;
-
-test('waiting spans are sent at the end of a program without a shutdown', async () => {
-  const receiver = await createReceiver({ strict: true });
-  onTestFinished(() => receiver.close());
-  const { code, stderr } = await runNode(moduleText(PROGRAM_WITHOUT_SHUTDOWN), { RUNSPAN_ENDPOINT: receiver.url });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect((await receiver.runs()).map(({ name }) => name)).toEqual(['child']);
-});
-
 describe('a parent', () => {
   test('is found in the same batch, before or after its children', async () => {
     const spans = nested();
     for (const order of ['abcd', 'dcba', 'cbda', 'cadb']) {
       const { recorder, exported } = recording();
       expect(await exported(...[...order].map((name) => spans.get(name)))).toEqual({ code: 0 });
-      expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+      expect(tree(recorder)).toEqual(NESTED);
       recorder.stop();
     }
   });
 
-  test('is found in an earlier batch', async () => {
+  test.each([
+    ['an earlier batch is found', 'abcd', [1, 2, 3, 4]],
+    ['a later batch is awaited over several levels', 'cbda', [0, 0, 0, 4]],
+  ])('in %s', async (_, order, counts) => {
     const spans = nested();
     const { recorder, exported } = recording();
-    for (const name of 'abcd') await exported(spans.get(name));
-    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
-  });
-
-  test('in a later batch is awaited over several levels', async () => {
-    const spans = nested();
-    const { recorder, exported } = recording();
-    for (const name of 'cbd') {
+    const found: number[] = [];
+    for (const name of order) {
       expect(await exported(spans.get(name))).toEqual({ code: 0 });
-      expect(recorder.runs).toEqual([]);
+      found.push(recorder.runs.length);
     }
-    await exported(spans.get('a'));
-    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+    expect(found).toEqual(counts);
+    expect(tree(recorder)).toEqual(NESTED);
   });
 
   test('in another process is not awaited, and its id is in the metadata', async () => {
@@ -192,7 +153,7 @@ describe('a parent', () => {
     });
     const { recorder, exported } = recording();
     await exported(...earlier);
-    expect(tree(recorder)).toEqual(['a', '  b', '    c', '  d']);
+    expect(tree(recorder)).toEqual(NESTED);
     expect(otelOf(recorder, 'b').parent_span_id).toBe(otelOf(recorder, 'a').span_id);
   });
 
@@ -201,11 +162,22 @@ describe('a parent', () => {
     const processor = new RunSpanProcessor({ exporter: sink });
     onTestFinished(() => processor.shutdown());
     const spans = nested();
-    const a = spans.get('a') as ReadableSpan;
-    processor.onStart(a as unknown as SpanLike, ROOT_CONTEXT);
-    const { exported } = recording({ exporter: sink });
-    await exported(spans.get('b'));
+    processor.onStart(spans.get('a') as unknown as SpanLike, ROOT_CONTEXT);
+    await recording({ exporter: sink }).exported(spans.get('b'));
     expect(runs.at(-1)).toMatchObject({ name: 'b', parentRunId: runs[0]?.id });
+  });
+
+  test('may be null', async () => {
+    const { recorder, exported } = recording();
+    const alone = Object.create(nested().get('c') as object, { parentSpanContext: { value: null } });
+    expect(await exported(alone)).toEqual({ code: 0 });
+    expect(runNamed(recorder, 'c').parent_run_id).toBeUndefined();
+  });
+
+  test('is the next span above if `shouldExport` skips it', async () => {
+    const { recorder, exported } = recording({ shouldExport: ({ name }) => name !== 'b' });
+    await exported(...nested().values());
+    expect(tree(recorder)).toEqual(['a', '  c', '  d']);
   });
 });
 
@@ -218,8 +190,7 @@ describe('a span whose parent is not exported', () => {
     await exporter[method]();
     expect(tree(recorder)).toEqual(['b', '  c', 'd']);
     const { spanId } = spans.get('a')?.spanContext() ?? {};
-    expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
-    expect(otelOf(recorder, 'd').parent_span_id).toBe(spanId);
+    expect([otelOf(recorder, 'b').parent_span_id, otelOf(recorder, 'd').parent_span_id]).toEqual([spanId, spanId]);
   });
 
   test('is found as the parent of a later span', async () => {
@@ -235,45 +206,41 @@ describe('a span whose parent is not exported', () => {
     [10_000, []],
     [10_001, ['0']],
   ])('starts a trace if more than 10 000 spans wait: %j', async (count, expected) => {
-    const orphan = nested().get('b') as ReadableSpan;
-    const spans = Array.from({ length: count }, (_, index) => waiting(orphan, index, count + 1));
     const { recorder, exported } = recording();
-    await exported(...spans);
-    expect(recorder.runs.map(({ name }) => name)).toEqual(expected);
+    await exported(...Array.from({ length: count }, (_, index) => waiting(index, count + 1)));
+    expect(namesOf(recorder)).toEqual(expected);
   });
 
   test.each([
     [0, []],
-    [1, ['a']],
+    [1, ['1']],
   ])('starts a trace if the texts of waiting spans exceed 64 Mi characters by %j', async (over, expected) => {
     const { recorder, exported } = recording();
     const half = 32 * 1_024 * 1_024;
-    const [, b] = nested().values();
     const events = [{ name: 'e', time: [0, 0], attributes: { text: 'x'.repeat(half + over) } }];
-    await exported(waiting(b, 1, 2, { name: 'a', attributes: { text: 'x'.repeat(half), count: 1 }, events }));
-    expect(recorder.runs.map(({ name }) => name)).toEqual(expected);
+    await exported(waiting(1, 2, { attributes: { text: 'x'.repeat(half), count: 1 }, events }));
+    expect(namesOf(recorder)).toEqual(expected);
   });
 
   test('ends its waiting too if spans are parents of each other', async () => {
-    const [span] = nested().values();
-    const parents = { 1: 2, 2: 3, 3: 2, 4: 4 };
+    const parents: [number, number][] = [
+      [1, 2],
+      [2, 3],
+      [3, 2],
+      [4, 4],
+    ];
     const { recorder, exporter, exported } = recording();
-    await exported(...Object.entries(parents).map(([id, parent]) => waiting(span, Number(id), parent)));
+    await exported(...parents.map(([id, parent]) => waiting(id, parent)));
     expect(recorder.runs).toEqual([]);
     await exporter.forceFlush();
-    expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(['1', '2', '3', '4']);
+    expect(namesOf(recorder).toSorted()).toEqual(['1', '2', '3', '4']);
   });
 
   test('starts one trace for ten thousand levels', async () => {
-    const levels = 9_999;
-    const orphan = nested().get('b') as ReadableSpan;
-    const spans = Array.from({ length: levels }, (_, index) => waiting(orphan, index, index + 1));
+    const spans = Array.from({ length: 9_999 }, (_, index) => waiting(index, index + 1));
     const { sink, asked } = notingSink();
     // The dotted order of a recorded run would have one segment per level.
-    const { exporter, exported } = recording({
-      exporter: sink,
-      shouldExport: ({ name }) => name === '0',
-    });
+    const { exporter, exported } = recording({ exporter: sink, shouldExport: ({ name }) => name === '0' });
     await exported(...spans);
     await exporter.forceFlush();
     expect(asked.filter((call) => call !== 'flush')).toEqual(['start 0', 'end 0']);
@@ -290,16 +257,9 @@ describe('the exporter', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('moves the children of spans that `shouldExport` skips up', async () => {
-    const { recorder, exported } = recording({ shouldExport: ({ name }) => name !== 'b' });
-    await exported(...nested().values());
-    expect(tree(recorder)).toEqual(['a', '  c', '  d']);
-  });
-
   test('skips all spans of a trace that is sampled out', async () => {
     const { sink, asked } = notingSink({ sampling: () => false });
-    const { exported } = recording({ exporter: sink });
-    await exported(...nested().values());
+    await recording({ exporter: sink }).exported(...nested().values());
     expect(asked).toEqual(['skip', 'skip', 'skip', 'skip', 'flush']);
   });
 
@@ -311,47 +271,28 @@ describe('the exporter', () => {
   });
 });
 
-test('a span with null as its parent starts a trace', async () => {
-  const { recorder, exported } = recording();
-  const [span] = nested().values();
-  const alone = Object.create(span as object, { parentSpanContext: { value: null } });
-  expect(await exported(alone)).toEqual({ code: 0 });
-  expect(runNamed(recorder, 'c').parent_run_id).toBeUndefined();
-});
-
 describe('the result', () => {
-  test('is a failure if the runs are not delivered in time', async () => {
-    const { sink } = notingSink();
-    const slow = { ...sink, flush: async () => ({ ok: false, pending: 2 }) };
-    const { exported } = recording({ exporter: slow });
-    expect(await exported(nested().get('a'))).toEqual({
-      code: 1,
-      error: new Error('RunSpanExporter: 2 runs not delivered in time'),
-    });
+  test.each<[string, () => Promise<{ ok: boolean; pending: number }>, string]>([
+    [
+      'two runs are not delivered',
+      async () => ({ ok: false, pending: 2 }),
+      'RunSpanExporter: 2 runs not delivered in time',
+    ],
+    [
+      'one run is not delivered',
+      async () => ({ ok: false, pending: 1 }),
+      'RunSpanExporter: 1 run not delivered in time',
+    ],
+    ['the flush fails', () => Promise.reject(new Error('no')), 'no'],
+  ])('is a failure if %s', async (_, flush, message) => {
+    const { exported } = recording({ exporter: { ...notingSink().sink, flush } });
+    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error(message) });
   });
 
-  test('has a singular for one run', async () => {
-    const { sink } = notingSink();
-    const { exported } = recording({ exporter: { ...sink, flush: async () => ({ ok: false, pending: 1 }) } });
-    const { error } = await exported(nested().get('a'));
-    expect(error?.message).toBe('RunSpanExporter: 1 run not delivered in time');
-  });
-
-  test('is the error of a failed flush', async () => {
-    const { sink } = notingSink();
-    const { exporter, exported } = recording({ exporter: { ...sink, flush: () => Promise.reject(new Error('no')) } });
-    expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('no') });
-    await exporter.forceFlush();
+  test('is a failure after the shutdown', async () => {
+    const { exporter, exported } = recording();
     await exporter.shutdown();
-  });
-
-  test('is a failure after the shutdown, which flushes once', async () => {
-    const { sink, asked } = notingSink();
-    const { exporter, exported } = recording({ exporter: sink });
-    await Promise.all([exporter.shutdown(), exporter.shutdown()]);
-    await exporter.forceFlush();
     expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error('RunSpanExporter was shut down') });
-    expect(asked).toEqual(['flush']);
   });
 
   test('is always returned, and errors of the callback are logged', async () => {
@@ -364,9 +305,8 @@ describe('the result', () => {
     } as unknown as SpanLike;
     expect(await exported(hostile, undefined, nested().get('a'))).toEqual({ code: 0 });
     expect(tree(recorder)).toEqual(['a']);
-    expect(await new Promise((resolve) => exporter.export(null as unknown as SpanLike[], resolve))).toMatchObject({
-      code: 1,
-    });
+    const failed = await new Promise((resolve) => exporter.export(null as unknown as SpanLike[], resolve));
+    expect(failed).toMatchObject({ code: 1 });
     exporter.export([], () => {
       throw new Error('not mine');
     });

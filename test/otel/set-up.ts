@@ -2,11 +2,13 @@ import { context, type Span, type Tracer, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, type Sampler, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { onTestFinished } from 'vitest';
-import { RunSpanProcessor } from '../../src/otel.ts';
+import { traceable } from '../../src/index.ts';
+import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { describeOpenRun, type EncodedRun } from '../../src/run/encoded-run.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import type { RunSink } from '../../src/run/sink.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
+import { bareSpan } from '../support/bare-span.ts';
 
 interface SetUp {
   readonly tracer: Tracer;
@@ -46,6 +48,25 @@ export async function inSpan<Result>(
 }
 
 /**
+ * Opens spans inside each other, and then calls `inside`: `'a > run b > c'`. Names that start with `run` are those of
+ * traced functions.
+ */
+export async function nest(tracer: Tracer, path: string, inside: () => unknown = soon): Promise<void> {
+  const [name = '', ...rest] = path.split(' > ');
+  const fn = async () => {
+    await (rest.length > 0 ? nest(tracer, rest.join(' > '), inside) : inside());
+  };
+  await (name.startsWith('run') ? traceable(fn, { name })() : inSpan(tracer, name, fn));
+}
+
+/** Resolves in a later turn of the event loop. */
+export const soon = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Creates a span that has ended. It is not recorded until it is given to a processor or an exporter. */
+export const finished = (fields: object = {}) =>
+  ({ ...bareSpan('a', { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16) }), ...fields }) as unknown as SpanLike;
+
+/**
  * Returns the recorded runs as indented names: `['a', '  b']`. Siblings are sorted by name, because spans start at whole
  * milliseconds.
  */
@@ -65,6 +86,10 @@ export function runNamed(recorder: RunRecorder, name: string): RunRecord {
   if (run === undefined || more.length > 0) throw new Error(`expected one run named ${name} in:\n${tree(recorder)}`);
   return run;
 }
+
+/** Returns the OpenTelemetry fields of the only recorded run with this name. */
+export const otelOf = (recorder: RunRecorder, name: string) =>
+  runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
 
 /** Returns a context in which `span` is active. */
 export const below = (span: Span) => trace.setSpan(context.active(), span);

@@ -1,327 +1,352 @@
 import { context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
-import { type Sampler, SamplingDecision, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createExporter, traceable } from '../../src/index.ts';
-import { SpanRun } from '../../src/otel/span-run.ts';
-import { RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { SamplingDecision } from '@opentelemetry/sdk-trace-base';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startRun, traceable, withRun } from '../../src/index.ts';
+import { RunSpanProcessor, type RunSpanProcessorOptions } from '../../src/otel.ts';
+import type { TraceStart } from '../../src/run/sink.ts';
 import { compactTimestamp } from '../../src/run/time.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { moduleText, runNode } from '../support/program.ts';
-import { told } from '../support/told.ts';
-import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+import { below, finished, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
-const soon = () => new Promise((resolve) => setImmediate(resolve));
-const otelOf = (recorder: ReturnType<typeof recordRuns>, name: string) =>
-  runNamed(recorder, name).extra?.metadata?.otel as Record<string, unknown>;
+const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
+const { RECORD, NOT_RECORD, RECORD_AND_SAMPLED } = SamplingDecision;
 
-/** Creates a sampler that decides by span name. Other spans are sampled. */
-const deciding = (decisions: Readonly<Record<string, SamplingDecision>>): Sampler => ({
-  shouldSample: (_context, _traceId, name) => ({
-    decision: decisions[name] ?? SamplingDecision.RECORD_AND_SAMPLED,
-  }),
+const withOptions = (...options: RunSpanProcessorOptions[]) =>
+  setUp({ processors: options.map((given) => new RunSpanProcessor(given)) });
+
+const except = (...names: string[]): RunSpanProcessorOptions => ({ shouldExport: ({ name }) => !names.includes(name) });
+
+/** Creates a set-up whose sampler records spans named `hidden` and drops spans named `dropped`. */
+const sampling = () =>
+  setUp({
+    sampler: {
+      shouldSample: (_context, _traceId, name) => ({
+        decision: { hidden: RECORD, dropped: NOT_RECORD }[name] ?? RECORD_AND_SAMPLED,
+      }),
+    },
+  });
+
+/** Returns the lines of a forest: `'a > b, c'` has the roots `a` and `c`. */
+const linesOf = (forest: string) =>
+  forest.split(', ').flatMap((chain) => chain.split(' > ').map((name, depth) => '  '.repeat(depth) + name));
+
+test.each<[string, string, string, (() => ReturnType<typeof setUp>)?]>([
+  ['spans below spans', 'a > b > c', 'a > b > c'],
+  ['functions below spans', 'span > run', 'span > run'],
+  ['spans below functions', 'run > span', 'run > span'],
+  ['spans below functions, without a context manager', 'run > a', 'run > a', () => setUp({ contextManager: false })],
+  ['spans and functions in turn', 'run 1 > a > run 2 > b > run 3', 'run 1 > a > run 2 > b > run 3'],
+  [
+    'children of a skipped span below the next span',
+    'a > b > c > d > e',
+    'a > d > e',
+    () => withOptions(except('b', 'c')),
+  ],
+  [
+    'children of a skipped span below the function around it',
+    'a > b > run > d > e',
+    'a > run > e',
+    () => withOptions(except('b', 'd')),
+  ],
+  ['children of a skipped first span as roots', 'GET / > a > b', 'a > b', () => withOptions(except('GET /'))],
+  ['a function in a skipped first span as a root', 'GET / > run > b', 'run > b', () => withOptions(except('GET /'))],
+  ['children of an unsampled span below the next span', 'a > hidden > hidden > b', 'a > b', sampling],
+  ['children of an unsampled first span as roots', 'hidden > c', 'c', sampling],
+  ['a function in an unsampled first span as a root', 'hidden > run > b', 'run > b', sampling],
+  ['children of a dropped span below the function around it', 'run > dropped > b', 'run > b', sampling],
+  ['a new trace below a dropped span', 'a > dropped > b', 'a, b', sampling],
+])('the tree has %s', async (_, path, forest, create = setUp) => {
+  const { tracer, recorder } = create();
+  await nest(tracer, path);
+  const lines = linesOf(forest);
+  expect(tree(recorder)).toEqual(lines);
+  const roots = lines.filter((line) => !line.startsWith(' ')).map((name) => runNamed(recorder, name).id);
+  expect(new Set(recorder.runs.map(({ trace_id }) => trace_id))).toEqual(new Set(roots));
 });
 
-describe('children and the times of their parents', () => {
-  test('a child that ends after its parent does not change the end of its parent', () => {
+describe('the parent of a span', () => {
+  test('is separate for concurrent traces', async () => {
     const { tracer, recorder } = setUp();
-    const parent = tracer.startSpan('parent');
-    const child = tracer.startSpan('child', {}, below(parent));
-    parent.end();
-    const end = runNamed(recorder, 'parent').end_time;
-    child.end();
-    expect(tree(recorder)).toEqual(['parent', '  child']);
-    expect(runNamed(recorder, 'parent').end_time).toBe(end);
+    await Promise.all([1, 2, 3].map((index) => nest(tracer, `root ${index} > child ${index}`)));
+    expect(tree(recorder)).toEqual(linesOf('root 1 > child 1, root 2 > child 2, root 3 > child 3'));
   });
 
-  test('a child that starts after the end of its parent is below it', () => {
-    const { tracer, recorder } = setUp();
-    const parent = tracer.startSpan('parent');
-    parent.end();
-    const child = tracer.startSpan('child', {}, below(parent));
-    tracer.startSpan('grandchild', {}, below(child)).end();
-    child.end();
-    expect(tree(recorder)).toEqual(['parent', '  child', '    grandchild']);
+  test('is the span of the given context if there is no context manager', () => {
+    const { tracer, recorder } = setUp({ contextManager: false });
+    const a = tracer.startSpan('a');
+    tracer.startSpan('b', {}, below(a)).end();
+    tracer.startSpan('other').end();
+    a.end();
+    expect(tree(recorder)).toEqual(['a', '  b', 'other']);
   });
 
-  test('a child with times before its parent keeps its times', () => {
+  test('is missing for a root span inside a span', async () => {
     const { tracer, recorder } = setUp();
-    const parent = tracer.startSpan('parent', { startTime: [1_795_159_360, 0] });
-    const child = tracer.startSpan('child', { startTime: [1_795_159_300, 5_000] }, below(parent));
-    child.end([1_795_159_310, 0]);
-    parent.end([1_795_159_370, 0]);
-    const { id, dotted_order } = runNamed(recorder, 'parent');
-    const late = runNamed(recorder, 'child');
-    expect(late).toMatchObject({
-      parent_run_id: id,
-      start_time: '2026-11-20T07:21:40.000005Z',
-      end_time: '2026-11-20T07:21:50.000000Z',
-      dotted_order: `${dotted_order}.${compactTimestamp(1_795_159_300_000_005)}${late.id}`,
+    await inSpan(tracer, 'a', () => tracer.startSpan('b', { root: true }).end());
+    expect(tree(recorder)).toEqual(['a', 'b']);
+  });
+
+  test('is an explicit parent span rather than the current run', () => {
+    const { tracer, recorder } = setUp();
+    const outer = tracer.startSpan('outer');
+    traceable(() => tracer.startSpan('inner', {}, below(outer)).end(), { name: 'run' })();
+    expect(tree(recorder)).toEqual(['outer', '  inner', 'run']);
+  });
+
+  test('is the run of `withRun`', async () => {
+    const { tracer, recorder } = setUp();
+    await inSpan(tracer, 'span', () => withRun(startRun({ name: 'work' }), () => nest(tracer, 'inner > run')));
+    expect(tree(recorder)).toEqual(['span', '  work', '    inner', '      run']);
+  });
+
+  test('in the metadata is the span above, even if this is skipped, dropped or remote', async () => {
+    for (const create of [() => withOptions(except('hidden')), sampling]) {
+      const { tracer, recorder } = create();
+      let spanId = '';
+      await nest(tracer, 'a > hidden', () => {
+        spanId = trace.getActiveSpan()?.spanContext().spanId ?? '';
+        tracer.startSpan('b').end();
+      });
+      expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
+    }
+    const { tracer, recorder } = setUp();
+    const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
+    tracer.startSpan('inner', {}, below(served)).end();
+    expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
+    expect(otelOf(recorder, 'inner')).not.toHaveProperty('parent_is_remote');
+    expect(otelOf(recorder, 'inner').parent_span_id).toBe(served.spanContext().spanId);
+  });
+
+  test('is the span that the ids of a wrapper, a proxy or a span context name', () => {
+    const { tracer, recorder } = setUp();
+    const span = tracer.startSpan('parent');
+    const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
+    context.with(below(wrapper), () => {
+      tracer.startSpan('by wrapper').end();
+      traceable(() => 1, { name: 'run' })();
     });
-  });
-
-  test('an end before the start becomes the start', () => {
-    const { sink, runs } = notingSink();
-    const processor = new RunSpanProcessor({ exporter: sink });
-    onTestFinished(() => processor.shutdown());
-    const span = finished({ startTime: [1_795_159_360, 0], endTime: [1_795_159_300, 0] });
-    processor.onStart(span, ROOT_CONTEXT);
-    processor.onEnd(span);
-    expect(runs.at(-1)?.endTime).toBe('2026-11-20T07:22:40.000000Z');
-  });
-});
-
-describe('a span that never ends', () => {
-  test('is interrupted at the shutdown of its provider, with its attributes at this time', async () => {
-    const { tracer, provider, recorder } = setUp();
-    const span = tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
-    span.setAttributes({ 'output.value': 'ho', 'shop.user': 'ann' });
-    await provider.shutdown();
-    span.setAttribute('shop.user', 'bob');
+    tracer.startSpan('by proxy', {}, below(new Proxy(span, {}))).end();
+    tracer.startSpan('by span context', {}, trace.setSpanContext(ROOT_CONTEXT, span.spanContext())).end();
     span.end();
-    const { end_time = '', start_time, ...run } = runNamed(recorder, 'open');
-    expect(run).toMatchObject({
-      error: 'Interrupted: the span had not ended when its provider was shut down',
-      inputs: { input: 'hi' },
-      outputs: { output: 'ho' },
-      extra: { metadata: { 'shop.user': 'ann', end_reason: 'interrupted' } },
-    });
-    expect(end_time >= start_time).toBe(true);
+    expect(tree(recorder)).toEqual(['parent', '  by proxy', '  by span context', '  by wrapper', '  run']);
   });
 
-  test('is interrupted with the fields of its start if the application has released the span', () => {
-    // A reference to a released span.
-    vi.stubGlobal(
-      'WeakRef',
-      class {
-        deref() {}
-      },
-    );
-    onTestFinished(() => void vi.unstubAllGlobals());
-    const { sink, runs } = notingSink();
-    const span = finished({ attributes: { 'input.value': 'hi' } });
-    const start = { ids: span.spanContext(), parentIds: undefined, parent: undefined, sink, project: undefined };
-    const run = new SpanRun(span, start);
-    run.interrupt('no more');
-    run.end(span);
-    expect(runs).toHaveLength(2);
-    expect(runs[1]).toMatchObject({
-      error: 'Interrupted: no more',
-      inputs: '{"input":"hi"}',
-      endTime: expect.any(String),
-    });
-    expect(runs[1]?.metadata?.get('end_reason')).toBe('"interrupted"');
+  test.each([
+    ['is open, however many spans have ended since', 500, false],
+    ['is one of the last 50 that have ended', 49, true],
+  ])('is found by its ids if it %s', (_, others, hasEnded) => {
+    const { tracer, recorder } = setUp();
+    for (let index = 0; index < 75; index++) tracer.startSpan('before').end();
+    const span = tracer.startSpan('parent');
+    if (hasEnded) span.end();
+    for (let index = 0; index < others; index++) tracer.startSpan('other').end();
+    const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
+    tracer.startSpan('child', {}, below(wrapper)).end();
+    expect(runNamed(recorder, 'child').parent_run_id).toBe(runNamed(recorder, 'parent').id);
   });
 
-  test('keeps its error', async () => {
-    const { tracer, provider, recorder } = setUp();
-    tracer.startSpan('open').setStatus({ code: 2, message: 'no tea' });
-    await provider.shutdown();
-    expect(runNamed(recorder, 'open').error).toBe('no tea');
+  test('is not a link, which is recorded with its attributes', () => {
+    const { tracer, recorder } = setUp();
+    const cause = tracer.startSpan('cause');
+    const links = [{ context: cause.spanContext(), attributes: { why: 'queue' } }];
+    tracer.startSpan('effect', { links }).end();
+    const { traceId, spanId } = cause.spanContext();
+    expect(tree(recorder)).toEqual(['cause', 'effect']);
+    expect(otelOf(recorder, 'effect').links).toEqual([
+      { trace_id: traceId, span_id: spanId, attributes: { why: 'queue' } },
+    ]);
   });
 
-  test('is not kept in memory after its start is recorded', async () => {
-    const program = `
-      import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
-      const { RunSpanProcessor } = await import('./dist/otel.js');
-      const { recordRuns } = await import('./dist/testing.js');
-      const recorder = recordRuns();
-      const tracer = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }).getTracer('t');
-      const ref = new WeakRef(tracer.startSpan('open'));
-      const { length } = recorder.runs;
-      for (const untilMs = performance.now() + 10_000; ref.deref() !== undefined && performance.now() < untilMs; ) {
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        gc();
-      }
-      console.log(ref.deref() === undefined, length);`;
-    expect(await runNode(['--expose-gc', ...moduleText(program)])).toMatchObject({ stdout: 'true 1\n' });
-  });
-
-  test("that exceeds the exporter's limit of open runs has its outputs when it ends", async () => {
-    told();
-    const receiver = await createReceiver();
-    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
-    onTestFinished(() => receiver.close());
-    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter })] });
-    const first = tracer.startSpan('first', { attributes: { 'input.value': 'hi' } });
-    tracer.startSpan('second').end();
-    first.setAttribute('output.value', 'ho');
-    first.end();
-    await provider.forceFlush();
-    await exporter.close();
-    const [run] = await receiver.runs({ name: 'first' });
-    expect(run).toMatchObject({ inputs: { input: 'hi' }, outputs: { output: 'ho' }, error: '' });
-    expect(exporter.stats()).toMatchObject({ created: 2, sent: 2, dropped: 0 });
-  });
-});
-
-test('a span that ends twice keeps its first end', () => {
-  const { sink, asked, runs } = notingSink();
-  const processor = new RunSpanProcessor({ exporter: sink });
-  onTestFinished(() => processor.shutdown());
-  const span = finished();
-  processor.onStart(span, ROOT_CONTEXT);
-  processor.onEnd(span);
-  processor.onEnd({ ...span, endTime: [1_795_159_399, 0] });
-  expect(asked).toEqual(['start a', 'end a']);
-  expect(runs.at(-1)?.endTime).toBe('2026-11-20T07:22:41.000000Z');
-});
-
-describe('one trace of OpenTelemetry', () => {
-  const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
-
-  test('with several first spans becomes several traces with its id in the metadata', () => {
+  test('in another process makes several traces with the id of one', () => {
     const { tracer, recorder } = setUp();
     const served = trace.setSpanContext(ROOT_CONTEXT, remote);
     const a = tracer.startSpan('a', {}, served);
     tracer.startSpan('below a', {}, below(a)).end();
     tracer.startSpan('b', {}, served).end();
-    a.end();
     expect(tree(recorder)).toEqual(['a', '  below a', 'b']);
-    expect(runNamed(recorder, 'a').trace_id).not.toBe(runNamed(recorder, 'b').trace_id);
     for (const name of ['a', 'below a', 'b']) expect(otelOf(recorder, name).trace_id).toBe(remote.traceId);
   });
+});
 
-  test('marks only the span with a remote parent', () => {
+describe('the times of a child', () => {
+  test('may be after the end of its parent, which stays unchanged', () => {
     const { tracer, recorder } = setUp();
-    const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
-    tracer.startSpan('inner', {}, below(served)).end();
-    served.end();
-    expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
-    expect(otelOf(recorder, 'inner')).not.toHaveProperty('parent_is_remote');
-    expect(otelOf(recorder, 'inner').parent_span_id).toBe(served.spanContext().spanId);
-  });
-});
-
-test('a link is not a parent, and is recorded with its attributes', () => {
-  const { tracer, recorder } = setUp();
-  const cause = tracer.startSpan('cause');
-  const links = [{ context: cause.spanContext(), attributes: { why: 'queue' } }];
-  tracer.startSpan('effect', { links }).end();
-  cause.end();
-  expect(tree(recorder)).toEqual(['cause', 'effect']);
-  const { traceId, spanId } = cause.spanContext();
-  expect(otelOf(recorder, 'effect').links).toEqual([
-    { trace_id: traceId, span_id: spanId, attributes: { why: 'queue' } },
-  ]);
-});
-
-describe('a sampler', () => {
-  test('moves the children of unsampled spans up', async () => {
-    const { RECORD } = SamplingDecision;
-    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: RECORD, 'hidden too': RECORD }) });
-    await inSpan(tracer, 'a', () =>
-      inSpan(tracer, 'hidden', () => inSpan(tracer, 'hidden too', () => inSpan(tracer, 'b', soon))),
-    );
-    await inSpan(tracer, 'hidden', () => inSpan(tracer, 'c', soon));
-    expect(tree(recorder)).toEqual(['a', '  b', 'c']);
+    const parent = tracer.startSpan('parent');
+    const open = tracer.startSpan('open', {}, below(parent));
+    parent.end();
+    const end = runNamed(recorder, 'parent').end_time;
+    const late = tracer.startSpan('late', {}, below(parent));
+    tracer.startSpan('later', {}, below(late)).end();
+    open.end();
+    expect(tree(recorder)).toEqual(['parent', '  late', '    later', '  open']);
+    expect(runNamed(recorder, 'parent').end_time).toBe(end);
   });
 
-  test('starts a trace below a dropped span, with the ids of this span', async () => {
-    const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
-    let spanId = '';
-    await inSpan(tracer, 'a', () =>
-      inSpan(tracer, 'dropped', (span) => {
-        spanId = span.spanContext().spanId;
-        return inSpan(tracer, 'b', soon);
-      }),
-    );
-    expect(tree(recorder)).toEqual(['a', 'b']);
-    expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
-  });
-
-  test('keeps the children of a dropped span below the traced function around it', async () => {
-    const { tracer, recorder } = setUp({ sampler: deciding({ dropped: SamplingDecision.NOT_RECORD }) });
-    await traceable(() => inSpan(tracer, 'dropped', () => inSpan(tracer, 'b', soon)), { name: 'run' })();
-    expect(tree(recorder)).toEqual(['run', '  b']);
-  });
-
-  test('lets a traced function in an unsampled first span start a trace', async () => {
-    const { tracer, recorder } = setUp({ sampler: deciding({ hidden: SamplingDecision.RECORD }) });
-    await inSpan(tracer, 'hidden', () => traceable(() => inSpan(tracer, 'b', soon), { name: 'run' })());
-    expect(tree(recorder)).toEqual(['run', '  b']);
-  });
-});
-
-describe('two processors', () => {
-  test('with separate exporters have separate trees', async () => {
-    const [one, two] = [recordRuns(), recordRuns()];
-    for (const recorder of [one, two]) onTestFinished(() => recorder.stop());
-    const { tracer } = setUp({
-      processors: [
-        new RunSpanProcessor({ exporter: one.exporter, shouldExport: ({ name }) => name !== 'a' }),
-        new RunSpanProcessor({ exporter: two.exporter, shouldExport: ({ name }) => name !== 'b' }),
-      ],
+  test('may be before those of its parent', () => {
+    const { tracer, recorder } = setUp();
+    const parent = tracer.startSpan('parent', { startTime: [1_795_159_360, 0] });
+    tracer.startSpan('child', { startTime: [1_795_159_300, 5_000] }, below(parent)).end([1_795_159_310, 0]);
+    const { id, dotted_order } = runNamed(recorder, 'parent');
+    const child = runNamed(recorder, 'child');
+    expect(child).toMatchObject({
+      parent_run_id: id,
+      start_time: '2026-11-20T07:21:40.000005Z',
+      end_time: '2026-11-20T07:21:50.000000Z',
+      dotted_order: `${dotted_order}.${compactTimestamp(1_795_159_300_000_005)}${child.id}`,
     });
-    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', () => inSpan(tracer, 'c', soon)));
-    expect(tree(one)).toEqual(['b', '  c']);
-    expect(tree(two)).toEqual(['a', '  c']);
+  });
+});
+
+describe('a span that `shouldExport` accepts at its end', () => {
+  const wanted = (...names: string[]): RunSpanProcessorOptions => ({
+    shouldExport: ({ name, attributes }) => names.includes(name) || attributes.wanted === true,
   });
 
-  test('with the same exporter record each span once if one of them exports it', async () => {
-    const { tracer, recorder } = setUp({
-      processors: [
-        new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'a' }),
-        new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'b' }),
-      ],
+  test('becomes a run below its parent, and its children keep their parents', async () => {
+    const { tracer, recorder } = withOptions(wanted('a', 'c'));
+    await nest(tracer, 'a > b', () => {
+      trace.getActiveSpan()?.setAttributes({ wanted: true, 'input.value': 'hi' });
+      return nest(tracer, 'c');
     });
-    await inSpan(tracer, 'a', () => inSpan(tracer, 'b', soon));
+    expect(tree(recorder)).toEqual(['a', '  b', '  c']);
+    expect(runNamed(recorder, 'b')).toMatchObject({ inputs: { input: 'hi' }, end_time: expect.any(String) });
+  });
+
+  test('is recorded once if another processor with the same exporter records it', async () => {
+    const { tracer, recorder } = withOptions(wanted(), {});
+    await inSpan(tracer, 'a', (span) => span.setAttribute('wanted', true));
+    expect(tree(recorder)).toEqual(['a']);
+  });
+
+  test('is not recorded after the shutdown', async () => {
+    const { tracer, provider, recorder } = withOptions(wanted());
+    const span = tracer.startSpan('a').setAttribute('wanted', true);
+    await provider.shutdown();
+    span.end();
+    expect(recorder.runs).toEqual([]);
+  });
+});
+
+describe('the exporter of a run', () => {
+  test('is that of its processor, and of the runs below it', async () => {
+    const own = recordRuns();
+    own.stop();
+    const { tracer, recorder } = withOptions({ exporter: own.exporter });
+    await nest(tracer, 'span > run > inner');
+    expect(tree(own)).toEqual(['span', '  run', '    inner']);
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('is that of the run around a span, and is flushed with the provider', async () => {
+    const { sink, asked } = notingSink();
+    const { tracer, provider } = setUp();
+    traceable(() => tracer.startSpan('span').end(), { name: 'run', exporter: sink })();
+    await provider.forceFlush();
+    expect(asked).toEqual(['start run', 'start span', 'end span', 'end run', 'flush']);
+  });
+
+  test('receives the children of a refused run as refused, and no ends', async () => {
+    const { sink, asked } = notingSink({}, false);
+    const { tracer } = withOptions({ exporter: sink });
+    await nest(tracer, 'a > b');
+    expect(asked).toEqual(['start a', 'start b (refused)']);
+  });
+
+  test('is none while tracing is off', async () => {
+    const { tracer, recorder } = setUp();
+    recorder.stop();
+    await nest(tracer, 'a > b');
+    expect(recorder.runs).toEqual([]);
+  });
+
+  test('records each span once, even if several processors have it', async () => {
+    const first = new RunSpanProcessor();
+    for (const second of [first, new RunSpanProcessor()]) {
+      const { tracer, recorder } = setUp({ processors: [first, second] });
+      await nest(tracer, 'a > b');
+      expect(tree(recorder)).toEqual(['a', '  b']);
+      expect(recorder.runs.every(({ end_time }) => end_time !== undefined)).toBe(true);
+    }
+    const { tracer, recorder } = withOptions(except('a'), except('b'));
+    await nest(tracer, 'a > b');
     expect(recorder.runs.map(({ name }) => name).toSorted()).toEqual(['a', 'b']);
   });
-});
 
-test('a wrapper, a proxy or a span context is the parent that its ids name', () => {
-  const { tracer, recorder } = setUp();
-  const span = tracer.startSpan('parent');
-  const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
-  context.with(trace.setSpan(context.active(), wrapper), () => {
-    tracer.startSpan('by wrapper').end();
-    traceable(() => 1, { name: 'run' })();
+  test('is every exporter if each processor has its own, with a tree each', async () => {
+    const [one, two, three] = [recordRuns(), recordRuns(), recordRuns()];
+    for (const { stop } of [three, two, one]) onTestFinished(stop);
+    const { tracer } = withOptions(
+      { exporter: one.exporter },
+      { exporter: two.exporter },
+      { exporter: three.exporter, ...except('b') },
+    );
+    await nest(tracer, 'a > b > c');
+    expect(tree(one)).toEqual(['a', '  b', '    c']);
+    expect(two.runs).toEqual(one.runs);
+    expect(tree(three)).toEqual(['a', '  c']);
   });
-  tracer.startSpan('by proxy', {}, below(new Proxy(span, {}))).end();
-  tracer.startSpan('by span context', {}, trace.setSpanContext(ROOT_CONTEXT, span.spanContext())).end();
-  span.end();
-  expect(tree(recorder)).toEqual(['parent', '  by proxy', '  by span context', '  by wrapper', '  run']);
 });
 
-test.each([
-  ['an open span is the parent that its ids name, however many spans have ended since', 500, false],
-  ['one of the last 50 spans is the parent that its ids name, even if it has ended', 49, true],
-])('a wrapper around %s', (_, others, hasEnded) => {
+test('the project of a run is that of the run around it, of its span or of the processor', async () => {
+  const { tracer, recorder } = withOptions({ project: 'shop' });
+  await nest(tracer, 'a > b');
+  tracer.startSpan('c', { attributes: { 'runspan.project': 'till' } }).end();
+  traceable(() => tracer.startSpan('d').end(), { project: 'stall' })();
+  const projects = ['a', 'b', 'c', 'd'].map((name) => runNamed(recorder, name).session_name);
+  expect(projects).toEqual(['shop', 'shop', 'till', 'stall']);
+});
+
+describe('sampling', () => {
+  test('skips the whole trace of a skipped span', async () => {
+    const { sink, asked } = notingSink({ sampling: () => false });
+    const { tracer } = withOptions({ exporter: sink });
+    await nest(tracer, 'a > b > run > below');
+    expect(asked).toEqual(['skip', 'skip', 'skip', 'skip']);
+  });
+
+  test('skips spans below a skipped run', () => {
+    const { sink, asked } = notingSink({ sampling: () => false });
+    const { tracer } = setUp();
+    traceable(() => tracer.startSpan('b').end(), { exporter: sink })();
+    expect(asked).toEqual(['skip', 'skip']);
+  });
+
+  test('receives the id and the name of the run of the first span', async () => {
+    const starts: TraceStart[] = [];
+    const { sink, runs } = notingSink({ sampling: (start) => starts.push(start) > 0 });
+    const { tracer } = withOptions({ exporter: sink, project: 'shop' });
+    await nest(tracer, 'a > b');
+    expect(starts).toEqual([{ traceId: runs[0]?.id, name: 'a', runType: 'chain', project: 'shop' }]);
+  });
+
+  test('ignores a span without the sampled flag', () => {
+    const { sink, asked } = notingSink();
+    const span = finished({ spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 }) });
+    new RunSpanProcessor({ exporter: sink }).onStart(span, context.active());
+    expect(asked).toEqual([]);
+  });
+});
+
+test('tags and metadata of a run are inherited by the spans and runs below it', async () => {
   const { tracer, recorder } = setUp();
-  for (let index = 0; index < 75; index++) tracer.startSpan('before').end();
-  const span = tracer.startSpan('parent');
-  if (hasEnded) span.end();
-  for (let index = 0; index < others; index++) tracer.startSpan('other').end();
-  const wrapper = { spanContext: () => span.spanContext(), isRecording: () => true } as Span;
-  tracer.startSpan('child', {}, trace.setSpan(context.active(), wrapper)).end();
-  expect(runNamed(recorder, 'child').parent_run_id).toBe(runNamed(recorder, 'parent').id);
+  const leaf = traceable(() => 1, { name: 'leaf' });
+  const inside = (span: Span) => {
+    span.setAttributes({ 'runspan.tags': ['own'], 'shop.user': 'b' });
+    return leaf();
+  };
+  const options = { name: 'outer', tags: ['t'], metadata: { user: 'a' } };
+  await traceable(() => inSpan(tracer, 'span', inside), options)();
+  const metadata = (name: string) => runNamed(recorder, name).extra?.metadata;
+  expect(runNamed(recorder, 'span').tags).toEqual(['t', 'own']);
+  expect(metadata('span')).toMatchObject({ user: 'a', 'shop.user': 'b' });
+  expect([runNamed(recorder, 'leaf').tags, metadata('leaf')]).toEqual([['t'], { user: 'a' }]);
 });
 
-test('the end of a wrapper ends the run of the wrapped span', () => {
-  const { sink, asked } = notingSink();
-  const processor = new RunSpanProcessor({ exporter: sink });
-  onTestFinished(() => processor.shutdown());
-  const span = finished();
-  processor.onStart(span, ROOT_CONTEXT);
-  processor.onEnd({ ...span });
-  expect(asked).toEqual(['start a', 'end a']);
+test('a traced function works after the shutdown of the processor', async () => {
+  const { tracer, provider, recorder } = setUp();
+  await inSpan(tracer, 'span', async () => {
+    await provider.shutdown();
+    await traceable(soon, { name: 'run' })();
+  });
+  expect(tree(recorder)).toEqual(['run', 'span']);
 });
-
-/** Creates a finished span of SDK 2.x. */
-function finished(given: Partial<SpanLike> = {}): SpanLike & Parameters<SpanProcessor['onStart']>[0] {
-  const ids = { traceId: 'c'.repeat(32), spanId: 'd'.repeat(16), traceFlags: 1 };
-  return {
-    name: 'a',
-    kind: 0,
-    spanContext: () => ids,
-    startTime: [1_795_159_360, 0],
-    endTime: [1_795_159_361, 0],
-    status: { code: 0 },
-    attributes: {},
-    links: [],
-    events: [],
-    resource: { attributes: {} },
-    ...given,
-  } as SpanLike & Parameters<SpanProcessor['onStart']>[0];
-}

@@ -1,0 +1,371 @@
+// Requirements of the specification (https://opentelemetry.io/docs/specs/otel/trace/sdk/#span-processor, quoted in
+// parentheses) for span processors and exporters, and cases in which the SDK's BatchSpanProcessor loses spans or blocks
+// the application. The tests use the real SDK and the real exporter.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { DiagLogLevel, diag, ROOT_CONTEXT } from '@opentelemetry/api';
+import {
+  BasicTracerProvider,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
+import type { Limits } from '../../src/base/limits.ts';
+import { createExporter } from '../../src/index.ts';
+import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '../../src/otel.ts';
+import { createReceiver } from '../../src/receiver.ts';
+import { gate } from '../support/gate.ts';
+import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts } from '../support/multipart-reader.ts';
+import { moduleText, runNode } from '../support/program.ts';
+import { told } from '../support/told.ts';
+import { finished, notingSink, setUp, soon } from './set-up.ts';
+
+test('the processor and the exporter fit a provider of SDK 2.x', () => {
+  expectTypeOf<RunSpanProcessor>().toExtend<SpanProcessor>();
+  expectTypeOf<Parameters<SpanProcessor['onEnd']>[0]>().toExtend<SpanLike>();
+  expectTypeOf<RunSpanExporter>().toExtend<SpanExporter>();
+});
+
+/** Creates an exporter that sends to a scripted service. */
+async function delivering(reply?: (index: number) => Reply | Promise<Reply>, limits: Partial<Limits> = {}) {
+  const server = await ingestServer((_, index) => reply?.(index) ?? { status: 202 });
+  const exporter = createExporter({ endpoint: server.url, apiKey: 'key', limits });
+  onTestFinished(async () => {
+    await exporter.close({ timeoutMs: 0 });
+    await server.close();
+  });
+  return { server, exporter };
+}
+
+/** Returns whether a promise is pending. */
+const stateOf = (promise: Promise<unknown>) =>
+  Promise.race([promise.then(() => 'settled'), soon().then(() => 'pending')]);
+
+const fail = () => {
+  throw new Error('no');
+};
+
+/** A failing `spanContext`, and other values that are not spans. */
+const HOSTILE = [null, undefined, 1, {}, { spanContext: fail }, { spanContext: () => null }] as unknown as SpanLike[];
+
+let lastId = 0;
+const newSpan = (name: string): SpanLike => {
+  const ids = { traceId: '1'.repeat(32), spanId: (++lastId).toString(16).padStart(16, '0'), traceFlags: 1 };
+  return finished({ name, spanContext: () => ids });
+};
+
+type Tested = { record(span: SpanLike): void; forceFlush(): Promise<void>; shutdown(): Promise<void> };
+const classes: [string, (options?: RunSpanProcessorOptions) => Tested][] = [
+  [
+    'RunSpanProcessor',
+    (options) => {
+      const processor = new RunSpanProcessor(options);
+      const record = (span: SpanLike) => {
+        processor.onStart(span, ROOT_CONTEXT);
+        processor.onEnd(span);
+      };
+      return Object.assign(processor, { record });
+    },
+  ],
+  [
+    'RunSpanExporter',
+    (options) => {
+      const exporter = new RunSpanExporter(options);
+      return Object.assign(exporter, { record: (span: SpanLike) => exporter.export([span], () => {}) });
+    },
+  ],
+];
+
+describe.each(classes)('%s', (className, create) => {
+  test('waits in forceFlush for requests in flight and for queued runs', async () => {
+    const answered = gate();
+    const limits = { batchRuns: 1, requestsInFlight: 1, lingerMs: 1 };
+    const { server, exporter } = await delivering(() => answered.then(() => ({ status: 202 })), limits);
+    const tested = create({ exporter });
+    tested.record(newSpan('under way'));
+    await server.arrived(1);
+    tested.record(newSpan('waits'));
+    const flushed = tested.forceFlush();
+    expect(await stateOf(flushed)).toBe('pending');
+    answered.open();
+    await flushed;
+    expect(exporter.stats()).toMatchObject({ sent: 2, queued: 0, inFlight: 0 });
+  });
+
+  test('resolves forceFlush if the service rejects all requests (SHOULD let the caller know by other means)', async () => {
+    told();
+    const { exporter } = await delivering(() => ({ status: 401 }));
+    const tested = create({ exporter });
+    tested.record(newSpan('a'));
+    await expect(tested.forceFlush()).resolves.toBeUndefined();
+    expect(exporter.stats().created).toBe(1);
+  });
+
+  test('resolves forceFlush and shutdown if an exporter of the application fails', async () => {
+    const { sink } = notingSink();
+    for (const flush of [() => Promise.reject(new Error('no')), fail]) {
+      const tested = create({ exporter: { ...sink, flush } });
+      await expect(tested.forceFlush()).resolves.toBeUndefined();
+      await expect(tested.shutdown()).resolves.toBeUndefined();
+    }
+  });
+
+  test('delivers at shutdown and leaves the exporter open (Shutdown MUST include the effects of ForceFlush)', async () => {
+    const { exporter } = await delivering();
+    for (const sent of [1, 2]) {
+      const tested = create({ exporter });
+      tested.record(newSpan('a'));
+      await tested.shutdown();
+      expect(exporter.stats()).toMatchObject({ sent, dropped: 0 });
+    }
+  });
+
+  test('shuts down once and ignores later spans and flushes (SHOULD ignore these calls gracefully)', async () => {
+    const { sink, asked } = notingSink();
+    const tested = create({ exporter: sink });
+    const [first, second] = [tested.shutdown(), tested.shutdown()];
+    expect(second).toBe(first);
+    await first;
+    tested.record(newSpan('late'));
+    await tested.forceFlush();
+    await tested.shutdown();
+    expect(asked).toEqual(['flush']);
+  });
+
+  test('never throws (OnStart should not throw exceptions)', async () => {
+    told();
+    const { sink } = notingSink();
+    const options = { exporter: { ...sink, start: fail, end: fail }, shouldExport: fail };
+    for (const tested of [create(options), create()]) {
+      for (const span of [newSpan('a'), ...HOSTILE]) expect(() => tested.record(span)).not.toThrow();
+      await tested.shutdown();
+    }
+  });
+
+  test('logs an invalid option and ignores it', () => {
+    const lines = told();
+    const { recorder } = setUp();
+    create({ exporter: 'mine', sampled: true } as never).record(newSpan('a'));
+    expect(lines).toEqual([
+      `warn: ${className}: expected \`exporter\` to be the result of createExporter(); left out.`,
+      `warn: ${className}: unknown option \`sampled\`; left out.`,
+    ]);
+    expect(recorder.runs).toMatchObject([{ name: 'a' }]);
+  });
+});
+
+describe('RunSpanProcessor', () => {
+  const withExporter = (exporter: RunSpanProcessorOptions['exporter']) =>
+    setUp({ processors: [new RunSpanProcessor({ exporter: exporter as never })] });
+
+  test('delivers ten thousand spans that end in one turn of the event loop', async () => {
+    const receiver = await createReceiver();
+    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
+    const { tracer, provider } = withExporter(exporter);
+    for (let index = 0; index < 10_000; index++) tracer.startSpan(`span ${index}`).end();
+    // OnStart should not block.
+    expect(exporter.stats()).toMatchObject({ inFlight: 0, sent: 0 });
+    await provider.forceFlush();
+    expect(exporter.stats()).toMatchObject({ created: 10_000, sent: 10_000, dropped: 0 });
+    expect(new Set((await receiver.runs()).map(({ name }) => name)).size).toBe(10_000);
+    await exporter.close();
+    await receiver.close();
+  });
+
+  test('drops, counts and logs spans beyond the byte limit of the queue', async () => {
+    const lines = told();
+    const { exporter } = await delivering(undefined, { queueBytes: 100_000 });
+    const { tracer, provider } = withExporter(exporter);
+    const text = 'x'.repeat(40_000);
+    for (let index = 0; index < 10; index++) tracer.startSpan('a', { attributes: { 'input.value': text } }).end();
+    const { droppedByReason, dropped } = exporter.stats();
+    expect(dropped).toBeGreaterThan(0);
+    expect(droppedByReason.queue_full).toBe(dropped);
+    await provider.forceFlush();
+    await exporter.close();
+    expect(exporter.stats().sent).toBe(10 - dropped);
+    expect(lines.join()).toContain(`${dropped} runs were dropped (queue_full)`);
+  });
+
+  test('sends open spans at a flush, so that a crash does not hide them, and at the shutdown', async () => {
+    const { exporter, server } = await delivering();
+    const { tracer, provider } = withExporter(exporter);
+    tracer.startSpan('open', { attributes: { 'input.value': 'hi' } });
+    await provider.forceFlush();
+    expect([...readJsonParts(server.received[0] as never).keys()]).toEqual([
+      expect.stringMatching(/^post\.[^.]+$/),
+      expect.stringMatching(/^post\.[^.]+\.inputs$/),
+    ]);
+    await provider.shutdown();
+    expect(exporter.stats()).toMatchObject({ open: 0, sent: 1 });
+  });
+
+  test('keeps the attributes of an ended span if a later processor changes them', () => {
+    const { sink, runs } = notingSink();
+    const meddler = {
+      onStart: () => {},
+      onEnd: ({ attributes }: { attributes: Record<string, unknown> }) => {
+        for (const key of Object.keys(attributes)) delete attributes[key];
+      },
+      shutdown: async () => {},
+    } as unknown as SpanProcessor;
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink }), meddler] });
+    tracer.startSpan('a', { attributes: { 'output.value': 'ho' } }).end();
+    expect(runs.at(-1)?.outputs).toBe('{"output":"ho"}');
+  });
+
+  test('retries and suppresses tracing for every request', async () => {
+    told();
+    const reply = (index: number) => ({ status: index < 3 ? 503 : 202 });
+    const { exporter } = await delivering(reply, { retryDelayMs: 1 });
+    const { tracer, provider } = withExporter(exporter);
+    const recorded: boolean[] = [];
+    // As instrumentation-undici does for each request.
+    const note = () => recorded.push(tracer.startSpan('request').isRecording());
+    subscribe('undici:request:create', note);
+    onTestFinished(() => void unsubscribe('undici:request:create', note));
+    tracer.startActiveSpan('a', (span) => span.end());
+    await provider.forceFlush();
+    expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
+    // One request for the capabilities of the service, and four attempts.
+    expect(recorded).toEqual([false, false, false, false, false]);
+  });
+
+  test('continues the delivery after a shorter timeout of the provider', async () => {
+    const answered = gate();
+    const { exporter } = await delivering(() => answered.then(() => ({ status: 202 })));
+    const spanProcessors = [new RunSpanProcessor({ exporter })];
+    const provider = new BasicTracerProvider({ spanProcessors, forceFlushTimeoutMillis: 20 });
+    provider.getTracer('t').startSpan('a').end();
+    await expect(provider.forceFlush()).rejects.toBeDefined();
+    answered.open();
+    await provider.shutdown();
+    expect(exporter.stats()).toMatchObject({ sent: 1 });
+  });
+
+  test('records a span whose attributes throw', () => {
+    told();
+    const { tracer, recorder } = setUp();
+    const span = tracer.startSpan('b');
+    const { attributes } = span as unknown as SpanLike;
+    Object.defineProperty(attributes, 'input.value', { enumerable: true, get: fail });
+    span.end();
+    expect(recorder.runs).toMatchObject([{ name: 'b', end_time: expect.any(String) }]);
+  });
+});
+
+describe('a resource with pending attributes', () => {
+  /** Returns the log lines of the SDK. */
+  function sdkErrors(): unknown[] {
+    const lines: unknown[] = [];
+    const note = (...line: unknown[]) => void lines.push(line[0]);
+    diag.setLogger({ error: note, warn: note, info: note, debug: note, verbose: note }, DiagLogLevel.ERROR);
+    onTestFinished(() => diag.disable());
+    return lines;
+  }
+
+  async function serving() {
+    const errors = sdkErrors();
+    const receiver = await createReceiver();
+    const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
+    onTestFinished(async () => {
+      await exporter.close();
+      await receiver.close();
+    });
+    const service = gate<string>();
+    const { resource: known } = new BasicTracerProvider().getTracer('t').startSpan('s') as unknown as ReadableSpan;
+    const detected = { getRawAttributes: () => [['service.name', service]], attributes: {} } as never;
+    const resource = known.merge(detected);
+    const provider = new BasicTracerProvider({ resource, spanProcessors: [new RunSpanProcessor({ exporter })] });
+    const tracer = provider.getTracer('t');
+    tracer.startSpan('early').end();
+    const services = async () => (await receiver.runs()).map(({ extra }) => extra?.metadata?.['service.name']);
+    return { tracer, provider, service, services, exporter, errors };
+  }
+
+  test('names the service of spans that ended before, and a flush waits for it', async () => {
+    const { tracer, provider, service, services, errors } = await serving();
+    const flushed = provider.forceFlush();
+    expect(await stateOf(flushed)).toBe('pending');
+    service.open('shop');
+    await flushed;
+    tracer.startSpan('late').end();
+    await provider.forceFlush();
+    expect(await services()).toEqual(['shop', 'shop']);
+    expect(errors).toEqual([]);
+  });
+
+  test('delays spans for at most 1.5 s, and only once', async () => {
+    const { tracer, provider, services, exporter, errors } = await serving();
+    await provider.forceFlush();
+    tracer.startSpan('late').end();
+    expect(exporter.stats()).toMatchObject({ open: 0, queued: 1, sent: 1 });
+    await provider.forceFlush();
+    expect(await services()).toEqual([undefined, undefined]);
+    expect(errors).toEqual([]);
+  });
+
+  test('costs only its own attributes if a detector fails', async () => {
+    const { provider, service, services } = await serving();
+    service.fail(new Error('no cloud'));
+    await provider.forceFlush();
+    expect(await services()).toEqual([expect.stringMatching(/^unknown_service/)]);
+  });
+
+  test.each([
+    ['rejects', () => Promise.reject(new Error('no cloud'))],
+    ['throws', fail],
+  ])('delays no span if its wait %s', async (_, waitForAsyncAttributes) => {
+    const { sink, asked } = notingSink();
+    const processor = new RunSpanProcessor({ exporter: sink });
+    const span = finished({ resource: { attributes: {}, asyncAttributesPending: true, waitForAsyncAttributes } });
+    processor.onStart(span, ROOT_CONTEXT);
+    processor.onEnd(span);
+    await soon();
+    expect(asked).toEqual(['start a', 'end a']);
+    await processor.shutdown();
+  });
+});
+
+describe('the end of the process', () => {
+  const program = (spanProcessor: string, deed: string) =>
+    moduleText(`
+      import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+      import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+      const { configure } = await import('./dist/index.js');
+      const { RunSpanExporter, RunSpanProcessor } = await import('./dist/otel.js');
+      const provider = new BasicTracerProvider({ spanProcessors: [${spanProcessor}] });
+      const tracer = provider.getTracer('t');
+      ${deed}`);
+
+  const parentNeverEnds = `
+    const parent = tracer.startSpan('never ended');
+    tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();`;
+
+  test.each([
+    ['open spans and queued runs', 'new RunSpanProcessor()', ['child', 'never ended']],
+    ['spans that wait for their parents', 'new SimpleSpanProcessor(new RunSpanExporter())', ['child']],
+  ])('delivers %s without a flush', async (_, spanProcessor, names) => {
+    const receiver = await createReceiver({ strict: true });
+    onTestFinished(() => receiver.close());
+    const ended = await runNode(program(spanProcessor, parentNeverEnds), { RUNSPAN_ENDPOINT: receiver.url });
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect((await receiver.runs()).map(({ name }) => name).toSorted()).toEqual(names);
+  });
+
+  test('is not delayed by a hanging service or resource', async () => {
+    await using server = await ingestServer(() => 'hold');
+    const deed = `
+      configure({ limits: { exitFlushMs: 100 } });
+      const resource = { attributes: {}, asyncAttributesPending: true, waitForAsyncAttributes: () => new Promise(() => {}) };
+      const span = tracer.startSpan('a');
+      Object.defineProperty(span, 'resource', { value: resource });
+      span.end();
+      tracer.startSpan('b').end();
+      const startedMs = performance.now();
+      process.on('exit', () => console.log(performance.now() - startedMs < 10_000));`;
+    const ended = await runNode(program('new RunSpanProcessor()', deed), { RUNSPAN_ENDPOINT: server.url });
+    expect(ended).toMatchObject({ code: 0, stdout: 'true\n' });
+  });
+});
