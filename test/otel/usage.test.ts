@@ -3,11 +3,10 @@
 // https://langfuse.com/docs/observability/features/token-and-cost-tracking#openai-schema
 import { type Attributes, SpanKind } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
-import { mapped } from './mapped.ts';
+import { flat, mapped } from './mapped.ts';
 import { below, runNamed, setUp } from './set-up.ts';
 
 const chat = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' };
-const agent = { 'gen_ai.operation.name': 'invoke_agent' };
 const counted = { 'gen_ai.usage.input_tokens': 20, 'gen_ai.usage.output_tokens': 7 };
 const counts = { input_tokens: 20, output_tokens: 7, total_tokens: 27 };
 
@@ -23,6 +22,11 @@ const details = (usage: object) => ({
   'langfuse.observation.usage_details': JSON.stringify(usage),
 });
 
+const called = (usage: object) => ({ ...chat, ...counted, ...flat('gen_ai.usage', usage) });
+const cached = { input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } };
+const ephemeral = { ephemeral_5m_input_tokens: 2, ephemeral_1h_input_tokens: 7 };
+const ephemeralOfRun = { ephemeral_5m_input_tokens: 2, ephemeral_1hr_input_tokens: 7 };
+
 test.each<[string, Attributes, object]>([
   [
     "Langfuse's, in OpenAI's form",
@@ -33,7 +37,7 @@ test.each<[string, Attributes, object]>([
       prompt_tokens_details: { cached_tokens: 16, audio_tokens: 1 },
       completion_tokens_details: { reasoning_tokens: 5 },
     }),
-    { ...counts, input_token_details: { cache_read: 16, audio: 1 }, output_token_details: { reasoning: 5 } },
+    { ...cached, input_token_details: { cache_read: 16, audio: 1 } },
   ],
   [
     "Langfuse's, in the form of OpenAI's responses",
@@ -43,99 +47,85 @@ test.each<[string, Attributes, object]>([
       input_tokens_details: { cached_tokens: 16 },
       output_tokens_details: { reasoning_tokens: 5 },
     }),
-    { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
+    cached,
   ],
   [
     "Langfuse's, with Anthropic's names and no cached tokens in the input",
     details({ input: 5, output: 7, cache_read_input_tokens: 10, cache_creation_input_tokens: 5 }),
-    { ...counts, input_token_details: { cache_read: 10, cache_creation: 5 } },
+    { input_token_details: { cache_read: 10, cache_creation: 5 } },
   ],
   [
     "Langfuse's, with details in addition to input and output",
     details({ input: 4, input_cached_tokens: 16, output: 2, output_reasoning_tokens: 5, total: 27 }),
-    { ...counts, input_token_details: { cache_read: 16 }, output_token_details: { reasoning: 5 } },
+    cached,
   ],
   [
     'cache writes with their current name',
-    { ...chat, ...counted, 'gen_ai.usage.cache_write.input_tokens': 9 },
-    { ...counts, input_token_details: { cache_creation: 9 } },
+    called({ cache_write: { input_tokens: 9 } }),
+    { input_token_details: { cache_creation: 9 } },
   ],
   [
     "cache writes of both durations in Anthropic's SDK",
-    {
-      ...chat,
-      ...counted,
-      'gen_ai.usage.cache_write.input_tokens': 9,
-      'anthropic.usage.cache_creation.ephemeral_5m_input_tokens': 2,
-      'anthropic.usage.cache_creation.ephemeral_1h_input_tokens': 7,
-    },
-    { ...counts, input_token_details: { ephemeral_5m_input_tokens: 2, ephemeral_1hr_input_tokens: 7 } },
+    { ...called({ cache_write: { input_tokens: 9 } }), ...flat('anthropic.usage.cache_creation', ephemeral) },
+    { input_token_details: ephemeralOfRun },
   ],
   [
     'a priced service tier of OpenAI',
     {
-      ...chat,
-      ...counted,
-      'gen_ai.usage.cache_read.input_tokens': 8,
-      'gen_ai.usage.reasoning.output_tokens': 3,
+      ...called({ cache_read: { input_tokens: 8 }, reasoning: { output_tokens: 3 } }),
       'openai.response.service_tier': 'flex',
     },
     {
-      ...counts,
       input_token_details: { flex: 12, flex_cache_read: 8 },
       output_token_details: { flex: 4, flex_reasoning: 3 },
     },
   ],
-  ['a cost', { ...chat, ...counted, 'gen_ai.usage.cost': 0.5 }, { ...counts, total_cost: 0.5 }],
+  ['a cost', called({ cost: 0.5 }), { total_cost: 0.5 }],
   [
     'provider metadata of the AI SDK',
     {
       'ai.operationId': 'ai.generateText.doGenerate',
       'ai.usage.inputTokens': 20,
       'ai.usage.outputTokens': 7,
-      'ai.usage.inputTokenDetails.noCacheTokens': 15,
-      'ai.usage.inputTokenDetails.cacheWriteTokens': 5,
+      'ai.usage.inputTokenDetails.noCacheTokens': 11,
+      'ai.usage.inputTokenDetails.cacheWriteTokens': 9,
       'ai.response.providerMetadata': JSON.stringify({
-        anthropic: { usage: { cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 } } },
+        anthropic: { usage: { cache_creation: ephemeral } },
         openai: { serviceTier: 'priority' },
       }),
     },
-    {
-      ...counts,
-      input_token_details: { ephemeral_5m_input_tokens: 1, ephemeral_1hr_input_tokens: 4, priority: 20 },
-      output_token_details: { priority: 7 },
-    },
+    { input_token_details: { ...ephemeralOfRun, priority: 20 }, output_token_details: { priority: 7 } },
   ],
 ])('usage is read from %s', (_, attributes, expected) => {
-  expect(usageOf(attributes)).toEqual(expected);
+  expect(usageOf(attributes)).toEqual({ ...counts, ...expected });
 });
 
 test('a service tier alone is not usage', () => {
   expect(usageOf({ ...chat, 'openai.response.service_tier': 'flex' })).toBeUndefined();
 });
 
-describe('usage of an agent', () => {
+describe('the usage of an agent', () => {
   const ofOpenInference = {
     'openinference.span.kind': 'AGENT',
     'llm.token_count.prompt': 20,
     'llm.token_count.completion': 7,
   };
+  const agent = { 'gen_ai.operation.name': 'invoke_agent', ...counted };
+  const step = { 'gen_ai.operation.name': 'agent_step', ...counted };
 
-  test.each<[string, Attributes, SpanKind, object | undefined]>([
-    ['in another service', { ...agent, ...counted }, SpanKind.CLIENT, counts],
-    ['of OpenInference', ofOpenInference, SpanKind.INTERNAL, counts],
-    ['in this process, which is the sum of its calls', { ...agent, ...counted }, SpanKind.INTERNAL, undefined],
-    ['step', { ...counted, 'gen_ai.operation.name': 'agent_step' }, SpanKind.CLIENT, undefined],
-  ])('%s is recorded or omitted', (_, attributes, kind, expected) => {
-    expect(usageOf(attributes, kind)).toEqual(expected);
+  test('is recorded for an agent in another service or of OpenInference, but not for the sum of nested calls', () => {
+    expect(usageOf(agent, SpanKind.CLIENT)).toEqual(counts);
+    expect(usageOf(ofOpenInference)).toEqual(counts);
+    expect(usageOf(agent)).toBeUndefined();
+    expect(usageOf(step, SpanKind.CLIENT)).toBeUndefined();
   });
 
   test('is omitted if a model call below it has usage', () => {
     const { tracer, recorder } = setUp();
     const outer = tracer.startSpan('outer', { attributes: ofOpenInference });
-    const step = tracer.startSpan('step', {}, below(outer));
-    tracer.startSpan('call', { attributes: { ...chat, ...counted } }, below(step)).end();
-    step.end();
+    const inner = tracer.startSpan('step', {}, below(outer));
+    tracer.startSpan('call', { attributes: { ...chat, ...counted } }, below(inner)).end();
+    inner.end();
     tracer.startSpan('other', { attributes: chat }, below(outer)).end();
     outer.end();
     expect(runNamed(recorder, 'call').outputs?.usage_metadata).toEqual(counts);
