@@ -11,11 +11,7 @@ const exception = (message?: string, type?: string, stacktrace?: string) => ({
   attributes: { 'exception.message': message, 'exception.type': type, 'exception.stacktrace': stacktrace },
 });
 
-interface Failure {
-  readonly message?: string;
-  readonly attributes?: Record<string, unknown>;
-  readonly events?: SpanLike['events'];
-}
+type Failure = { message?: string; attributes?: Record<string, unknown>; events?: SpanLike['events'] };
 
 /** Returns the error of the run of a span with this status code. */
 const errorOf = ({ message, attributes = {}, events = [] }: Failure, code = 2) =>
