@@ -8,7 +8,7 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
-/** What a checker of WCAG finds, all of it. */
+/** All violations of WCAG that axe finds. */
 async function findings(page: Page): Promise<string[]> {
   // Run by the debugger, which the policy of the page does not bind.
   await page.evaluate(axe);

@@ -3,25 +3,6 @@ import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
 
-test('an action is edited, or rejected with a reason that the agent reads', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
-  const card = page.getByRole('article', { name: 'Request of the agent' });
-  await chat.say('Save a note: buy milk');
-  await card.getByRole('textbox', { name: 'save_note: text (editable)' }).fill('buy bread');
-  expect(await card.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
-  await card.getByRole('button', { name: 'Approve with changes' }).click();
-  await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
-  await chat.settled();
-  await chat.say('Save a note: buy eggs');
-  await card.getByRole('textbox', { name: 'Reason for the rejection' }).fill('No eggs');
-  await card.getByRole('button', { name: 'Reject' }).click();
-  await answers.getByText('The user declined: No eggs').last().waitFor();
-  await chat.settled();
-  const statuses = page.locator('summary').filter({ hasText: 'save_note' });
-  expect(await statuses.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
-});
-
 test('a request in any other form is shown, and answered with text or JSON', async () => {
   const chat = await openChat({ asks: true });
   const { page, answers } = chat;

@@ -229,7 +229,7 @@ test('more than a hundred conversations are listed on request', async () => {
   expect(await nav.getByRole('button', { name: 'Show more conversations' }).count()).toBe(0);
 });
 
-test('a request is approved with another text, or rejected', async () => {
+test('a request is approved with another text, or rejected with a reason that the agent reads', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.say('Save a note: buy milk');
@@ -239,14 +239,16 @@ test('a request is approved with another text, or rejected', async () => {
   // A reload keeps the request.
   await page.reload();
   expect(await card.getByRole('textbox').first().inputValue()).toBe('buy milk');
-  await card.getByRole('textbox').first().fill('buy bread');
+  await card.getByRole('textbox', { name: 'save_note: text (editable)' }).fill('buy bread');
+  expect(await card.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
   await card.getByRole('button', { name: 'Approve with changes' }).click();
   await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
   await chat.settled();
   expect(await card.count()).toBe(0);
   await chat.say('Save a note: buy eggs');
+  await card.getByRole('textbox', { name: 'Reason for the rejection' }).fill('No eggs');
   await card.getByRole('button', { name: 'Reject' }).click();
-  await answers.getByText('The user declined.').last().waitFor();
+  await answers.getByText('The user declined: No eggs').last().waitFor();
   await chat.settled();
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
   expect(await calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);

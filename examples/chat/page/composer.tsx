@@ -37,7 +37,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
     }
     if (obstacle !== undefined || isBlank(message)) return;
     text.value = '';
-    // A message that the server refuses returns to the form, in whichever thread the user is by then.
+    // A refused message returns to the form of its thread. The user may have opened another thread.
     const isSent = await say(message);
     const draft = draftOf(thread.id);
     if (!isSent) draft.value = draft.value === '' ? message : `${message}\n${draft.value}`;
@@ -87,7 +87,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   );
 }
 
-/** Why a message cannot be sent now. */
+/** The reason why a message cannot be sent now. */
 function obstacleOf(thread: Thread, isWorking: boolean, isAsked: boolean): string | undefined {
   if (isWorking && thread.connection.value === 'reconnecting')
     return 'The server does not respond at the moment. Send this when it is back.';

@@ -103,7 +103,7 @@ function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
     let lastTop = 0;
     const onScroll = (): void => {
       const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
-      // Only a scroll upwards leaves the end: the content may have grown in the meantime.
+      // A distance from the end without a scroll upwards means that the content has grown.
       if (isNear || element.scrollTop < lastTop) isAtEnd = isNear;
       lastTop = element.scrollTop;
     };

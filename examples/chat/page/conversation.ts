@@ -26,11 +26,11 @@ export interface RunState {
   readonly questionId?: string | undefined;
   /** Why the run failed or was interrupted. */
   readonly error?: string | undefined;
-  /** Whether this page asked the question, so that states of earlier runs do not show its answer. */
+  /** Whether this page asked the question. A state that is older than the run must then not hide the question. */
   readonly isOwn?: boolean;
 }
 
-/** A thread as the page knows it: its newest state, and the events since. Never changed, only replaced. */
+/** An immutable snapshot of a thread: its newest state, and the events since. */
 export interface Conversation {
   /** All known messages: of states, of runs in progress, and of subagents. */
   readonly messages: ReadonlyMap<string, Message>;
@@ -84,7 +84,7 @@ export function isBusy({ run }: Conversation): boolean {
   return run.status === 'starting' || run.status === 'running';
 }
 
-/** How a run ended that did not complete. A run that requests input has not ended in this sense. */
+/** Whether a run failed or was stopped. A run that requests input does not count. */
 export function isCutShort({ status, error }: RunState): boolean {
   return status === 'failed' || (status === 'interrupted' && error !== undefined);
 }
@@ -151,7 +151,7 @@ export function withEvents(
   return draft;
 }
 
-/** The conversation as it is shown. */
+/** The turns of the conversation, in their order. */
 export function turnsOf({ messages, order, ends, run, stateRunId }: Conversation): Turn[] {
   const turns: { question: Message | undefined; answer: Message[] }[] = [];
   for (const id of order) {
@@ -240,7 +240,7 @@ function addSubagent(draft: Draft, namespace: readonly string[], { event, cause 
   if (event === 'started' && callId !== undefined) draft.subagents.set(JSON.stringify(namespace), callId);
 }
 
-/** Adds a message as far as it has streamed. */
+/** Adds a message that streams, or replaces it by a longer version. */
 function addStreamed(draft: Draft, streamed: AssembledMessage | undefined, runId: string | undefined): void {
   if (streamed === undefined) return;
   const { id, role, blocks, error, namespace } = streamed;
@@ -248,7 +248,7 @@ function addStreamed(draft: Draft, streamed: AssembledMessage | undefined, runId
   // A part of the agent that is not a subagent.
   if (callId === undefined && namespace.length > 1) return;
   const known = draft.messages.get(id);
-  // The message may have been loaded with a state in the meantime.
+  // A state that was loaded already contains the message.
   if (known?.state === 'complete') return void draft.messages.set(id, { ...known, runId });
   const state = ({ streaming: 'open', complete: 'complete', failed: 'cut' } as const)[streamed.status];
   const isAnswer = callId === undefined && !draft.order.includes(id);

@@ -3,7 +3,7 @@ export function focusComposer(): void {
   if (matchMedia('(hover: hover)').matches) composer()?.focus();
 }
 
-/** Whether the text field for the next message has the focus and is empty, so that the focus may move elsewhere. */
+/** Whether the text field for the next message has the focus and is empty. The focus may then move elsewhere. */
 export function isComposerIdle(): boolean {
   const area = composer();
   return area !== null && area === document.activeElement && area.value === '';

@@ -48,7 +48,7 @@ export async function stateBefore(
   return undefined;
 }
 
-/** A checkpoint and its ancestors, as far as they are among these states. Other states are on other branches. */
+/** The ids of a checkpoint and of its ancestors among these states. All other states are on other branches. */
 export function ancestorsOf(states: readonly ThreadState[], checkpointId: string | undefined): ReadonlySet<string> {
   const line = new Set<string>();
   let wanted = checkpointId;

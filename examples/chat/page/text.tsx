@@ -51,7 +51,7 @@ export function LongText({
   );
 }
 
-/** Why something failed. Screen readers read it at once. */
+/** An error message. Screen readers read it at once. */
 export function Problem({ text }: { text: string | undefined }): JSX.Element | null {
   return text ? (
     <p class="problem" role="alert">
@@ -60,7 +60,7 @@ export function Problem({ text }: { text: string | undefined }): JSX.Element | n
   ) : null;
 }
 
-/** Splits a text, so that each hidden character is a piece of its own, written as an escape. */
+/** Splits a text into visible pieces and hidden characters, which are written as escapes. */
 function piecesOf(text: string): { readonly text: string; readonly isHidden: boolean }[] {
   const pieces: { text: string; isHidden: boolean }[] = [];
   let end = 0;

@@ -52,16 +52,16 @@ interface Start {
   readonly isAsked?: boolean;
 }
 
-/** One thread: follows the server, and sends what the user does. */
+/** One thread: follows its events, and sends the commands of the user. */
 export class Thread {
   readonly id: string;
   readonly conversation: Signal<Conversation> = signal(EMPTY);
   readonly connection: Signal<Connection> = signal('closed');
   /** The earlier state that the user looks at. The next message begins a branch there. */
   readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
-  /** Why the last action failed. */
+  /** The reason why the last action failed. */
   readonly problem: Signal<string | undefined> = signal(undefined);
-  /** Why there is no such thread: it was deleted, or its id is not valid. */
+  /** The reason why the thread does not exist. */
   readonly absence: Signal<'deleted' | 'invalid' | undefined> = signal(undefined);
   /** Whether the server does not know the thread yet. */
   isNew: boolean;
@@ -160,7 +160,7 @@ export class Thread {
     return this.#ask(messageId, text, async () => {
       const isAsked = ({ values }: ThreadState): boolean => values.messages?.at(-1)?.id === messageId;
       const state = head === undefined ? undefined : await stateBefore(this.id, head, isAsked);
-      // A message that the agent never received is sent again.
+      // If no state contains the question, its run failed early, and the question is sent again.
       return state === undefined ? {} : { checkpoint_id: checkpointOf(state), isAsked: !isChanged };
     });
   }
@@ -173,7 +173,7 @@ export class Thread {
     const isSent = await this.#send(async () => {
       const { checkpoint_id, isAsked } = await findStart();
       return server.start(this.id, {
-        // A thread that was deleted elsewhere must not begin anew unnoticed.
+        // Prevents that a thread that was deleted elsewhere is created again.
         if_not_exists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isAsked ? null : { messages: [{ type: 'human', id, content: text }] },
         ...(checkpoint_id !== undefined && { checkpoint_id }),
@@ -273,7 +273,7 @@ export class Thread {
     this.conversation.value = after;
     if (events.some(isNewState)) void this.#load();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
-    // A run that ended before the page was opened is no news.
+    // A run that ended before the page was opened is not announced.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
     if (isBusy(before) && after.run.error === 'cancelled') setTimeout(() => void this.refresh(), DELETION_MS);

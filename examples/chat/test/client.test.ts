@@ -1,6 +1,6 @@
 import { AgentThreads, type ThreadEvent } from 'runspan/clients';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ChatServer } from './support/chat-server.ts';
+import { type ChatServer, startChatServer } from './support/chat-server.ts';
 
 // The page uses the client as well: the browser tests reconnect, list, and page through threads and their histories.
 
@@ -15,7 +15,7 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 let chat: ChatServer;
 let threads: AgentThreads;
 beforeAll(async () => {
-  chat = await ChatServer.start();
+  chat = await startChatServer();
   threads = new AgentThreads({ url: `${chat.url}/api` });
 });
 afterAll(async () => {

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createChat } from '../server/chat.ts';
 import { SqliteDatabase } from '../server/storage/sqlite.ts';
 import { openStorage } from '../server/storage/storage.ts';
-import { ChatServer, isEndOf } from './support/chat-server.ts';
+import { type ChatServer, isEndOf, startChatServer } from './support/chat-server.ts';
 import { temporaryFolder } from './support/folder.ts';
 import { PostgresServer } from './support/postgres.ts';
 
 let chat: ChatServer;
 beforeAll(async () => {
-  chat = await ChatServer.start({ allowedHosts: ['Chat.example'] });
+  chat = await startChatServer({ allowedHosts: ['Chat.example'] });
 });
 afterAll(() => chat[Symbol.asyncDispose]());
 
@@ -84,7 +84,7 @@ test('ids, host names and queries are checked', async () => {
 
 test('an unexpected error is logged, and the client does not learn its reason', async () => {
   const storage = await openStorage({});
-  await using broken = await ChatServer.start({ storage });
+  await using broken = await startChatServer({ storage });
   storage.store.threads = () => Promise.reject(new Error('a secret reason'));
   const response = await fetch(`${broken.url}/api/threads`);
   expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('secret')]);
@@ -94,7 +94,7 @@ test('an unexpected error is logged, and the client does not learn its reason', 
 test('while PostgreSQL is down, requests get 503, and runs and streams continue when it is back', async () => {
   const postgres = await PostgresServer.start();
   const storage = await openStorage({ postgres: await postgres.emptyDatabase() }, { leaseMs: 2_000, heartbeatMs: 200 });
-  await using server = await ChatServer.start({ storage });
+  await using server = await startChatServer({ storage });
   server.script.set({ hold: 'supervisor', holdPieces: 1 });
   const run = await server.client.say('t', 'hello');
   await server.script.reached;
@@ -137,7 +137,7 @@ test('two hundred threads stream at once', async () => {
 test('a chat that closes reports its runs as interrupted, in their order, and ends its streams', async () => {
   using folder = temporaryFolder();
   const storage = await openStorage({ data: folder.path });
-  const closing = await ChatServer.start({ storage });
+  const closing = await startChatServer({ storage });
   closing.script.set({ hold: 'supervisor', holdPieces: 1 });
   const runs = [await closing.client.say('t', 'hello'), await closing.client.say('t', 'hello')];
   await closing.script.reached;
@@ -148,7 +148,7 @@ test('a chat that closes reports its runs as interrupted, in their order, and en
   })();
   await closing[Symbol.asyncDispose]();
   await reading.catch(() => {});
-  await using later = await ChatServer.start({ storage: await openStorage({ data: folder.path }) });
+  await using later = await startChatServer({ storage: await openStorage({ data: folder.path }) });
   const events = await later.client.until('t', isEndOf(runs[1] ?? ''), {
     channels: ['lifecycle'],
     namespaces: [[]],

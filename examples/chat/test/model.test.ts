@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { chooseModel } from '../server/agent/model.ts';
-import { ChatServer, streamedText } from './support/chat-server.ts';
+import { startChatServer, streamedText } from './support/chat-server.ts';
 
 let provider: Awaited<ReturnType<typeof startProvider>>;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 test('a model with the interface of OpenAI calls subagents and tools, and its text is streamed', async () => {
   const { model, name, isLocal } = chooseModel({ OPENAI_BASE_URL: provider.url, OPENAI_MODEL: 'm' }, 0);
   expect([name, isLocal]).toEqual(['m', false]);
-  await using chat = await ChatServer.start({ chatModel: model });
+  await using chat = await startChatServer({ chatModel: model });
   const events = await chat.client.ask('t', 'What is a heron?');
   expect(events.at(-1)?.params.data.event).toBe('completed');
   expect(streamedText(events)).toBe('Herons wait.');
@@ -36,7 +36,7 @@ test('a model with the interface of OpenAI calls subagents and tools, and its te
 
 test('each tool call of a conversation has a result, also after a stopped run', async () => {
   const { model } = chooseModel({ OPENAI_BASE_URL: provider.url, OPENAI_API_KEY: 'key' }, 0);
-  await using chat = await ChatServer.start({ chatModel: model });
+  await using chat = await startChatServer({ chatModel: model });
   const messages = [
     { type: 'human', content: 'What is a heron?' },
     { type: 'ai', content: '', tool_calls: [{ id: 'call-cut', name: 'task', args: {}, type: 'tool_call' }] },
@@ -55,7 +55,7 @@ test('each tool call of a conversation has a result, also after a stopped run', 
 
 test('a provider that cannot be reached fails the run with a reason', async () => {
   const { model } = chooseModel({ OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' }, 0);
-  await using chat = await ChatServer.start({ chatModel: model });
+  await using chat = await startChatServer({ chatModel: model });
   const events = await chat.client.ask('t', 'What is a heron?');
   expect(events.at(-1)?.params.data).toMatchObject({ event: 'failed', error: expect.stringMatching(/connect/i) });
 });
@@ -67,7 +67,7 @@ test('without a model in the environment, built-in rules answer', () => {
 test('answers with the same id do not replace each other', async () => {
   await using alike = await startProvider((asked, response) => callThenAnswer(asked, response, 'chatcmpl-7'));
   const { model } = chooseModel({ OPENAI_BASE_URL: alike.url }, 0);
-  await using chat = await ChatServer.start({ chatModel: model });
+  await using chat = await startChatServer({ chatModel: model });
   await chat.client.ask('t', 'What is a heron?');
   const events = await chat.client.ask('t', 'What is an otter?');
   const { values } = await chat.client.state('t');
@@ -90,7 +90,7 @@ test('a rejected key and a closed connection are explained, and a key is never p
     else send(response, [{ content: 'Herons ' }], { reason: null });
   });
   const { model } = chooseModel({ OPENAI_BASE_URL: broken.url, OPENAI_API_KEY: key }, 0);
-  await using chat = await ChatServer.start({ chatModel: model, secrets: [key] });
+  await using chat = await startChatServer({ chatModel: model, secrets: [key] });
   const errors: unknown[] = [];
   for (const text of ['first', 'second', 'echo']) {
     const events = await chat.client.ask('t', text);

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openStorage } from '../server/storage/storage.ts';
-import { ChatServer, endOf, isEndOf, type SeenEvent, streamedText } from './support/chat-server.ts';
+import {
+  type ChatServer,
+  endOf,
+  isEndOf,
+  type SeenEvent,
+  startChatServer,
+  streamedText,
+} from './support/chat-server.ts';
 import { PostgresServer } from './support/postgres.ts';
 
 let postgres: PostgresServer;
@@ -21,7 +28,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
   let thread: string;
   const start = async (limits = {}): Promise<ChatServer> => {
     const choice = engine === 'SQLite' ? {} : { postgres: await postgres.emptyDatabase() };
-    return ChatServer.start({ storage: await openStorage(choice, limits) });
+    return startChatServer({ storage: await openStorage(choice, limits) });
   };
   beforeAll(async () => {
     chat = await start();
@@ -137,7 +144,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     expect((await chat.client.ask(thread, 'hello')).at(-1)?.params.data.event).toBe('completed');
   });
 
-  test('a second run waits, takes the place of the first, or is refused', async () => {
+  test('a second run waits, replaces the first, or is refused', async () => {
     fresh();
     chat.script.set({ hold: 'supervisor', holdPieces: 1 });
     const first = await chat.client.say(thread, 'hello');
@@ -219,7 +226,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     expect(events.map(({ params }) => params.run_id)).not.toContain(run);
   });
 
-  test('the oldest events are deleted beyond the limit, and a reader learns what it missed', async () => {
+  test('the oldest events are deleted beyond the limit, and a reader receives `missed_events`', async () => {
     await using small = await start({ eventsMax: 200 });
     const first = await small.client.ask('t', 'hello');
     await small.client.ask('t', 'Compare heron and otter');

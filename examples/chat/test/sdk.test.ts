@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Client, HttpAgentServerAdapter } from '@langchain/langgraph-sdk';
 import { StreamController } from '@langchain/langgraph-sdk/stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ChatServer } from './support/chat-server.ts';
+import { type ChatServer, startChatServer } from './support/chat-server.ts';
 
 let chat: ChatServer;
 beforeAll(async () => {
-  chat = await ChatServer.start();
+  chat = await startChatServer();
 });
 afterAll(() => chat[Symbol.asyncDispose]());
 

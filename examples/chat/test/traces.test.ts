@@ -3,7 +3,7 @@ import { createReceiver, type Receiver } from 'runspan/receiver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SettingsError } from '../server/settings.ts';
 import { openTraces, TraceService, TurnTracer } from '../server/traces.ts';
-import { ChatServer, isEndOf } from './support/chat-server.ts';
+import { isEndOf, startChatServer } from './support/chat-server.ts';
 
 const callbacks = [new TurnTracer()];
 let receiver: Receiver;
@@ -24,7 +24,7 @@ async function runsOf(traceId: string) {
 }
 
 test('a turn is one trace, from the agent to the tools of a subagent, and can be rated', async () => {
-  await using chat = await ChatServer.start({ traces: serviceOf(), callbacks });
+  await using chat = await startChatServer({ traces: serviceOf(), callbacks });
   const { result, meta } = await chat.client.start('t', 'Compare heron and otter');
   await chat.client.until('t', isEndOf(result.run_id));
   expect(meta.trace_id).toBe(result.run_id);
@@ -49,7 +49,7 @@ test.each([
   [false, 'is ignored'],
   [true, 'is joined if `joinTraces` is set'],
 ])('joinTraces: %s: the trace in a request header %s', async (joinTraces) => {
-  await using chat = await ChatServer.start({ callbacks, joinTraces });
+  await using chat = await startChatServer({ callbacks, joinTraces });
   const traceId = '018f2b2e-0000-7000-8000-000000000001';
   const trace = `20260101T000000000000Z${traceId}`;
   const body = { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } };
@@ -62,7 +62,7 @@ test.each([
 
 test('a sampled-out turn is answered and not recorded', async () => {
   configure({ endpoint: receiver.url, tracing: true, sampleRate: 0 });
-  await using chat = await ChatServer.start({ callbacks });
+  await using chat = await startChatServer({ callbacks });
   const events = await chat.client.ask('t', 'hello');
   expect(events.at(-1)?.params.data.event).toBe('completed');
   expect(await runsOf(events[0]?.params.run_id ?? '')).toEqual([]);
@@ -70,7 +70,7 @@ test('a sampled-out turn is answered and not recorded', async () => {
 });
 
 test('a stopped turn has no failed run in its trace, and a failed turn has', async () => {
-  await using chat = await ChatServer.start({ callbacks });
+  await using chat = await startChatServer({ callbacks });
   chat.script.set({ hold: 'researcher' });
   const stopped = await chat.client.say('t', 'heron');
   await chat.script.reached;
@@ -93,7 +93,7 @@ test('tracing can be off, and an endpoint must be a URL without a password', asy
 });
 
 test('a trace service that is down fails the feedback request with a reason', async () => {
-  await using chat = await ChatServer.start({ traces: new TraceService({ endpoint: 'http://127.0.0.1:9' }) });
+  await using chat = await startChatServer({ traces: new TraceService({ endpoint: 'http://127.0.0.1:9' }) });
   const run = (await chat.client.ask('t', 'hello'))[0]?.params.run_id;
   const response = await chat.client.post(`/threads/t/runs/${run}/feedback`, {});
   expect([response.status, await response.json()]).toMatchObject([502, { error: 'bad_gateway' }]);

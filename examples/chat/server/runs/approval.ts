@@ -10,7 +10,7 @@ interface ApprovalRequest {
   readonly reviewConfigs: readonly Fields[];
 }
 
-/** Returns what is wrong with an answer, or undefined. The middleware would fail the run instead of asking again. */
+/** Returns the mistake in a response, or undefined. The middleware would fail the run because of it. */
 export function answerProblem(request: unknown, response: unknown): string | undefined {
   if (response === undefined) return 'Expected a response';
   if (!isApprovalRequest(request)) return undefined;
@@ -31,11 +31,11 @@ export function answerProblem(request: unknown, response: unknown): string | und
   return undefined;
 }
 
-/** The answer that a message gives: it rejects all actions, and the agent reads the message as the reason. */
+/** The response to a request that a message stands for. It rejects all actions, with the message as the reason. */
 export function answerByMessage(request: unknown, input: unknown): unknown {
   if (!isApprovalRequest(request)) return input;
   const texts = messagesOf(input).map(({ text }) => text);
-  const message = `The user declined, and said instead: ${texts.join('\n')}`;
+  const message = `The user declined, and replied: ${texts.join('\n')}`;
   return { decisions: request.actionRequests.map(() => ({ type: 'reject', message })) };
 }
 

@@ -37,14 +37,14 @@ const UNAVAILABLE_CODES =
 const UNAVAILABLE_MESSAGES =
   /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool)/;
 
-/** Whether the store does not respond, so that a later attempt may succeed. */
+/** Whether an error means that the store does not respond. A later attempt may succeed. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as { readonly code?: unknown };
   return UNAVAILABLE_CODES.test(String(code)) || UNAVAILABLE_MESSAGES.test(error.message);
 }
 
-/** The reason of an error. An error of a connection that tried several addresses has no message of its own. */
+/** The message of an error. A connection error with several addresses has no message, but an error per address. */
 export function reasonOf(error: unknown): string {
   const { message, errors, code } = error as { message?: string; errors?: readonly unknown[]; code?: string };
   if (message) return message;

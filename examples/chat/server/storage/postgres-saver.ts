@@ -38,8 +38,8 @@ export function withRunIds({ configurable }: RunnableConfig, metadata: Checkpoin
 }
 
 /**
- * A graph awaits a write only later, so a rejection would be unhandled and end the process. The run of the config learns
- * about the error instead, and ends.
+ * Passes the error of a write to the run of the config, which ends. A graph awaits its writes too late: the rejection would
+ * be unhandled, and end the process.
  */
 export async function reportFailure<Value>(
   { configurable }: RunnableConfig,

@@ -5,12 +5,12 @@ import { STORE_TABLES } from './schema.ts';
 
 const SCHEMA = 'chat';
 const CHANNEL = 'chat_wake';
-/** Any number that never changes: the lock under which an instance creates the tables. */
+/** Advisory lock that an instance holds while it creates the tables. The number must never change. */
 const LOCK = 7_202_611_204;
 const VERSION = 3;
 const CONNECTIONS_MAX = 10;
 const RECONNECT_MS = 1_000;
-/** A connection whose other end has vanished reports nothing until it is used. */
+/** A query detects a dead connection, which is not reported otherwise. */
 const CHECK_MS = 10_000;
 
 // Numbers of events and times in milliseconds are exact as JavaScript numbers.
@@ -122,7 +122,7 @@ export class PostgresDatabase implements Database {
     await client.query(`LISTEN ${CHANNEL}`);
   }
 
-  /** Connects again, until it succeeds. Messages that were sent in the meantime are lost. */
+  /** Reconnects until it succeeds. Messages sent before that are lost, so all listeners are woken. */
   #reconnect(): void {
     const client = this.#listener;
     if (client === undefined || this.#isClosed) return;

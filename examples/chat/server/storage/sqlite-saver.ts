@@ -26,6 +26,12 @@ interface CheckpointRow {
   readonly metadata: Uint8Array;
 }
 
+interface StoredValue {
+  readonly channel: string;
+  readonly type: string;
+  readonly value: Uint8Array;
+}
+
 /** The value of a channel is stored once per version, because most channels do not change from one checkpoint to the next. */
 export const SAVER_TABLES = `
   CREATE TABLE checkpoints (
@@ -66,7 +72,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
     return undefined;
   }
 
-  /** Newest first. Each checkpoint is read when it is needed, so a long history is not held in memory. */
+  /** Newest first. Each checkpoint is read when it is requested, so a long history is not held in memory. */
   override async *list(
     config: RunnableConfig,
     { before, limit = Number.POSITIVE_INFINITY, filter = {} }: CheckpointListOptions = {},
@@ -121,7 +127,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
           checkpoint_type, checkpoint, metadata_type, metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
         ...[thread_id, checkpoint_ns, checkpoint.id, parentId, ...head, ...meta],
       );
-      // SQLite receives an empty array of bytes as NULL.
+      // The driver binds an empty Uint8Array as NULL.
       const sql = "INSERT OR IGNORE INTO channel_values VALUES ($1, $2, $3, $4, $5, coalesce($6, x''))";
       for (const value of values) await query(sql, thread_id, checkpoint_ns, ...value);
     });
@@ -158,33 +164,36 @@ export class SqliteSaver extends BaseCheckpointSaver {
 
   async #tupleOf(row: CheckpointRow, metadata: CheckpointMetadata): Promise<CheckpointTuple> {
     const { thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id } = row;
-    const place = { thread_id, checkpoint_ns };
+    const configOf = (id: string): RunnableConfig => ({
+      configurable: { thread_id, checkpoint_ns, checkpoint_id: id },
+    });
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.checkpoint_type, row.checkpoint);
-    const channels = await Promise.all(
-      Object.entries(checkpoint.channel_versions).map(async ([channel, version]) => {
-        const [stored] = await this.#database.query<{ type: string; value: Uint8Array }>(
-          `SELECT type, value FROM channel_values
-            WHERE thread_id = $1 AND checkpoint_ns = $2 AND channel = $3 AND version = $4`,
-          ...[thread_id, checkpoint_ns, channel, String(version)],
-        );
-        return stored === undefined ? [] : [[channel, await this.serde.loadsTyped(stored.type, stored.value)] as const];
-      }),
+    const versions = Object.entries(checkpoint.channel_versions).map(([channel, version]) => [
+      channel,
+      String(version),
+    ]);
+    const values = await this.#database.query<StoredValue>(
+      `SELECT c.channel, c.type, c.value FROM json_each($3) AS wanted CROSS JOIN channel_values AS c
+        ON c.thread_id = $1 AND c.checkpoint_ns = $2 AND c.channel = wanted.key AND c.version = wanted.value`,
+      ...[thread_id, checkpoint_ns, JSON.stringify(Object.fromEntries(versions))],
     );
-    checkpoint.channel_values = Object.fromEntries(channels.flat());
-    const writes = await this.#database.query<{ task_id: string; channel: string; type: string; value: Uint8Array }>(
+    const writes = await this.#database.query<StoredValue & { readonly task_id: string }>(
       `SELECT task_id, channel, type, value FROM writes
         WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3 ORDER BY task_id, idx`,
       ...[thread_id, checkpoint_ns, checkpoint_id],
     );
-    const pendingWrites = await Promise.all(
-      writes.map(async ({ task_id, channel, type, value }): Promise<CheckpointPendingWrite> => {
-        return [task_id, channel, await this.serde.loadsTyped(type, value)];
-      }),
-    );
-    const parent =
-      parent_checkpoint_id === null
-        ? {}
-        : { parentConfig: { configurable: { ...place, checkpoint_id: parent_checkpoint_id } } };
-    return { config: { configurable: { ...place, checkpoint_id } }, checkpoint, metadata, pendingWrites, ...parent };
+    const load = ({ type, value }: StoredValue): Promise<unknown> => this.serde.loadsTyped(type, value);
+    const entries = values.map(async (stored) => [stored.channel, await load(stored)] as const);
+    checkpoint.channel_values = Object.fromEntries(await Promise.all(entries));
+    const pendingWrites = writes.map(async (stored): Promise<CheckpointPendingWrite> => {
+      return [stored.task_id, stored.channel, await load(stored)];
+    });
+    return {
+      config: configOf(checkpoint_id),
+      checkpoint,
+      metadata,
+      pendingWrites: await Promise.all(pendingWrites),
+      ...(parent_checkpoint_id !== null && { parentConfig: configOf(parent_checkpoint_id) }),
+    };
   }
 }

@@ -17,7 +17,7 @@ export class SqliteDatabase implements Database {
   readonly #lock: DatabaseSyncInstance | undefined;
   readonly #statements = new Map<string, StatementSyncInstance>();
   #onMessage: (message: string) => void = () => {};
-  /** Statements run one after the other, so that none runs within the transaction of another caller. */
+  /** Serializes statements, so that none runs within the transaction of another caller. */
   #last: Promise<unknown> = Promise.resolve();
 
   /** Creates the folder and the file. Throws if another process uses the file. Without a folder, data is in memory. */
@@ -92,7 +92,7 @@ export class SqliteDatabase implements Database {
 }
 
 /**
- * A lock of the operating system, held through SQLite on a file of its own, so that the lock ends with the process. The
+ * Locks a separate file through SQLite. The operating system releases the lock when the process ends. The
  * file is never deleted: otherwise two processes could lock two files with the same name.
  */
 function takeLock(path: string): DatabaseSyncInstance {

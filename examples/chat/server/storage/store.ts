@@ -176,7 +176,7 @@ export class Store {
     return new Map(rows.map((row) => [row.id, runOf(row)]));
   }
 
-  /** Ends runs whose lease expired. A waiting run is ended after the run before it, so that their events stay in order. */
+  /** Ends runs whose lease expired, in their order. A run that waits for a run with a valid lease is not ended yet. */
   async endLost(lastEvent: (runId: string) => NewEvent): Promise<void> {
     const expired = `lease_ms < ${this.#database.nowMs}`;
     const lost = await this.#database.query<{ id: string; thread_id: string }>(

@@ -1,7 +1,7 @@
 /**
- * Chats for the tests of the page, each on a port of its own:
+ * Chats for the tests of the page, each on its own port:
  *
- * - `POST /chats {traced?, asks?}` returns `{ id, url, viewer_url }`. With `asks`, the agent asks a question in a form of its own
+ * - `POST /chats {traced?, asks?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts with a question that is no approval request
  * - `POST /chats/:id/model` changes the script of the model
  * - `POST /chats/:id/release` continues the answers that wait
  * - `POST /chats/:id/cut` breaks all connections
@@ -17,7 +17,7 @@ import { createReceiver, type Receiver } from 'runspan/receiver';
 import type { Agent } from '../../server/runs/run.ts';
 import { openStorage, type Storage } from '../../server/storage/storage.ts';
 import { TraceService, TurnTracer } from '../../server/traces.ts';
-import { ChatServer } from '../support/chat-server.ts';
+import { type ChatServer, startChatServer } from '../support/chat-server.ts';
 
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
 const chats: ChatServer[] = [];
@@ -31,7 +31,7 @@ control.post('/chats', async (context) => {
   const traces = url === undefined ? {} : { traces: new TraceService({ endpoint: url, viewerUrl: url }) };
   const callbacks = traced ? [new TurnTracer()] : [];
   const storage = await openStorage({});
-  const chat = await ChatServer.start({
+  const chat = await startChatServer({
     page: PAGE,
     storage,
     model: { name: 'rules', is_local: true },

@@ -6,9 +6,8 @@ import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { createParser } from 'eventsource-parser';
 import { createSupervisor } from '../../server/agent/agent.ts';
 import { Documents } from '../../server/agent/documents.ts';
-import { type Chat, type ChatOptions, createChat } from '../../server/chat.ts';
-import type { StoreLimits } from '../../server/storage/schema.ts';
-import { openStorage, type Storage } from '../../server/storage/storage.ts';
+import { type ChatOptions, createChat } from '../../server/chat.ts';
+import { openStorage } from '../../server/storage/storage.ts';
 import { Script, ScriptedModel } from './scripted-model.ts';
 
 /** The documents of the tests. */
@@ -19,60 +18,32 @@ const DOCUMENTS = new Documents(
   ].map((text, id) => ({ id, text, heading: text.split(' ')[1] ?? '', source: 'river.md' })),
 );
 
-export interface ChatServerOptions extends Partial<Omit<ChatOptions, 'storage'>> {
-  readonly storage?: Storage;
-  readonly limits?: Partial<StoreLimits>;
+export interface ChatServerOptions extends Partial<ChatOptions> {
   /** @default the scripted model */
   readonly chatModel?: BaseChatModel;
 }
 
+export type ChatServer = Awaited<ReturnType<typeof startChatServer>>;
+
 /** A chat on a free port. Its model follows `script`. */
-export class ChatServer implements AsyncDisposable {
-  readonly storage: Storage;
-  readonly script: Script;
-  readonly lines: string[];
-  readonly url: string;
-  readonly client: ChatClient;
-  readonly #chat: Chat;
-  readonly #server: Server;
-
-  private constructor(parts: Pick<ChatServer, 'storage' | 'script' | 'lines'>, chat: Chat, server: Server) {
-    this.storage = parts.storage;
-    this.script = parts.script;
-    this.lines = parts.lines;
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    this.client = new ChatClient(`${this.url}/api`);
-    this.#chat = chat;
-    this.#server = server;
-  }
-
-  static async start({ limits, chatModel, ...options }: ChatServerOptions = {}): Promise<ChatServer> {
-    const storage = options.storage ?? (await openStorage({}, limits));
-    const script = new Script();
-    const lines: string[] = [];
-    const model = chatModel ?? new ScriptedModel(script);
-    const agent = createSupervisor({
-      model,
-      documents: DOCUMENTS,
-      data: undefined,
-      checkpointer: storage.checkpointer,
-    });
-    const chat = await createChat({ agent, log: (line) => lines.push(line), ...options, storage });
-    const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
-    await once(server, 'listening');
-    return new ChatServer({ storage, script, lines }, chat, server);
-  }
-
+export async function startChatServer({ chatModel, ...options }: ChatServerOptions = {}) {
+  const storage = options.storage ?? (await openStorage({}));
+  const script = new Script();
+  const lines: string[] = [];
+  const model = chatModel ?? new ScriptedModel(script);
+  const agent = createSupervisor({ model, documents: DOCUMENTS, data: undefined, checkpointer: storage.checkpointer });
+  const chat = await createChat({ agent, log: (line) => lines.push(line), ...options, storage });
+  const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   /** Breaks all connections. */
-  cut(): void {
-    this.#server.closeAllConnections();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#chat.close();
-    this.#server.close();
-    this.cut();
-  }
+  const cut = (): void => server.closeAllConnections();
+  const close = async (): Promise<void> => {
+    await chat.close();
+    server.close();
+    cut();
+  };
+  return { url, storage, script, lines, client: new ChatClient(`${url}/api`), cut, [Symbol.asyncDispose]: close };
 }
 
 export interface SeenEvent {
