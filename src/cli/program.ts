@@ -12,11 +12,11 @@ import {
 
 /** The modules of commands are loaded only if they are called, because the receiver and the clients load slowly. */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
-  dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev.ts')],
-  traces: ['list the recorded traces', () => import('./traces.ts')],
-  show: ['show a trace or a run', () => import('./show.ts')],
+  dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev/dev.ts')],
+  traces: ['list the recorded traces', () => import('./query/traces.ts')],
+  show: ['show a trace or a run', () => import('./query/show.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
-  audit: ['run a command and show what would be sent, without sending it anywhere', () => import('./audit.ts')],
+  audit: ['run a command and show what would be sent, without sending it anywhere', () => import('./dev/audit.ts')],
   doctor: ['check settings, service and installation, and send a test run', () => import('./doctor/doctor.ts')],
   spool: ['list, send or purge the undelivered runs on disk', () => import('./spool/spool.ts')],
   deployments: ['deploy agents and wait until they are deployed', () => import('./deployments/deployments.ts')],

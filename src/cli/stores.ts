@@ -14,6 +14,9 @@ import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
 import { CommandFailure } from './command-line.ts';
 
+/** The port of `runspan dev`. */
+export const DEFAULT_PORT = 4777;
+
 /** Returns the file of the store, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
 export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');

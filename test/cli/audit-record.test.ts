@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { recordJson, recordLines } from '../../src/cli/audit.ts';
+import { recordJson, recordLines } from '../../src/cli/dev/audit.ts';
 import type { RunOperation } from '../../src/receiver/store/store.ts';
 
 const ID = '01900000-0000-7000-8000-000000000001';

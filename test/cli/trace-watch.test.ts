@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { TraceWatch } from '../../src/cli/trace-watch.ts';
+import { TraceWatch } from '../../src/cli/dev/trace-watch.ts';
 import { MemoryStore } from '../../src/receiver/store/memory-store.ts';
 import type { RunFields } from '../../src/receiver/store/store.ts';
 import { DEFAULT_SCOPE } from '../../src/receiver.ts';

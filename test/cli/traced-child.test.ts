@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { AuditStore } from '../../src/cli/audit.ts';
-import { forwardedSignal } from '../../src/cli/child.ts';
-import { environmentFor, waitForIdle } from '../../src/cli/traced-child.ts';
+import { AuditStore } from '../../src/cli/dev/audit.ts';
+import { forwardedSignal } from '../../src/cli/dev/child.ts';
+import { environmentFor, waitForIdle } from '../../src/cli/dev/traced-child.ts';
 import { DEFAULT_SCOPE } from '../../src/receiver.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));

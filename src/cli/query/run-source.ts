@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { env } from '../base/env.ts';
-import { isLoopback, isObject } from '../base/options.ts';
-import { messageOf, visible } from '../base/text.ts';
-import type { ListQuery } from '../receiver/query/query.ts';
-import { CommandFailure, parsedJson, webAddress } from './command-line.ts';
-import { openToRead, type RunSource, sourceOf, storeFile } from './stores.ts';
-
-export const DEFAULT_PORT = 4777;
+import { env } from '../../base/env.ts';
+import { isLoopback, isObject } from '../../base/options.ts';
+import { messageOf, visible } from '../../base/text.ts';
+import type { ListQuery } from '../../receiver/query/query.ts';
+import { CommandFailure, parsedJson, webAddress } from '../command-line.ts';
+import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
 export interface SourceOptions {
   readonly url?: URL | undefined;

@@ -1,15 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { clock } from '../base/clock.ts';
-import { visibleJson } from '../base/text.ts';
-import type { ListQuery, Page } from '../receiver/query/query.ts';
-import type { RunStatus, TraceSummary } from '../receiver/store/run-view.ts';
-import { isoTimestamp, parseIsoTimestamp } from '../run/time.ts';
-import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from './command-line.ts';
-
+import { clock } from '../../base/clock.ts';
+import { visibleJson } from '../../base/text.ts';
+import type { ListQuery, Page } from '../../receiver/query/query.ts';
+import type { RunStatus, TraceSummary } from '../../receiver/store/run-view.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
+import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from '../command-line.ts';
+import type { RunSource } from '../stores.ts';
+import { counted, timeText } from '../terminal-text.ts';
+import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
-import type { RunSource } from './stores.ts';
-import { counted, timeText } from './terminal-text.ts';
-import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 
 const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
 

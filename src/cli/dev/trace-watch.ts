@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { diagnostics } from '../base/diagnostics.ts';
-import { messageOf } from '../base/text.ts';
-import type { RunOutline } from '../receiver/store/run-view.ts';
-import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
-import { counted } from './terminal-text.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
+import type { RunOutline } from '../../receiver/store/run-view.ts';
+import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import { counted } from '../terminal-text.ts';
 
 /**
  * A trace is checked when none of its runs has arrived for this time. An exporter waits 250 ms before it sends, so child runs may

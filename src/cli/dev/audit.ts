@@ -2,14 +2,14 @@ import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Command } from '@commander-js/extra-typings';
-import { messageOf, visible, visibleJson } from '../base/text.ts';
-import { createReceiver } from '../receiver/receiver.ts';
-import { MemoryStore } from '../receiver/store/memory-store.ts';
-import type { RunOperation, Scope, StoreChange } from '../receiver/store/store.ts';
+import { messageOf, visible, visibleJson } from '../../base/text.ts';
+import { createReceiver } from '../../receiver/receiver.ts';
+import { MemoryStore } from '../../receiver/store/memory-store.ts';
+import type { RunOperation, Scope, StoreChange } from '../../receiver/store/store.ts';
+import { type CommandContext, CommandFailure, type Ending, type Output, UsageError } from '../command-line.ts';
+import { samplingOff } from '../doctor/settings.ts';
+import { quoted } from '../terminal-text.ts';
 import { type ChildCommand, childCommand } from './child.ts';
-import { type CommandContext, CommandFailure, type Ending, type Output, UsageError } from './command-line.ts';
-import { samplingOff } from './doctor/settings.ts';
-import { quoted } from './terminal-text.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
 
 const HELP = `

@@ -1,7 +1,7 @@
-import { type EnvironmentName, env, environmentWith } from '../base/env.ts';
-import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
+import { type EnvironmentName, env, environmentWith } from '../../base/env.ts';
+import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import type { Ending } from '../command-line.ts';
 import { type ChildCommand, runChild } from './child.ts';
-import type { Ending } from './command-line.ts';
 
 /** Runs a command with this environment, and waits until the store has received its last runs. */
 export async function runTraced(

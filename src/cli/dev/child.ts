@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { messageOf } from '../base/text.ts';
-import { type CommandContext, CommandFailure, type Ending, UsageError } from './command-line.ts';
-import { quoted } from './terminal-text.ts';
+import { messageOf } from '../../base/text.ts';
+import { type CommandContext, CommandFailure, type Ending, UsageError } from '../command-line.ts';
+import { quoted } from '../terminal-text.ts';
 
 /** A program to start and its arguments. */
 export type ChildCommand = readonly [string, ...string[]];

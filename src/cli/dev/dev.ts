@@ -1,12 +1,11 @@
 import { type Command, Option } from '@commander-js/extra-typings';
-import { env } from '../base/env.ts';
-import { isLoopback } from '../base/options.ts';
-import { visible, visibleJson } from '../base/text.ts';
-import { exportTrace } from '../receiver/query/trace-export.ts';
-import { createReceiver, type Receiver } from '../receiver/receiver.ts';
-import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
-import { DEFAULT_SCOPE, type Store } from '../receiver/store/store.ts';
-import { type ChildCommand, childCommand } from './child.ts';
+import { env } from '../../base/env.ts';
+import { isLoopback } from '../../base/options.ts';
+import { visible, visibleJson } from '../../base/text.ts';
+import { exportTrace } from '../../receiver/query/trace-export.ts';
+import { createReceiver, type Receiver } from '../../receiver/receiver.ts';
+import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import {
   type CommandContext,
   CommandFailure,
@@ -17,12 +16,12 @@ import {
   size,
   wholeNumber,
   withCommandNames,
-} from './command-line.ts';
-import { DEFAULT_PORT } from './run-source.ts';
-import { openStore, storeFile } from './stores.ts';
+} from '../command-line.ts';
+import { DEFAULT_PORT, openStore, storeFile } from '../stores.ts';
+import { drawTree, treeOptionsFor } from '../tree.ts';
+import { type ChildCommand, childCommand } from './child.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, runTraced } from './traced-child.ts';
-import { drawTree, treeOptionsFor } from './tree.ts';
 
 const HELP = `
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.

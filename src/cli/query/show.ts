@@ -1,14 +1,13 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { visible, visibleJson } from '../base/text.ts';
-import type { Feedback } from '../receiver/feedback/feedback.ts';
-import { PAYLOAD_FIELDS, type RunDetails } from '../receiver/store/run-view.ts';
-import { canonicalId } from '../run/time.ts';
-import { type CommandContext, CommandFailure } from './command-line.ts';
-
+import { visible, visibleJson } from '../../base/text.ts';
+import type { Feedback } from '../../receiver/feedback/feedback.ts';
+import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/store/run-view.ts';
+import { canonicalId } from '../../run/time.ts';
+import { type CommandContext, CommandFailure } from '../command-line.ts';
+import type { RunSource } from '../stores.ts';
+import { timeText, visibleLines } from '../terminal-text.ts';
+import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
-import type { RunSource } from './stores.ts';
-import { timeText, visibleLines } from './terminal-text.ts';
-import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from './tree.ts';
 
 const HELP = `
 Exit code:
