@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sizeOf } from '../../src/payload/attachment.ts';
 import { redact } from '../../src/payload/redact.ts';
-import type { RunRecord } from '../../src/run/record.ts';
 import { currentSink } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
@@ -37,13 +36,6 @@ describe('recordRuns', () => {
     const [a, b] = [startRun({ name: 'a' }), startRun({ name: 'b' })];
     for (const run of [b, a, b]) run.child({ name: `below ${run.name}` });
     expect(recorded.runs.map(({ name }) => name)).toEqual(['a', 'below a', 'b', 'below b', 'below b']);
-  });
-
-  test('returns copies', () => {
-    const recorded = recorder();
-    startRun({ name: 'a', inputs: { list: [1] } });
-    (recorded.runs[0] as RunRecord).inputs.list = 'changed';
-    expect(recorded.runs[0]?.inputs).toEqual({ list: [1] });
   });
 
   test('removes the runs on clear(), and continues', () => {
@@ -94,7 +86,6 @@ describe('options of recordRuns', () => {
   test.each([
     [2, '[Truncated'],
     [3, '{"list":[[1]]}'],
-    [4, '{"list":[[1]]}'],
   ])('limit payloads: at depth %i a payload of depth 3 is %s', (payloadDepth, expected) => {
     using recorded = recordRuns({ limits: { payloadDepth } });
     startRun({ name: 'a', inputs: { list: [[1]] } });
@@ -104,7 +95,6 @@ describe('options of recordRuns', () => {
   test.each([
     [2, undefined],
     [3, 3],
-    [4, 3],
   ])('limit attachments: of 3 bytes at a limit of %i, %s are kept', (attachmentBytes, kept) => {
     const lines = told();
     using recorded = recordRuns({ limits: { attachmentBytes } });
@@ -117,7 +107,6 @@ describe('options of recordRuns', () => {
     [{ hideInput: true }, /^Expected the options to have no more than project, .*, got `hideInput`$/],
     [{ project: '' }, /^Expected `project` to be text, got ""$/],
     [{ hideInputs: 'yes' }, /^Expected `hideInputs` to be true or false, got "yes"$/],
-    [{ hideOutputs: 1 }, /^Expected `hideOutputs` to be true or false, got the number 1$/],
     [{ limits: 5 }, /^Expected `limits` to be an object, got the number 5$/],
     [{ limits: { payloadBytes: 0 } }, /^Expected `payloadBytes` to be a whole number from 1, got the number 0$/],
     [{ limits: { lingerMs: 1 } }, /^Expected `limits` to have no more than payloadDepth, .*, got `lingerMs`$/],
@@ -127,6 +116,16 @@ describe('options of recordRuns', () => {
       expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringMatching(message) }),
     );
     expect(currentSink()).toBeUndefined();
+  });
+
+  test('mask names by default, or values by the rules of a redaction', () => {
+    const inputs = { password: 'x', pin: '1234' };
+    using recorded = recordRuns();
+    startRun({ name: 'a', inputs });
+    expect(recorded.runs[0]?.inputs).toEqual({ password: '[Redacted]', pin: '1234' });
+    using other = recordRuns({ redact: redact({ keys: false, paths: ['inputs.pin'] }) });
+    startRun({ name: 'b', inputs });
+    expect(other.runs[0]?.inputs).toEqual({ password: 'x', pin: '[Redacted]' });
   });
 });
 
@@ -146,7 +145,6 @@ describe('a recorded run', () => {
 
   test.each([
     [[], 'got none\n\nRecorded:\n  nothing'],
-    [['b'], 'got none\n\nRecorded:\n  b (chain)'],
     [['a', 'b', 'a'], 'got 2\n\nRecorded:\n  a (chain)\n  b (chain)\n  a (chain)'],
   ])('is not found among %j', (names, ending) => {
     const recorded = recorder();
@@ -173,16 +171,5 @@ describe('a recorder that stops', () => {
     recorded.stop();
     recorded.stop();
     expect(currentSink()).toBeUndefined();
-  });
-});
-
-describe('masking', () => {
-  test('applies to names by default, or to the rules of a redaction', () => {
-    const recorded = recorder();
-    startRun({ name: 'a', inputs: { password: 'x', pin: '1234' } });
-    expect(recorded.runs[0]?.inputs).toEqual({ password: '[Redacted]', pin: '1234' });
-    using other = recordRuns({ redact: redact({ keys: false, paths: ['inputs.pin'] }) });
-    startRun({ name: 'b', inputs: { password: 'x', pin: '1234' } });
-    expect(other.runs[0]?.inputs).toEqual({ password: 'x', pin: '[Redacted]' });
   });
 });
