@@ -81,8 +81,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * Throws if the value of an option is empty or looks like another option. Without this check, `--ref --wait` would deploy
- * a branch named `--wait`.
+ * Throws if the value of an option is empty or looks like another option. Without this check, `--ref --wait` would
+ * deploy a branch named `--wait`.
  */
 function checkValues(command: CommandUnknownOpts): void {
   for (const option of command.options) {

@@ -28,7 +28,7 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/** Returns the width of the stream. Text is coloured if the stream is a terminal with colours and `NO_COLOR` is unset. */
+/** Returns the width of the stream. Text is coloured only in a terminal with colours, if `NO_COLOR` is unset. */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
   return {
@@ -55,8 +55,8 @@ interface Line {
 }
 
 /**
- * Draws a line for each run, with its name, type, duration, tokens, status if cancelled or interrupted, and the first line of its
- * error. Runs of several traces are drawn as several trees. A run whose parent is missing is marked.
+ * Draws a line for each run, with its name, type, duration, tokens, status if cancelled or interrupted, and the first
+ * line of its error. Runs of several traces are drawn as several trees. A run whose parent is missing is marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;

@@ -24,8 +24,9 @@ export interface AsymmetricMatcher {
 }
 
 /**
- * The expected fields of a run. A field that is left out is not compared, and a field that is `undefined` must be absent.
- * Objects may have more keys, at every level. Lists must be complete. Asymmetric matchers may replace any value.
+ * The expected fields of a run. A field that is left out is not compared, and a field that is `undefined` must be
+ * absent. Objects may have more keys, at every level. Lists must be complete. Asymmetric matchers may replace any
+ * value.
  */
 export interface ExpectedFields {
   name?: string | RegExp | AsymmetricMatcher;
@@ -84,7 +85,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
 /** Fields that are compared key by key, at every level. */
 const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
 
-/** Throws if the expected data contains an object without keys, such as a promise or a map, because any value would match. */
+/** Throws if the expected data contains an object without keys, such as a map, because any value would match. */
 function checkData(path: string, expected: unknown, seen: Set<object>): void {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
   seen.add(expected);

@@ -90,7 +90,7 @@ export class TraceComparison {
     return [`${prefix}expected the order ${this.#comparison.shown(order)}, got ${this.#comparison.shown(found)}`];
   }
 
-  /** Pairs each expected run with a run that matches, otherwise with a run of the same name, to report its differences. */
+  /** Pairs each expected run with a match, or otherwise with a run of the same name, to report its differences. */
   #pairs(recorded: readonly Tree[], expected: readonly Node[], paths: readonly string[]): Pairs {
     const { complete, ordered } = this.#options;
     const isNamed = (tree: Tree | undefined, { name }: Node): boolean =>
@@ -142,8 +142,8 @@ function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
 }
 
 /**
- * Finds as many pairs as possible. An expected run may get the recorded run of an earlier pair, if that pair has another match
- * (an augmenting path, https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
+ * Finds as many pairs as possible. An expected run may get the recorded run of an earlier pair, if that pair has
+ * another match (an augmenting path, https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
  */
 function pairsInAnyOrder(matches: readonly (readonly boolean[])[]): Pairs {
   const pairs: Pairs = matches.map(() => undefined);

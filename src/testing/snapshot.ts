@@ -28,7 +28,8 @@ export interface RunSnapshot {
 
 export interface SnapshotOptions {
   /**
-   * Set to `false` to sort siblings by name and content instead of by start, for concurrent runs that start in any order.
+   * Set to `false` to sort siblings by name and content instead of by start, for concurrent runs that start in any
+   * order.
    *
    * @default true
    */
@@ -39,8 +40,8 @@ const CHECKS: Checks<SnapshotOptions> = { ordered: ['true or false', (value) => 
 
 /**
  * Returns the runs as plain nested data that is equal in each execution, for `toMatchSnapshot`, `t.assert.snapshot` and
- * `deepEqual`. Contains no times, stacks and runtime information. In all texts, the ids of the runs become
- * `[id of search]`, and the current folder and the home folder become `[cwd]` and `[home]`. Keys are sorted. Siblings are
+ * `deepEqual`. Contains no times, stacks and runtime information. Keys are sorted. In all texts, ids of the runs become
+ * for example `[id of search]`, and the current folder and the home folder become `[cwd]` and `[home]`. Siblings are
  * sorted by start, and siblings that started in the same microsecond by content.
  *
  * Times, random numbers and other ids in payloads stay.

@@ -8,9 +8,9 @@ import { factsOf } from './recorded-run.ts';
 export type SteadyText = (text: string) => string;
 
 /**
- * Returns a function that replaces the ids of the runs by `[id of <name>]`, also within other text, and likewise their dotted orders
- * and OpenTelemetry ids. Replaces the current folder and the home folder by `[cwd]` and `[home]`, and removes stack lines. Runs with
- * the same name are numbered, so the list must have the same order in each execution.
+ * Returns a function that replaces the ids of the runs by `[id of <name>]`, also within other text, and likewise their
+ * dotted orders and OpenTelemetry ids. Replaces the current folder and the home folder by `[cwd]` and `[home]`, and
+ * removes stack lines. Runs with the same name are numbered, so the list must have the same order in each execution.
  */
 export function steadyText(runs: readonly RunRecord[]): SteadyText {
   const counts = new Map<string, number>();
@@ -32,8 +32,8 @@ export function steadyValue(value: unknown, text: SteadyText): unknown {
 }
 
 /**
- * Returns trees whose siblings have the same order in each execution: by start if `isByStart` is set, then by name and content,
- * because ids are random.
+ * Returns trees whose siblings have the same order in each execution: by start if `isByStart` is set, then by name and
+ * content, because ids are random.
  */
 export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
   const text = replacing(runs, () => 'a run');

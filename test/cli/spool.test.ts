@@ -14,7 +14,7 @@ const WORKSPACE = { RUNSPAN_WORKSPACE_ID: 'w' };
 const list = (dir: string, args: string[] = [], env = {}) => runMain(['spool', 'list', '--dir', dir, ...args], env);
 const purge = (dir: string, args: string[] = [], env = {}) => runMain(['spool', 'purge', '--dir', dir, ...args], env);
 
-/** Creates the files of a dead and a running process for one destination, of a dead process for another, and a damaged file. */
+/** Creates the files of dead processes for two destinations, of a running process, and a damaged file. */
 function makeSpool() {
   told();
   const { dir, open } = spoolFolder();

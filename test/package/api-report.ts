@@ -4,8 +4,8 @@ import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@m
 import { temporaryFolder } from '../support/folders.ts';
 
 /**
- * Returns a function that creates the API report of a declaration file, without release tags, remarks on comments and line
- * numbers. All files are compiled together once.
+ * Returns a function that creates the API report of a declaration file, without release tags, remarks on comments and
+ * line numbers. All files are compiled together once.
  */
 export function apiReporter(packageFolder: string, all: readonly string[]): (declarations: string) => string {
   let compilerState: CompilerState | undefined;

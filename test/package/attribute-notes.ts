@@ -6,7 +6,7 @@ export interface Notes {
   readonly specification?: string;
   /** Attributes of spans whose run types the page shows. */
   readonly kinds?: readonly Attributes[];
-  /** Attributes of the specification that no row reads, with the reason. `.*` at the end matches all names with this prefix. */
+  /** Attributes of the specification that no row reads, with the reason. `.*` matches all names with the prefix. */
   readonly omitted?: readonly (readonly [attribute: string, reason: string])[];
 }
 

@@ -22,7 +22,7 @@ export const shells: readonly Snippet[] = snippets.filter(
   ({ language, notRun }) => language === 'sh' && notRun === undefined,
 );
 
-/** Writes the programs of the pages into a project: a folder for each page, and this repository as the package `runspan`. */
+/** Writes the programs of each page into a folder of a project, which has this repository as `runspan`. */
 export async function layOutPrograms(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
   mkdirSync(join(folder, 'node_modules'));

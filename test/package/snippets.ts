@@ -17,8 +17,8 @@ export interface Snippet {
 const FENCE = /^ {0,3}```+ *(\S*) *(\S*)/;
 
 /**
- * Returns the code blocks of a Markdown page. A `text` or `console` block below a paragraph with the word "prints" is the
- * output of the previous block.
+ * Returns the code blocks of a Markdown page. A `text` or `console` block below a paragraph with the word "prints" is
+ * the output of the previous block.
  */
 export function snippetsOf(page: string, markdown: string): Snippet[] {
   const snippets: Snippet[] = [];

@@ -18,8 +18,8 @@ export interface SourceFacts {
   /** Whether every statement is `export … from` or an import for its side effect. */
   readonly onlyReexports: boolean;
   /**
-   * The codes of `new RunspanError('CODE', …)`, including both branches of a condition, or undefined for a computed code.
-   * In a file with a class that extends RunspanError, all codes in the file.
+   * The codes of `new RunspanError('CODE', …)`, including both branches of a condition, or undefined for a computed
+   * code. In a file with a class that extends RunspanError, all codes in the file.
    */
   readonly errorCodes: readonly (string | undefined)[];
 }

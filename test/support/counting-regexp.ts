@@ -1,6 +1,6 @@
 /**
- * Matches regular expressions by backtracking, like an engine, and counts the steps, because times depend on the machine.
- * Supports the syntax that this project uses, and throws for other syntax.
+ * Matches regular expressions by backtracking, like an engine, and counts the steps, because times depend on the
+ * machine. Supports the syntax that this project uses, and throws for other syntax.
  */
 type Node =
   | { readonly kind: 'char'; readonly holds: (char: string) => boolean }

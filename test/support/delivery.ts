@@ -1,5 +1,5 @@
-// Creates an exporter in virtual time with a scripted HTTP service. Import `virtual-timers.ts` first, so that the library
-// uses the timers of the virtual clock.
+// Creates an exporter in virtual time with a scripted HTTP service. Import `virtual-timers.ts` first, so that the
+// library uses the timers of the virtual clock.
 
 // The library loads these modules at their first use, which takes an unknown number of turns of the event loop.
 import 'form-data-encoder';

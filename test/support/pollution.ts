@@ -1,4 +1,4 @@
-/** Calls `work` while the prototype has these properties. Use no `expect` in `work`, because `expect` reads them too. */
+/** Calls `work` while the prototype has these properties. Do not use `expect` in `work`, which reads them too. */
 export function polluted<Result>(prototype: object, properties: Record<string, unknown>, work: () => Result): Result {
   const entries = Object.entries(properties);
   const described = { enumerable: true, configurable: true, writable: true };

@@ -1,4 +1,4 @@
-// Simulates processes that run one after another with the same memory disk and service. Import `virtual-timers.ts` first.
+// Simulates processes that run one after another with the same disk and service. Import `virtual-timers.ts` first.
 import type { SpoolFs } from '../../src/export/spool/fs.ts';
 import { advance, type Delivery, delivery, type Setup, until } from './delivery.ts';
 import { MEMORY_SPOOL, MemoryDisk } from './memory-fs.ts';

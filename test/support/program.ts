@@ -80,7 +80,7 @@ export function moduleText(code: string): string[] {
   return ['--input-type=module', '-e', code];
 }
 
-/** Returns the environment without the variables of npm, vitest and runspan, which the shell of a user does not have. */
+/** Returns the environment without the variables of npm, vitest and runspan. */
 export function bareEnvironment(): NodeJS.ProcessEnv {
   const ours =
     /^(npm_(?!config_(registry|cache|cafile|userconfig|.*proxy))|VITEST|NODE_(ENV|OPTIONS|V8)|(RUNSPAN|LANGSMITH|LANGCHAIN|OTEL|OPENAI|ANTHROPIC)_)/i;

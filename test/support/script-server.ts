@@ -42,8 +42,8 @@ export const acceptOne: Step = async (connection) => {
 const NO_INFO = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
 /**
- * Starts a service on a free port that writes raw bytes. The first connection with data is handled by the first step, and
- * so on. Further connections are handled by the last step. A request for `/info` gets 404 and is not counted.
+ * Starts a service on a free port that writes raw bytes. The first connection with data is handled by the first step,
+ * and so on. Further connections are handled by the last step. A request for `/info` gets 404 and is not counted.
  */
 export async function scriptServer(...steps: readonly Step[]): Promise<ScriptServer> {
   const sockets = new Set<Socket>();

@@ -1,6 +1,6 @@
 /**
- * Import this module before any module of `src/`. The library then uses the timers of a virtual clock in this test file,
- * because it reads Node's timers once, when it is loaded. Node's timers are restored immediately.
+ * Import this module before any module of `src/`. The library then uses the timers of a virtual clock in this test
+ * file, because it reads Node's timers once, when it is loaded. Node's timers are restored immediately.
  */
 import './thread-work.ts';
 import './virtual-clock.ts';

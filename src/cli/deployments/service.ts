@@ -119,7 +119,7 @@ function jsonLine(value: unknown): string {
   return `${visibleJson(JSON.stringify(value, hide))}\n`;
 }
 
-/** Removes the value instead of masking it: if the output is sent again, the service rejects it and does not store a mask. */
+/** Removes the value. A masked value would be stored if the output is sent again, and a missing one is rejected. */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;
   return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));

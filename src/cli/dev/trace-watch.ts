@@ -6,8 +6,8 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * A trace is checked when none of its runs has arrived for this time. An exporter waits 250 ms before it sends, so child runs may
- * arrive one batch after their root.
+ * A trace is checked when none of its runs has arrived for this time. An exporter waits 250 ms before it sends, so
+ * child runs may arrive one batch after their root.
  */
 const SETTLE_MS = 300;
 /** A check reads the whole trace, so the delay doubles with each check, up to this limit. */
@@ -22,7 +22,7 @@ export interface TraceWatchOptions {
   /** Shows only drawings, without notes. @default false */
   isPlain?: boolean;
   show: (text: string) => void;
-  /** Number of traces that are remembered. If more runs of an older trace arrive, it is drawn as a new one. @default 10000 */
+  /** Number of remembered traces. More runs of an older trace are drawn as a new trace. @default 10000 */
   rememberedMax?: number;
 }
 
@@ -35,7 +35,7 @@ interface Watched {
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
-/** Draws each trace when it has finished, again if more of its runs arrive, and at the end each trace that was not drawn. */
+/** Draws each trace when it has finished, and again if more of its runs arrive. At the end, draws the other traces. */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
   /** The trace that changed first comes first. */

@@ -24,8 +24,8 @@ const LANGSMITH_TRACING: readonly EnvironmentName[] = [
 ];
 
 /**
- * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package. If
- * the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
+ * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package.
+ * If the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;

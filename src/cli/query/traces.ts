@@ -84,7 +84,7 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 
 const RUNS_PAGE = 1_000;
 
-/** Returns traces with a run that matches the status, type and model, and with a root that matches the other filters. */
+/** Returns traces with a run that matches the status, type and model, and whose root matches the other filters. */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,

@@ -31,8 +31,8 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
 }
 
 /**
- * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the command
- * would look for runs that were recorded without a key, and find none.
+ * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the
+ * command would look for runs that were recorded without a key, and find none.
  */
 function checkEndpoint(endpoint: URL): void {
   const configured = env('RUNSPAN_ENDPOINT');
@@ -44,7 +44,7 @@ function checkEndpoint(endpoint: URL): void {
   );
 }
 
-/** Returns the folder name of the destination, and its name in messages, which contains neither the key nor the workspace. */
+/** Returns the folder name of the destination, and its name in messages, without the key and the workspace. */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;

@@ -25,8 +25,8 @@ export interface SendOptions extends FolderOptions {
 const PATIENCE_MS = 30_000;
 
 /**
- * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if none of these runs
- * is left. Throws if no service is configured or the folder cannot be read.
+ * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if none of these
+ * runs is left. Throws if no service is configured or the folder cannot be read.
  */
 export async function sendSpool(
   options: SendOptions,
@@ -68,7 +68,7 @@ export async function sendSpool(
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 
-/** Throws if a destination does not exist. With `--bad`, moves files to a folder from which the exporter claims them. */
+/** Throws if a destination does not exist. With `--bad`, moves files to a folder that the exporter claims. */
 function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: readonly string[]): void {
   const missing = from?.find((hash) => !existsSync(join(spoolDir, FORMAT_FOLDER, hash)));
   if (missing !== undefined) {
