@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isObject } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isObject, TRUE_OR_FALSE } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { RunFacts } from './recorded-run.ts';
@@ -62,7 +62,7 @@ export const fieldChecks: Checks<ExpectedFields> = {
   events: list,
   attachments: list,
   project: text,
-  open: ['true or false', (value) => typeof value === 'boolean'],
+  open: TRUE_OR_FALSE,
 };
 
 /** Returns the expectation, or throws a RunspanError. `expected` may be a name. */

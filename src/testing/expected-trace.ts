@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions } from '../base/options.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../base/options.ts';
 import {
   type AsymmetricMatcher,
   type Comparison,
@@ -36,8 +36,7 @@ const NODE_CHECKS: Checks<ExpectedNode> = {
   children: ['a list of runs', (value) => Array.isArray(value)],
 };
 
-const FLAG = ['true or false', (value: unknown) => typeof value === 'boolean'] as const;
-const OPTION_CHECKS: Checks<TraceMatchOptions> = { complete: FLAG, ordered: FLAG };
+const OPTION_CHECKS: Checks<TraceMatchOptions> = { complete: TRUE_OR_FALSE, ordered: TRUE_OR_FALSE };
 
 /** Throws a RunspanError if the expectation or an option is invalid. */
 export function checkedTrace(expected: unknown): readonly Node[] {

@@ -1,6 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
 import { defaultLimits, type Limits } from '../base/limits.ts';
-import { type Check, type Checks, checkedOptions, WHOLE_FROM_1 } from '../base/options.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../base/options.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { payloadRules } from '../payload/limits.ts';
 import { defaultRedaction, Redaction } from '../payload/redact.ts';
@@ -50,12 +50,10 @@ export interface RunRecorder {
   [Symbol.dispose](): void;
 }
 
-const FLAG: Check = ['true or false', (value) => typeof value === 'boolean'];
-
 const CHECKS: Checks<RecordOptions> = {
   project: ['text', (value) => typeof value === 'string' && value !== ''],
-  hideInputs: FLAG,
-  hideOutputs: FLAG,
+  hideInputs: TRUE_OR_FALSE,
+  hideOutputs: TRUE_OR_FALSE,
   redact: ['the result of redact()', (value) => value instanceof Redaction],
   limits: ['an object', (value) => typeof value === 'object' && value !== null],
 };

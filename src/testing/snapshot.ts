@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions } from '../base/options.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 import { depthFirst, type Tree } from './forest.ts';
@@ -36,7 +36,7 @@ export interface SnapshotOptions {
   ordered?: boolean;
 }
 
-const CHECKS: Checks<SnapshotOptions> = { ordered: ['true or false', (value) => typeof value === 'boolean'] };
+const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
 
 /**
  * Returns the runs as plain nested data that is equal in each execution, for `toMatchSnapshot`, `t.assert.snapshot` and
