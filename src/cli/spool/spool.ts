@@ -41,27 +41,10 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
   withFolderOptions(command.command('purge').description('Delete undelivered runs.'))
     .option('--all', 'also delete the files of running processes')
     .option('--yes', 'delete; without this option, only show what would be deleted')
-    .action(({ all, yes, ...options }) => {
-      const isSelected = options.endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;
-      const { folder, selected, others } = survey(options, isSelected);
-      const owners = selected.flatMap((one) => holdingFiles(one.owners));
-      const deleted = owners.filter(({ state }) => all || state === 'dead');
-      const damaged = selected.map(({ bad }) => bad);
-      const what = purgedText(deleted, damaged);
-      if (yes) for (const files of [...deleted, ...damaged]) purge(files);
-      else if (what !== undefined) endAs(1);
-      const lines = ['nothing to delete'];
-      if (what !== undefined) {
-        lines[0] = yes
-          ? `deleted ${what}, in ${visible(folder)}`
-          : `dry run: would delete ${what}, in ${visible(folder)}; pass --yes to delete`;
-      }
-      const kept = owners.length - deleted.length;
-      if (kept > 0)
-        lines.push(
-          `the runs of ${counted(kept, 'running process', 'running processes')} are kept; --all deletes them too`,
-        );
-      print([...lines, ...others].join('\n'));
+    .action((options) => {
+      const { lines, isDryRun } = purgeRuns(options);
+      print(lines.join('\n'));
+      if (isDryRun) endAs(1);
     });
 }
 
@@ -78,6 +61,31 @@ function withFolderOptions(command: Command) {
 function hash(text: string, previous: string[] = []): string[] {
   if (isDestination(text)) return [...previous, text];
   throw new InvalidArgumentError('Expected a destination that runspan spool list shows.');
+}
+
+interface PurgeOptions extends FolderOptions {
+  readonly all?: true | undefined;
+  readonly yes?: true | undefined;
+}
+
+function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; isDryRun: boolean } {
+  const isSelected = options.endpoint !== undefined || env('RUNSPAN_ENDPOINT') !== undefined;
+  const { folder, selected, others } = survey(options, isSelected);
+  const owners = selected.flatMap((one) => one.owners);
+  const dead = owners.filter(({ state }) => all || state === 'dead');
+  const damaged = selected.map(({ bad }) => bad);
+  const what = purgedText(dead, damaged);
+  if (yes) for (const files of [...dead, ...damaged]) purge(files);
+  const lines: string[] = [];
+  if (what === undefined) lines.push('nothing to delete');
+  else if (yes) lines.push(`deleted ${what}, in ${visible(folder)}`);
+  else lines.push(`dry run: would delete ${what}, in ${visible(folder)}; pass --yes to delete`);
+  const kept = holdingFiles(owners).length - holdingFiles(dead).length;
+  if (kept > 0) {
+    const processes = counted(kept, 'running process', 'running processes');
+    lines.push(`the runs of ${processes} are kept; --all deletes them too`);
+  }
+  return { lines: [...lines, ...others], isDryRun: what !== undefined && !yes };
 }
 
 /** Returns the destination of the settings if `isSelected` is set, and otherwise all destinations of the folder. */
