@@ -9,12 +9,12 @@ import { root } from '../support/folders.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 import { told } from '../support/told.ts';
 
-async function sent(dir: string, url: string, options: SendOptions = {}): Promise<{ code: number; text: string }> {
+async function sent(dir: string, url: string, options: SendOptions = {}, patienceMs = 10_000) {
   let text = '';
   const print = (more: string): void => {
     text += `${more}\n`;
   };
-  const code = await sendSpool({ dir, endpoint: new URL(url), ...options }, print, 1_000);
+  const code = await sendSpool({ dir, endpoint: new URL(url), ...options }, print, patienceMs);
   return { code, text };
 }
 
@@ -45,7 +45,7 @@ test('the runs of dead processes are delivered, and no file is left', async () =
 test('runs that cannot be delivered are counted and kept', async () => {
   const { dir, receiver } = await left(1, 2, 3);
   await receiver.close();
-  const { code, text } = await sent(dir, receiver.url);
+  const { code, text } = await sent(dir, receiver.url, {}, 1_000);
   expect(text).toMatch(/^delivered 0 of 3 runs to \S+\nthe other runs remain on disk: .*ECONNREFUSED.*\n$/);
   expect(code).toBe(1);
   expect(segmentsBelow(dir)).toHaveLength(3);
@@ -114,7 +114,7 @@ test('--bad keeps files that the service does not accept', async () => {
   utimesSync(join(bad, basename(path)), 1, 1);
   killOwners(dir);
   await receiver.close();
-  expect((await sent(dir, receiver.url, { bad: true })).text).toMatch(/^delivered 0 of 1 run /);
+  expect((await sent(dir, receiver.url, { bad: true }, 1_000)).text).toMatch(/^delivered 0 of 1 run /);
   expect(basename(dirname(segmentsBelow(dir)[0] as string))).not.toBe('bad');
 });
 
