@@ -1,5 +1,5 @@
-// What an application does with one major of the AI SDK, first bare and then traced: `ai-program.mjs <major> <base URL>`.
-// What both could see, and the runs, are printed as JSON.
+// Calls one major of the AI SDK, first bare and then wrapped: `ai-program.mjs <major> <base URL>`. Prints the logs of both and
+// the runs as JSON.
 import { wrapAISDK } from 'runspan/ai';
 import { recordRuns } from 'runspan/testing';
 import { load } from './ai-sdk/load.mjs';
@@ -8,7 +8,7 @@ const [major, baseURL] = process.argv.slice(2);
 const installed = major === '6' ? ['ai', '@ai-sdk/openai'] : [`ai${major}`, `ai${major}-openai`];
 const [ai, { createOpenAI }] = await Promise.all(installed.map(load));
 const { z } = await load('zod');
-// 4 asks for the tokens of a stream only of OpenAI itself.
+// Major 4 requests the token counts of a stream only in this mode.
 const openai = createOpenAI({ baseURL, apiKey: 'key', compatibility: 'strict' });
 const recorder = recordRuns();
 
@@ -29,7 +29,7 @@ function weather(log) {
 
 const steps = major === '4' ? { maxSteps: 3 } : { stopWhen: ai.stepCountIs(3) };
 
-async function deeds(sdk) {
+async function callAll(sdk) {
   const log = [];
   const asked = () => ({ model: openai.chat('gpt'), prompt: 'Rain?', maxRetries: 0 });
   const withTools = () => ({ ...asked(), tools: { weather: weather(log) }, ...steps });
@@ -38,7 +38,7 @@ async function deeds(sdk) {
   const result = sdk.streamText(withTools());
   for await (const word of result.textStream) log.push(word);
   log.push(await result.text, await result.finishReason, (await result.steps).length);
-  // 4 would ask for the object by a tool.
+  // Major 4 would otherwise request the object by a tool.
   const forObject = { ...asked(), schema: report, mode: 'json' };
   log.push((await sdk.generateObject(forObject)).object);
   const objects = sdk.streamObject(forObject);
@@ -49,7 +49,7 @@ async function deeds(sdk) {
   await sdk
     .generateText({ ...asked(), model: openai.chat('broken') })
     .catch(({ name, message }) => log.push([name, message]));
-  const onError = ({ error }) => log.push(`heard ${error.name}`);
+  const onError = ({ error }) => log.push(`onError ${error.name}`);
   const failing = sdk.streamText({ ...asked(), model: openai.chat('broken'), onError });
   await drain(failing, log);
   await abort(sdk, log);
@@ -87,15 +87,14 @@ async function drain(result, log) {
 
 process.on('unhandledRejection', (error) => unhandled.push(error.name));
 const unhandled = [];
-const bare = await deeds(ai);
+const bare = await callAll(ai);
 await new Promise((resolve) => setImmediate(resolve));
 const unhandledBare = unhandled.splice(0);
 recorder.clear();
-const wrapped = await deeds(wrapAISDK(ai));
+const wrapped = await callAll(wrapAISDK(ai));
 await new Promise((resolve) => setImmediate(resolve));
 process.stdout.write(
   JSON.stringify({
-    node: process.version,
     bare: [...bare, unhandledBare],
     wrapped: [...wrapped, unhandled],
     runs: recorder.runs,

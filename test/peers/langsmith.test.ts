@@ -7,7 +7,7 @@ import { createReceiver } from '../../src/receiver.ts';
 
 const program = fileURLToPath(new URL('./program.mjs', import.meta.url));
 
-/** What both libraries have to agree on of one run, with the runs below it. */
+/** The fields of a run that must be equal for both libraries. */
 interface Node {
   readonly name: string;
   readonly type: string;
@@ -40,7 +40,7 @@ function below(parent: string | undefined, runs: readonly RunRecord[]): Node[] {
       hasEnded: run.end_time !== undefined,
       children: below(run.id, runs),
     }));
-  // Two tools run at once, and start within one tick of either clock.
+  // Two tools may start in the same millisecond.
   return nodes.sort(
     (a, b) => JSON.stringify(a.inputs).localeCompare(JSON.stringify(b.inputs)) || a.name.localeCompare(b.name),
   );
@@ -56,14 +56,14 @@ const theirs = () =>
 const ours = () => treesOf('runspan', (url) => ({ RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' }));
 
 describe('one program, traced by langsmith and by runspan', () => {
-  it('gives the same trees, names, types, inputs, outputs and first lines of errors', async () => {
+  it('has the same trees, names, types, inputs, outputs and error messages', async () => {
     const [expected, actual] = await Promise.all([theirs(), ours()]);
 
     expect(expected.map(({ children }) => children.length)).toEqual([1, 7]);
     expect(actual).toEqual(expected);
   });
 
-  it('needs only the environment changed, when it is already set up for langsmith', async () => {
+  it('sends its runs to the endpoint of langsmith if only that is configured', async () => {
     const trees = await treesOf('runspan', (url) => ({
       LANGSMITH_ENDPOINT: url,
       LANGSMITH_TRACING: 'true',

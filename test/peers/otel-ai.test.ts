@@ -1,32 +1,17 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../src/index.ts';
-import { startOpenAiServer } from '../support/openai-server.ts';
-import { bareEnvironment } from '../support/program.ts';
-import { laterNode } from './later-node.ts';
+import { printedByAi } from './otel-runs.ts';
 
-const program = fileURLToPath(new URL('otel-ai-program.mjs', import.meta.url));
+const run = (major: string, form?: string) => printedByAi<RunRecord[]>('otel-ai-program.mjs', major, form);
 
-async function run(major: string, form = ''): Promise<RunRecord[]> {
-  const server = await startOpenAiServer();
-  const binary = major === '7' ? laterNode() : process.execPath;
-  // 7 warns of functions that are to go.
-  const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
-  const { stdout, stderr } = await promisify(execFile)(binary, [program, major, server.url, form], options);
-  await server.close();
-  expect(stderr).toBe('');
-  return JSON.parse(stdout);
-}
-
-/** One run of a golden tree: where it is, what it is called, and what it says. */
+/** An expected run. */
 interface Golden {
+  /** The name and the type, indented by the depth in the tree. */
   readonly at: string;
   readonly inputs: unknown;
   readonly outputs?: unknown;
   readonly error?: string;
-  /** Of the metadata, or `open` where the SDK never ends the span. */
+  /** The `end_reason` of the metadata, or `open` if the SDK never ends the span. */
   readonly end?: string;
 }
 
@@ -65,11 +50,11 @@ const picture = (url: string) => ({
 });
 const answered = (message: object, usage: object) => ({ messages: [message], usage_metadata: usage });
 
-/** `ai.*`, after https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data of each version. */
+/** The spans `ai.*` of each version: https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data */
 function aiTree(major: string): Golden[] {
   const isLater = major === '7';
   const prompt = isLater ? { messages: [QUESTION] } : { prompt: 'Rain?' };
-  // 5 leaves the details out but for streams, 6 does for objects.
+  // Major 5 reports the details only for streams. Major 6 does not report the details for objects.
   const usage = major === '5' ? PLAIN : DETAILED;
   const objectUsage = major === '5' || major === '6' ? PLAIN : DETAILED;
   const seen = { messages: [picture('data:image/png;base64,iVBORw0KGgo=')] };
@@ -79,7 +64,7 @@ function aiTree(major: string): Golden[] {
     {
       at: 'forecast (chain)',
       inputs: { system: 'Be brief.', ...prompt },
-      // 7 tells the calls of all steps.
+      // Major 7 reports the calls of all steps.
       outputs: { messages: [isLater ? { ...ANSWER, tool_calls: [CALL] } : ANSWER] },
     },
     {
@@ -109,7 +94,7 @@ function aiTree(major: string): Golden[] {
     },
     { at: 'failed (chain)', inputs: prompt, error: FAILED },
     { at: '  ai.generateText.doGenerate (llm)', inputs: { messages: [QUESTION] }, error: FAILED },
-    // Before 7, spans of calls that are stopped are not all ended.
+    // Before major 7, some spans of aborted calls never end.
     { at: 'aborted (chain)', inputs: prompt, ...(major === '4' ? { end: 'open' } : cancelled) },
     {
       at: '  ai.streamText.doStream (llm)',
@@ -119,7 +104,7 @@ function aiTree(major: string): Golden[] {
   ];
 }
 
-/** The form of 7: https://github.com/open-telemetry/semantic-conventions-genai, with `agent_step` of its own. */
+/** The spans of major 7: https://github.com/open-telemetry/semantic-conventions-genai, with its own `agent_step`. */
 function genAiTree(): Golden[] {
   const asked = { messages: [QUESTION] };
   const seen = { messages: [picture('https://a.example/b.png')] };
@@ -163,7 +148,7 @@ function genAiTree(): Golden[] {
   ];
 }
 
-/** The metadata, but for what OpenTelemetry's own are and what stays under the name of its attribute. */
+/** Returns the metadata without entries that have the name of a span attribute. */
 function metadataOf({ extra }: RunRecord): object {
   const isOurs = (key: string) => !/^(?:otel|service\.name|server\..*|ai\..*|gen_ai\..*)$/.test(key);
   return Object.fromEntries(Object.entries(extra?.metadata ?? {}).filter(([key]) => isOurs(key)));
@@ -192,7 +177,7 @@ describe.each([
   ['6', ''],
   ['7', 'legacy'],
 ])('the spans of ai %s %s', (major, form) => {
-  it('become the runs of its specification', async () => {
+  it('become the runs that its documentation describes', async () => {
     const runs = await run(major, form);
     expect(runs.map(goldenOf)).toEqual(aiTree(major));
 
@@ -217,7 +202,7 @@ describe.each([
       },
       usage_metadata: call.outputs?.usage_metadata,
     });
-    // 4 says nothing of the kind with the call of a tool.
+    // The span of a tool has no metadata in major 4.
     const about = major === '4' ? {} : ABOUT;
     expect(metadataOf(tool)).toMatchObject({ ...about, function_id: 'forecast', tool_call_id: 'call_1' });
     expect(forecast.tags).toEqual(['weather']);
@@ -227,7 +212,7 @@ describe.each([
 });
 
 describe('the spans of ai 7 by the GenAI conventions', () => {
-  it('become the runs of the specification', async () => {
+  it('become the runs that the conventions describe', async () => {
     const runs = await run('7');
     expect(runs.map(goldenOf)).toEqual(genAiTree());
 

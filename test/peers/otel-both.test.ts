@@ -1,5 +1,5 @@
-// A call of a model that a real instrumentation and a wrapper of ours both see becomes one run, whose usage counts once. The
-// instrumentations name type and model as their conventions say:
+// A model call that both an instrumentation and a wrapper record becomes one run, so its tokens count once. The
+// instrumentations follow these conventions:
 // https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md and
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-/** What the program got, how many calls the instrumentation saw, and the runs, each with its input tokens, below their parents. */
+/** Returns the results of the program, the number of calls that the instrumentation recorded, and one line per run. */
 async function traced(
   instrumentation: string,
   wrapper: string,
@@ -43,7 +43,7 @@ function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string
 
 const ANSWERS = ['It is raining.', '', 'It ', 'is ', 'raining', '.', '', '', 1, 400];
 
-// Those of Traceloop see no embeddings.
+// Traceloop's instrumentations do not record embeddings.
 describe.each([
   ['no instrumentation', 0],
   ['openinference', 4],

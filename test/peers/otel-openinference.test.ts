@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
-import { type DrawnRun, drawn, inOrder, runsOf } from './otel-runs.ts';
+import { type DrawnRun, drawn, inOrder, printedBy } from './otel-runs.ts';
 
-// What is expected is written by hand, from what the program asks and the local model answers, by
+// The expected runs are written by hand, from the requests of the program, the answers of the local model, and
 // https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
 
 let model: LocalModel;
@@ -12,12 +12,12 @@ beforeAll(async () => {
 afterAll(() => model.close());
 
 const recorded = async (what: string): Promise<DrawnRun[]> =>
-  drawn(await runsOf('otel-openinference-program.mjs', what, `${model.url}/v1`));
+  drawn(await printedBy('otel-openinference-program.mjs', [what, `${model.url}/v1`]));
 
 const kind = (name: string) => ({ 'openinference.span.kind': name });
 
 describe("the spans of OpenInference's instrumentation of openai", () => {
-  it('are calls of a model with messages, tools and tokens, at once and as a stream', async () => {
+  it('are calls of a model with messages, tools and tokens, streamed or not', async () => {
     const tool = {
       type: 'function',
       function: {
@@ -36,7 +36,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
         ],
       },
     ];
-    // The local model takes the parts of a question for its text.
+    // The local model converts the parts of a question to text.
     const args = '{"city":"[object Object],[object Object]"}';
     const call = {
       role: 'assistant',
@@ -92,7 +92,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
     );
   });
 
-  it('are responses with reasoning, at once and as a stream', async () => {
+  it('are responses with reasoning, streamed or not', async () => {
     const usage = (input: number, cached: number, output: number, reasoning: number) => ({
       input_tokens: input,
       output_tokens: output,
@@ -149,7 +149,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
     );
   });
 
-  it('are embeddings with texts and no vectors', async () => {
+  it('are embeddings with texts, without vectors', async () => {
     expect(await recorded('embeddings')).toEqual(
       inOrder([
         {
@@ -174,7 +174,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
     );
   });
 
-  it('have what was taken out by their own options still taken out', async () => {
+  it('do not contain data that their own options remove', async () => {
     const [run] = await recorded('hidden');
     expect(run).toMatchObject({
       type: 'llm',
@@ -186,7 +186,7 @@ describe("the spans of OpenInference's instrumentation of openai", () => {
 });
 
 describe("the spans of OpenInference's instrumentation of LangChain", () => {
-  it('are the tree of the chain, with its prompt, model, tool and retriever', async () => {
+  it('are a tree with the prompt, model, tool and retriever of the chain', async () => {
     const thread = { thread_id: 't1', session_id: 't1' };
     const [ask, ...more] = await recorded('langchain');
     const [prompt, chat, lambda, parser] = ask?.below ?? [];
@@ -222,7 +222,7 @@ describe("the spans of OpenInference's instrumentation of LangChain", () => {
         },
       ],
     });
-    // What it has become is LangChain's own form of messages.
+    // The outputs are messages in the form of LangChain.
     expect(prompt).toMatchObject({
       name: 'ChatPromptTemplate',
       type: 'prompt',
@@ -247,7 +247,7 @@ describe("the spans of OpenInference's instrumentation of LangChain", () => {
 });
 
 describe("the spans of OpenInference's helpers", () => {
-  it('are the functions they wrap, with session, user, tags and metadata of their context', async () => {
+  it('are the wrapped functions, with session, user, tags and metadata of their context', async () => {
     const tags = ['a', 'b'];
     const about = (name: string) => ({
       thread_id: 's1',

@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type DrawnRun, drawn, inOrder, runsOf } from './otel-runs.ts';
+import type { RunRecord } from '../../src/index.ts';
+import { type DrawnRun, drawn, inOrder, printedBy } from './otel-runs.ts';
 
 // What is expected is written by hand, from what the program does, by
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ and https://opentelemetry.io/docs/specs/semconv/db/database-spans/
 
 let roots: readonly DrawnRun[];
 beforeAll(async () => {
-  const runs = await runsOf('otel-protocols-program.mjs');
+  const runs = await printedBy<RunRecord[]>('otel-protocols-program.mjs', []);
   const port = runs.find(({ name }) => name.endsWith('/users/7'))?.name.match(/:(\d+)/)?.[1];
   roots = drawn(JSON.parse(JSON.stringify(runs).replaceAll(`:${port}`, ':8080')));
 });

@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { RunRecord } from '../../src/index.ts';
+import { startOpenAiServer } from '../support/openai-server.ts';
 import { bareEnvironment } from '../support/program.ts';
+import { laterNode } from './later-node.ts';
 
 /** A run without ids, times and other values that differ in each execution. */
 export interface DrawnRun {
@@ -19,13 +21,25 @@ export interface DrawnRun {
   readonly below?: readonly DrawnRun[];
 }
 
-/** Returns the runs that a program of this folder prints. */
-export async function runsOf(program: string, ...args: readonly string[]): Promise<readonly RunRecord[]> {
+/** Returns the JSON that a program of this folder prints. */
+export async function printedBy<Printed>(
+  program: string,
+  args: readonly string[],
+  binary: string = process.execPath,
+): Promise<Printed> {
   const file = fileURLToPath(new URL(program, import.meta.url));
+  // The seventh major of the AI SDK warns about deprecated functions.
   const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [file, ...args], options);
+  const { stdout, stderr } = await promisify(execFile)(binary, [file, ...args], options);
   expect(stderr).toBe('');
   return JSON.parse(stdout);
+}
+
+/** Runs a program with a major of the AI SDK and a local server with OpenAI's protocol. */
+export async function printedByAi<Printed>(program: string, major: string, form = ''): Promise<Printed> {
+  const server = await startOpenAiServer();
+  const binary = major === '7' ? laterNode() : process.execPath;
+  return printedBy<Printed>(program, [major, server.url, form], binary).finally(server.close);
 }
 
 /** Returns the runs as trees in the order of `inOrder`. */

@@ -1,7 +1,5 @@
-// Spans of the real packages of Traceloop against the runs that they have to become. Those are written down from the
-// specification, https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions (up to 0.22) and
-// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later), and from what
-// the program does.
+// The runs of spans that Traceloop's packages emit. The expected runs are written by hand from the specifications, https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions (up to 0.22) and
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md (later).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,18 +22,18 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-/** A run as it is expected; `path` is its name below those of the runs above it. */
+/** An expected run. `path` contains the names of its parents and its own name. */
 interface Expected {
   readonly path: string;
   readonly type: string;
   readonly inputs?: object;
-  /** None where the span has never ended. */
+  /** Undefined if the span never ends. */
   readonly outputs?: object;
   readonly error?: string;
   readonly metadata?: object;
 }
 
-/** What the program has come to, and its runs. */
+/** Returns the result of the program and its runs. */
 async function traced(deed: string): Promise<{ result: unknown; runs: Expected[] }> {
   const { code, stdout, stderr } = await runNode([program, deed, server.url], { TRACELOOP_TELEMETRY: 'false' });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -56,7 +54,7 @@ function shown(run: RunRecord, runs: readonly RunRecord[]): Expected {
   };
 }
 
-/** Spans begin at whole milliseconds, so those of the same one have no order in time. */
+/** Spans that start in the same millisecond have no order in time. */
 function sorted(runs: readonly Expected[]): Expected[] {
   const order = ({ path, inputs, outputs }: Expected): string =>
     [path, JSON.stringify(inputs), outputs === undefined].join('\n');
@@ -78,8 +76,8 @@ const chat = (model: string, reason: string): object => ({
 });
 const settings = { ls_invocation_params: parameters, ls_temperature: 0.5, ls_max_tokens: 64 };
 
-test('instrumentation-openai 0.22 tells of calls with indexed prompts and completions', async () => {
-  // Content that is no text comes as JSON, also none at all; ids of tool calls do not come.
+test('instrumentation-openai 0.22 emits calls with indexed prompts and completions', async () => {
+  // Content that is not text is JSON, even `null`. The ids of tool calls are missing.
   const user = { role: 'user', content: [{ type: 'text', text: 'Rain?' }] };
   const own = { ls_provider: 'OpenAI', 'llm.request.type': 'chat' };
   const { result, runs } = await traced('openai-0.22');
@@ -106,13 +104,13 @@ test('instrumentation-openai 0.22 tells of calls with indexed prompts and comple
         outputs: { messages: [{ role: 'assistant', content: 'It is raining.', finish_reason: 'stop' }] },
         metadata: { ...own, ...chat('streamed', 'stop'), ls_invocation_params: { model: 'streamed' } },
       },
-      // It never ends the span of a call that fails.
+      // The instrumentation never ends the span of a call that fails.
       { path: 'answer > openai.chat', type: 'llm', inputs: { messages: [system, user] } },
     ]),
   );
 });
 
-test('instrumentation-openai 0.27 tells of calls with the messages of the GenAI conventions', async () => {
+test('instrumentation-openai 0.27 emits calls with the messages of the GenAI conventions', async () => {
   const user = { role: 'user', content: 'Rain?' };
   const withId = { id: 'call_1', ...call };
   const own = { ls_provider: 'openai', 'gen_ai.operation.name': 'chat', 'gen_ai.response.id': 'chatcmpl-1' };
@@ -150,7 +148,7 @@ test('instrumentation-openai 0.27 tells of calls with the messages of the GenAI 
   );
 });
 
-test('instrumentation-langchain tells of chains, models and tools, all below the active span', async () => {
+test('instrumentation-langchain emits chains, models and tools, all below the active span', async () => {
   const own = { ls_provider: 'langchain' };
   const workflow = { ...own, 'gen_ai.operation.name': 'workflow', 'traceloop.span.kind': 'workflow' };
   const tool = { ...own, 'gen_ai.operation.name': 'execute_tool', 'traceloop.span.kind': 'task' };
@@ -261,7 +259,7 @@ test("functions of Traceloop's SDK become a tree with its association properties
           'traceloop.entity.path': 'say',
         },
       },
-      // It never ends the span of a function that throws, and says what the function is only after the start.
+      // The SDK never ends the span of a function that throws, and sets attributes only after the start.
       { path: 'plan > book', type: 'chain' },
       {
         path: 'plan > book > pay',
@@ -335,7 +333,7 @@ test('searches in vector databases become retrievers, and calls reported by hand
   );
 });
 
-test('the program of the page on Traceloop sends what the page says', async () => {
+test('the program of docs/traceloop.md sends the documented runs', async () => {
   const [snippet] = snippetsOf('docs/traceloop.md', readFileSync(join(root, 'docs/traceloop.md'), 'utf8'));
   const receiver = await createReceiver({ port: 0 });
   onTestFinished(() => receiver.close());

@@ -1,4 +1,4 @@
-// One application, traced by whichever library the first argument names; where its runs go is in the environment.
+// An application that is traced by the library of the first argument. The environment sets the destination of its runs.
 const [library] = process.argv.slice(2);
 const { trace, finish } = library === 'langsmith' ? await langsmith() : await runspan();
 

@@ -1,31 +1,15 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../../src/index.ts';
-import { startOpenAiServer } from '../../support/openai-server.ts';
-import { bareEnvironment } from '../../support/program.ts';
-import { laterNode } from '../later-node.ts';
+import { printedByAi } from '../otel-runs.ts';
 
-const program = fileURLToPath(new URL('../ai-program.mjs', import.meta.url));
-/** What a program of one major has seen, and what was recorded of it. */
-interface Told {
-  readonly node: string;
+/** The output of the program with one major. */
+interface Printed {
   readonly bare: readonly unknown[];
   readonly wrapped: readonly unknown[];
   readonly runs: readonly RunRecord[];
 }
 
-async function run(major: string, binary: string): Promise<Told> {
-  const server = await startOpenAiServer();
-  // 7 warns of functions that are to go.
-  const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
-  const { stdout, stderr } = await promisify(execFile)(binary, [program, major, server.url], options);
-  await server.close();
-  expect(stderr).toBe('');
-  return JSON.parse(stdout);
-}
-
+/** Returns one line per run: name, type and end, indented by the depth. */
 const drawn = (runs: readonly RunRecord[]): string[] =>
   runs.map((one) => {
     const hasEnded = one.end_time !== undefined;
@@ -44,8 +28,8 @@ const USAGE = {
 };
 
 describe.each(['4', '5', '6', '7'])('ai %s', (major) => {
-  it('does the same with tracing, and is recorded as every other major', async () => {
-    const { bare, wrapped, runs } = await run(major, major === '7' ? laterNode() : process.execPath);
+  it('behaves the same with tracing, and is recorded like every other major', async () => {
+    const { bare, wrapped, runs } = await printedByAi<Printed>('ai-program.mjs', major);
     const agent = major === '5' ? 'Agent' : 'ToolLoopAgent';
 
     expect(wrapped).toEqual(bare);

@@ -21,12 +21,12 @@ import { record, treeOf } from '../../instrument/recorder.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 const Note = Annotation.Root({ text: Annotation<string> });
-/** Without LangGraph's own book-keeping, which it says to be hidden. */
+/** Removes the steps that LangGraph marks as hidden. */
 const visible = (runs: readonly RunRecord[]) => runs.filter(({ tags }) => !tags?.includes('langsmith:hidden'));
 const leaf = traceable(async (text: string) => `${text}!`, { name: 'leaf' });
 
 describe('a graph', () => {
-  it('is a run, with its nodes below it and what they call below them', async () => {
+  it('is a run with nested runs for its nodes and for their calls', async () => {
     const recorder = record();
     const model = new FakeListChatModel({ responses: ['Hello'] });
     const inner = new StateGraph(Note).addNode('shout', async ({ text }) => ({ text: await leaf(text) }));
@@ -54,7 +54,7 @@ describe('a graph', () => {
     expect(recorder.runs.every(({ end_time, error }) => end_time !== undefined && error === undefined)).toBe(true);
   });
 
-  it('of messages tells them as models do, and its tools by their names', async () => {
+  it('of messages has messages in the form of models, and tools with their names', async () => {
     const recorder = record();
     const add = tool(async ({ a, b }: { a: number; b: number }) => leaf(`${a + b}`), {
       name: 'add',
@@ -80,7 +80,7 @@ describe('a graph', () => {
     });
   });
 
-  it('that fails has the error on the node and on itself', async () => {
+  it('that fails has the error, and so has its node', async () => {
     const recorder = record();
     const graph = new StateGraph(Note)
       .addNode('broken', () => {
@@ -95,7 +95,7 @@ describe('a graph', () => {
     ]);
   });
 
-  it('that is streamed has its whole state as outputs', async () => {
+  it('that is streamed has its complete state as outputs', async () => {
     const recorder = record();
     const graph = new StateGraph(Note)
       .addNode('greet', ({ text }) => ({ text: `Hello ${text}` }))
@@ -111,7 +111,7 @@ describe('a graph', () => {
   });
 });
 
-describe('a graph that waits for somebody', () => {
+describe('a graph that waits for input', () => {
   type Call = (input: { text: string }, config: object) => Promise<object>;
   const streamedEvents: Call = (input, config) => graph.streamEvents(input, { ...config, version: 'v3' });
   const graph = new StateGraph(Note)
@@ -123,7 +123,7 @@ describe('a graph that waits for somebody', () => {
     .addEdge('ask', END)
     .compile({ checkpointer: new MemorySaver() });
 
-  it('says what for in all of its ways to be called, as it says so itself', async () => {
+  it('has its interrupts as outputs, whichever method is called', async () => {
     const recorder = record();
     for (const [index, call] of [graph.invoke, graph.stream, streamedEvents].entries()) {
       const config = { callbacks, runName: 'graph', configurable: { thread_id: `each ${index}` } };
@@ -136,7 +136,7 @@ describe('a graph that waits for somebody', () => {
     for (const { events } of graphs) expect(events?.map(({ name }) => name)).toEqual(['GraphInterrupt']);
   });
 
-  it('says so too where it stops before a node, and where it is below another', async () => {
+  it('has its interrupts if it stops before a node or is below another graph', async () => {
     const recorder = record();
     const stopping = new StateGraph(Note)
       .addNode('last', () => ({}))
@@ -148,13 +148,13 @@ describe('a graph that waits for somebody', () => {
       .addEdge(START, 'inner')
       .compile({ checkpointer: new MemorySaver() });
     await nesting.invoke({ text: 'b' }, { callbacks, runName: 'nesting', configurable: { thread_id: 'n' } });
-    const told = visible(recorder.runs).map(({ name, outputs = {}, events = [] }) => [
+    const recorded = visible(recorder.runs).map(({ name, outputs = {}, events = [] }) => [
       name,
       Object.keys(outputs),
       events.map((event) => event.name),
     ]);
     const paused = [['__interrupt__'], ['GraphInterrupt']];
-    expect(told).toEqual([
+    expect(recorded).toEqual([
       ['stopping', ['text', '__interrupt__'], ['GraphInterrupt']],
       ['nesting', ['text', '__interrupt__'], ['GraphInterrupt']],
       ['inner', ...paused],
@@ -163,7 +163,7 @@ describe('a graph that waits for somebody', () => {
     ]);
   });
 
-  it('has not failed: the run of the node says what for, and another goes on', async () => {
+  it('does not fail: its node has the interrupts, and the graph can be resumed', async () => {
     const recorder = record();
     const config = { callbacks, runName: 'graph', configurable: { thread_id: 't1' } };
     await graph.invoke({ text: '' }, config);
@@ -184,7 +184,7 @@ describe('a graph that waits for somebody', () => {
     expect(first?.extra?.metadata?.thread_id).toBe('t1');
   });
 
-  it('and one that hands over to the graph around it has not failed either', async () => {
+  it('or hands over to its parent graph does not fail', async () => {
     const recorder = record();
     const inner = new StateGraph(Note)
       .addNode('leave', () => new Command({ graph: Command.PARENT, goto: 'other', update: { text: 'left' } }), {
