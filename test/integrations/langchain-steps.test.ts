@@ -5,7 +5,7 @@ import { setContextVariable } from '@langchain/core/context';
 import { RunnableLambda, RunnableSequence } from '@langchain/core/runnables';
 import { tool } from '@langchain/core/tools';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { traceable } from '../../src/index.ts';
 import { RunspanCallbackHandler } from '../../src/integrations/langchain/handler.ts';
@@ -21,29 +21,26 @@ const leaf = (name: string) => traceable(async () => name, { name });
 const lambda = (name: string, fn: (input: string) => unknown) =>
   RunnableLambda.from<string, unknown>(async (input) => fn(input)).withConfig({ runName: name });
 
-describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (background) => {
-  /** A slow handler of another library. */
-  class Slow extends BaseCallbackHandler {
-    name = 'slow';
-    override handleChainStart = () => new Promise(setImmediate);
-    override handleChainEnd = () => new Promise(setImmediate);
-  }
-
-  const all = (): BaseCallbackHandler[] => {
+test.each(['true', 'false'])(
+  'concurrent chains are below their callers, with LANGCHAIN_CALLBACKS_BACKGROUND=%s',
+  async (background) => {
+    /** A slow handler of another library. */
+    class Slow extends BaseCallbackHandler {
+      name = 'slow';
+      override handleChainStart = () => new Promise(setImmediate);
+      override handleChainEnd = () => new Promise(setImmediate);
+    }
     vi.stubEnv('LANGCHAIN_CALLBACKS_BACKGROUND', background);
     onTestFinished(() => void vi.unstubAllEnvs());
-    return [new Slow(), new RunspanCallbackHandler() as unknown as BaseCallbackHandler, new Slow()];
-  };
-
-  it('chains are below the traced functions that call them, also if the calls are concurrent', async () => {
     const recorder = record();
-    const handlers = all();
+    const handlers = [new Slow(), new RunspanCallbackHandler() as unknown as BaseCallbackHandler, new Slow()];
     const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', (x) => x)]);
-    const ask = traceable((n: number) => chain.invoke(`${n}`, { callbacks: handlers, runName: 'chain' }), {
-      name: 'ask',
-    });
+    const config = { callbacks: handlers, runName: 'chain' };
+    const ask = traceable((n: number) => chain.invoke(`${n}`, config), { name: 'ask' });
     await Promise.all(Array.from({ length: 20 }, (_, n) => ask(n)));
 
+    // LangChain calls the handler synchronously, so no step is open.
+    expect(recorder.runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
     const asks = recorder.runs.filter(({ name }) => name === 'ask');
     expect(asks).toHaveLength(20);
     for (const { id, inputs, trace_id } of asks) {
@@ -52,17 +49,10 @@ describe.each(['true', 'false'])('with LANGCHAIN_CALLBACKS_BACKGROUND=%s', (back
       expect(chainRun).toMatchObject({ inputs: { input: `${inputs.input}` }, trace_id });
     }
     await awaitAllCallbacks();
-  });
+  },
+);
 
-  it('a step ends with its call', async () => {
-    const recorder = record();
-    await lambda('one', (x) => x).invoke('x', { callbacks: all() });
-    expect(recorder.runs.map(({ end_time }) => typeof end_time)).toEqual(['string']);
-    await awaitAllCallbacks();
-  });
-});
-
-it('records outputs set by the application instead of the result of a step', async () => {
+test('outputs that the application sets are recorded instead of the result of a step', async () => {
   const recorder = record();
   const set = (name: string): string => {
     currentRun()?.set({ outputs: { own: name } });
@@ -79,111 +69,101 @@ it('records outputs set by the application instead of the result of a step', asy
   ]);
 });
 
-describe('a traced function', () => {
-  it('is below the step that calls it, through tools and steps within steps', async () => {
-    const recorder = record();
-    const search = tool(async () => leaf('fetch')(), { name: 'search', schema: z.object({}) });
-    const agent = lambda('agent', async () => {
-      await leaf('plan')();
-      await search.invoke({});
-      await leaf('answer')();
-    });
-    await lambda('outer', () => agent.invoke('x')).invoke('x', { callbacks });
+const search = tool(async () => leaf('fetch')(), { name: 'search', schema: z.object({}) });
 
-    expect(treeOf(recorder.runs)).toEqual({
-      outer: { agent: { plan: {}, search: { fetch: {} }, answer: {} } },
-    });
-  });
-
-  it('may contain a chain that contains a traced function', async () => {
-    const recorder = record();
-    const inner = lambda('inner', () => leaf('leaf')());
-    const middle = traceable(() => inner.invoke('x'), { name: 'middle' });
-    const outer = traceable(() => lambda('outer chain', () => middle()).invoke('x', { callbacks }), { name: 'outer' });
-    await outer();
-
-    expect(treeOf(recorder.runs)).toEqual({ outer: { 'outer chain': { middle: { inner: { leaf: {} } } } } });
-    expect(new Set(recorder.runs.map(({ trace_id }) => trace_id)).size).toBe(1);
-  });
-
-  it('stays below the innermost run, also after LangChain stores values in its context', async () => {
-    const recorder = record();
-    const work = traceable(
-      async () => {
+test.each<[string, () => Promise<unknown>, tree: object]>([
+  [
+    'traced functions in tools and nested steps',
+    () => {
+      const agent = lambda('agent', async () => {
+        await leaf('plan')();
+        await search.invoke({});
+        await leaf('answer')();
+      });
+      return lambda('outer', () => agent.invoke('x')).invoke('x', { callbacks });
+    },
+    { outer: { agent: { plan: {}, search: { fetch: {} }, answer: {} } } },
+  ],
+  [
+    'chains and traced functions inside of each other',
+    () => {
+      const inner = lambda('inner', () => leaf('leaf')());
+      const middle = traceable(() => inner.invoke('x'), { name: 'middle' });
+      const chain = lambda('chain', () => middle());
+      return traceable(() => chain.invoke('x', { callbacks }), { name: 'outer' })();
+    },
+    { outer: { chain: { middle: { inner: { leaf: {} } } } } },
+  ],
+  [
+    'a traced function after LangChain stores values in its context',
+    () => {
+      const work = async () => {
         setContextVariable('a', 1);
         await leaf('after a variable')();
         for await (const _ of await lambda('stream', (x) => x).stream('x')) await leaf('in a stream')();
         await leaf('last')();
-      },
-      { name: 'work' },
-    );
-    await lambda('step', () => work()).invoke('x', { callbacks });
-
-    expect(treeOf(recorder.runs)).toEqual({
-      step: { work: { 'after a variable': {}, stream: {}, 'in a stream': {}, last: {} } },
-    });
-  });
-
-  it('follows `withRun` and `root`', async () => {
-    const recorder = record();
-    const job = startRun({ name: 'job' });
-    const alone = traceable(() => leaf('below alone')(), { name: 'alone', root: true });
-    await lambda('step', async () => {
-      await withRun(job, leaf('below job'));
-      await alone();
-    }).invoke('x', { callbacks });
-    job.end();
-
-    expect(treeOf(recorder.runs)).toEqual({
-      job: { 'below job': {} },
-      step: {},
-      alone: { 'below alone': {} },
-    });
-  });
-
-  it('has the run of its step as the current run', async () => {
-    const recorder = record();
-    await lambda('step', () => currentRun()?.set({ metadata: { seen: 1 } })).invoke('x', { callbacks });
-    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ seen: 1 });
-  });
-
-  it('uses the exporter and the project of its step', async () => {
-    const recorder = record();
-    const sink = makeSink();
-    const own = new RunspanCallbackHandler({ exporter: sink, project: 'cards' });
-    await lambda('step', () => leaf('leaf')()).invoke('x', { callbacks: [own] });
-    expect(recorder.runs).toEqual([]);
-    expect(sink.records().map(({ name, session_name }) => [name, session_name])).toEqual([
-      ['step', 'cards'],
-      ['leaf', 'cards'],
-    ]);
-  });
-
-  it('is a root in a step that is not recorded', async () => {
-    const recorder = record();
-    await lambda('step', () => leaf('leaf')()).invoke('x');
-    expect(treeOf(recorder.runs)).toEqual({ leaf: {} });
-  });
+      };
+      return lambda('step', traceable(work, { name: 'work' })).invoke('x', { callbacks });
+    },
+    { step: { work: { 'after a variable': {}, stream: {}, 'in a stream': {}, last: {} } } },
+  ],
+  [
+    'traced functions with `withRun` and `root`',
+    () => {
+      const job = startRun({ name: 'job' });
+      const alone = traceable(() => leaf('below alone')(), { name: 'alone', root: true });
+      const step = lambda('step', async () => {
+        await withRun(job, leaf('below job'));
+        await alone();
+        job.end();
+      });
+      return step.invoke('x', { callbacks });
+    },
+    { job: { 'below job': {} }, step: {}, alone: { 'below alone': {} } },
+  ],
+  ['a traced function in a step that is not recorded', () => lambda('step', leaf('leaf')).invoke('x'), { leaf: {} }],
+  [
+    'a step whose handler belongs only to its component',
+    () => {
+      const model = new FakeListChatModel({ responses: ['a'], callbacks });
+      return traceable(() => lambda('unseen', () => model.invoke('x')).invoke('x'), { name: 'outer' })();
+    },
+    { outer: { FakeListChatModel: {} } },
+  ],
+])('%s are recorded as one tree', async (_, call, tree) => {
+  const recorder = record();
+  await call();
+  expect(treeOf(recorder.runs)).toEqual(tree);
+  expect(recorder.runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
 });
 
-describe('a step', () => {
-  it('with a handler that only its component has is below the current run', async () => {
-    const recorder = record();
-    const model = new FakeListChatModel({ responses: ['a'], callbacks });
-    await traceable(() => lambda('unseen', () => model.invoke('x')).invoke('x'), { name: 'outer' })();
-    expect(treeOf(recorder.runs)).toEqual({ outer: { FakeListChatModel: {} } });
-  });
+test('the current run in a step is the run of the step', async () => {
+  const recorder = record();
+  await lambda('step', () => currentRun()?.set({ metadata: { seen: 1 } })).invoke('x', { callbacks });
+  expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ seen: 1 });
+});
 
-  it('of a trace that is not sampled is not recorded, and nothing below it is', async () => {
-    const sink = makeSink({}, ({ name }) => name === 'outer');
-    const own = new RunspanCallbackHandler({ exporter: sink });
-    await lambda('outer', () => lambda('inner', () => leaf('leaf')()).invoke('x')).invoke('x', { callbacks: [own] });
-    expect(sink.started).toEqual([]);
-  });
+test('a traced function uses the exporter and the project of its step', async () => {
+  const recorder = record();
+  const sink = makeSink();
+  const own = new RunspanCallbackHandler({ exporter: sink, project: 'cards' });
+  await lambda('step', () => leaf('leaf')()).invoke('x', { callbacks: [own] });
+  expect(recorder.runs).toEqual([]);
+  expect(sink.records().map(({ name, session_name }) => [name, session_name])).toEqual([
+    ['step', 'cards'],
+    ['leaf', 'cards'],
+  ]);
+});
+
+test('a step of a trace that is not sampled is not recorded, and neither are nested runs', async () => {
+  const sink = makeSink({}, ({ name }) => name === 'outer');
+  const own = new RunspanCallbackHandler({ exporter: sink });
+  await lambda('outer', () => lambda('inner', () => leaf('leaf')()).invoke('x')).invoke('x', { callbacks: [own] });
+  expect(sink.started).toEqual([]);
 });
 
 describe('a stream that is left before its end', () => {
-  it('interrupts its runs, and no others, after it is collected', async () => {
+  test('interrupts its runs, and no others, after it is collected', async () => {
     const recorder = record();
     const model = new FakeListChatModel({ responses: ['abc'] });
     const chain = RunnableSequence.from([lambda('ask', () => 'x'), model]);
@@ -213,7 +193,7 @@ describe('a stream that is left before its end', () => {
     expect(recorder.runs.find(({ name }) => name === 'open')?.end_time).toBeDefined();
   });
 
-  it('by its signal while a chunk is buffered is interrupted too: LangChain reports the abort only to the reader', async () => {
+  test('by its signal while a chunk is buffered is interrupted, because LangChain reports the abort only to the reader', async () => {
     const recorder = record();
     await lambda('seen to end', (x) => x).invoke('x', { callbacks });
     const model = new FakeListChatModel({ responses: ['abc'] });
@@ -237,7 +217,7 @@ describe('a stream that is left before its end', () => {
     });
   });
 
-  it('by its signal while the model generates is cancelled at once: LangChain reports the abort', async () => {
+  test('by its signal while the model generates is cancelled, because LangChain reports the abort', async () => {
     const recorder = record();
     const stopped = new AbortController();
     class Stopped extends FakeListChatModel {
@@ -264,48 +244,25 @@ describe('a stream that is left before its end', () => {
   });
 });
 
-describe('a list of tags that is collected', () => {
-  /** Returns a run whose list of tags is collected, in a process in which only the steps of `ends` have ended. */
-  async function openRunAfter(ends: (handler: RunspanCallbackHandler) => void) {
-    vi.resetModules();
-    const fresh = await import('../../src/langchain.ts');
-    const sink = makeSink();
-    const own = new fresh.RunspanCallbackHandler({ exporter: sink });
-    ends(own);
-    const list = (() => {
-      const tags: string[] = [];
-      own.handleChainStart({}, {}, 'open', undefined, tags);
-      return new WeakRef(tags);
-    })();
-    await vi.waitFor(() => {
-      collectGarbage();
-      expect(list.deref() === undefined).toBe(true);
-    });
-    // Finalizers run in the next turns of the event loop.
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-    return sink.started.at(-1);
-  }
-
-  it('ends its step if other steps have ended with the list that they started with', async () => {
+test('a step stays open after its list of tags is collected if LangChain ends steps with other lists', async () => {
+  vi.resetModules();
+  const fresh = await import('../../src/langchain.ts');
+  const sink = makeSink();
+  const own = new fresh.RunspanCallbackHandler({ exporter: sink });
+  own.handleChainStart({}, {}, 'one', undefined, []);
+  own.handleChainEnd({}, 'one', undefined, []);
+  const list = (() => {
     const tags: string[] = [];
-    const run = await openRunAfter((own) => {
-      own.handleChainStart({}, {}, 'seen', undefined, tags);
-      own.handleChainEnd({}, 'seen', undefined, tags);
-    });
-    expect(run?.endTime).toBeDefined();
+    own.handleChainStart({}, {}, 'open', undefined, tags);
+    return new WeakRef(tags);
+  })();
+  await vi.waitFor(() => {
+    collectGarbage();
+    expect(list.deref() === undefined).toBe(true);
   });
-
-  it('ends no step if no step has ended, or a step has ended with another list', async () => {
-    expect((await openRunAfter(() => {}))?.endTime).toBeUndefined();
-    const lists: string[][] = [[], [], []];
-    const run = await openRunAfter((own) => {
-      own.handleChainStart({}, {}, 'one', undefined, lists[0]);
-      own.handleChainEnd({}, 'one', undefined, lists[1]);
-      own.handleChainStart({}, {}, 'two', undefined, lists[2]);
-      own.handleChainEnd({}, 'two', undefined, lists[2]);
-    });
-    expect(run?.endTime).toBeUndefined();
-  });
+  // Finalizers run in the next turns of the event loop.
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  expect(sink.started.at(-1)?.endTime).toBeUndefined();
 });
 
 describe('open steps', () => {
@@ -313,7 +270,7 @@ describe('open steps', () => {
     for (let n = from; n < from + count; n++) own.handleChainStart({}, {}, `step-${n}`);
   };
 
-  it('are limited to 10 000: another step interrupts the oldest step', () => {
+  test('are limited to 10 000: another step interrupts the oldest step', () => {
     const sink = makeSink();
     const own = new RunspanCallbackHandler({ exporter: sink });
     starts(own, 0, 9_999);
@@ -328,7 +285,7 @@ describe('open steps', () => {
     expect(sink.ended).toHaveLength(10_001);
   });
 
-  it('are the only steps that are kept in memory', async () => {
+  test('are the only steps that are kept in memory', async () => {
     const kept: WeakRef<object>[] = [];
     const sink = { ...makeSink(), start: (run: object) => kept.push(new WeakRef(run)) > 0, end: () => {} };
     const own = new RunspanCallbackHandler({ exporter: sink });
