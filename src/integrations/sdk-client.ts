@@ -46,15 +46,9 @@ export interface Sdk {
   readonly client: string;
   /** The response header that contains the id of the request. */
   readonly requestIdHeader: string;
-  /** A client without the first method is not traced. The other methods may be missing. */
-  readonly methods: readonly TracedMethod[];
+  /** The paths of the methods on the client. A client without the first method is not traced. */
+  readonly methods: Readonly<Record<string, CallReader>>;
   providerOf(client: object): string;
-}
-
-export interface TracedMethod {
-  /** The path of the method on the client. */
-  readonly path: readonly [...resources: string[], method: string];
-  readonly call: CallReader;
 }
 
 /** Replaces the traced methods of a client, and of every client that `withOptions` derives from it. */
@@ -65,9 +59,9 @@ export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): 
   const wrapped = guard(sdk.place, () => {
     const methods = methodsOn(client, sdk);
     const provider = methods.length > 0 ? sdk.providerOf(client as object) : '';
-    for (const { owner, key, method } of methods) {
-      const plan = planOf(sdk, method.call, provider, checked);
-      replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), method.path.join('.'));
+    for (const { owner, key, path, call } of methods) {
+      const plan = planOf(sdk, call, provider, checked);
+      replaceMethod(sdk.place, owner, key, (original) => tracedBy(plan, original), path);
     }
     if (methods.length > 0) wrapDerived(sdk, client as object, checked);
     return methods.length;
@@ -89,19 +83,20 @@ type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 interface FoundMethod {
   readonly owner: object;
   readonly key: string;
-  readonly method: TracedMethod;
+  readonly path: string;
+  readonly call: CallReader;
 }
 
 function methodsOn(client: unknown, { methods }: Sdk): FoundMethod[] {
   if (typeof client !== 'object' || client === null) return [];
-  const found = methods.flatMap((method) => {
-    const key = method.path.at(-1) as string;
-    let owner: unknown = client;
-    for (const name of method.path.slice(0, -1)) owner = (owner as Record<string, unknown> | null | undefined)?.[name];
+  const found = Object.entries(methods).flatMap(([path, call]) => {
+    const names = path.split('.');
+    const key = names.pop() as string;
+    const owner = names.reduce<unknown>((object, name) => fieldsOf(object)[name], client);
     if (typeof owner !== 'object' || owner === null) return [];
-    return typeof (owner as Record<string, unknown>)[key] === 'function' ? [{ owner, key, method }] : [];
+    return typeof fieldsOf(owner)[key] === 'function' ? [{ owner, key, path, call }] : [];
   });
-  return found[0]?.method === methods[0] ? found : [];
+  return found[0]?.path === Object.keys(methods)[0] ? found : [];
 }
 
 function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, options: CallOptions): PlanOptions {

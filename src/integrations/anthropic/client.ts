@@ -12,10 +12,7 @@ const sdk: Sdk = {
   client: 'a client of @anthropic-ai/sdk',
   requestIdHeader: 'request-id',
   providerOf: () => 'anthropic',
-  methods: [
-    { path: ['messages', 'create'], call: messageCall },
-    { path: ['beta', 'messages', 'create'], call: messageCall },
-  ],
+  methods: { 'messages.create': messageCall, 'beta.messages.create': messageCall },
 };
 
 /**

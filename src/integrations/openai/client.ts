@@ -13,18 +13,18 @@ const sdk: Sdk = {
   client: 'a client of the openai package',
   requestIdHeader: 'x-request-id',
   providerOf,
-  methods: [
-    { path: ['chat', 'completions', 'create'], call: calls.chat },
-    { path: ['responses', 'create'], call: calls.response },
-    { path: ['beta', 'responses', 'create'], call: calls.response },
-    { path: ['responses', 'compact'], call: calls.compaction },
-    { path: ['beta', 'responses', 'compact'], call: calls.compaction },
-    { path: ['completions', 'create'], call: calls.completion },
-    { path: ['embeddings', 'create'], call: calls.embeddings },
-    { path: ['images', 'generate'], call: calls.imageGeneration },
-    { path: ['images', 'edit'], call: calls.imageEdit },
-    { path: ['images', 'createVariation'], call: calls.imageVariation },
-  ],
+  methods: {
+    'chat.completions.create': calls.chat,
+    'responses.create': calls.response,
+    'beta.responses.create': calls.response,
+    'responses.compact': calls.compaction,
+    'beta.responses.compact': calls.compaction,
+    'completions.create': calls.completion,
+    'embeddings.create': calls.embeddings,
+    'images.generate': calls.imageGeneration,
+    'images.edit': calls.imageEdit,
+    'images.createVariation': calls.imageVariation,
+  },
 };
 
 /**
