@@ -102,5 +102,10 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || name === '[::1]';
 }
 
+/** Returns an endpoint as text, without the user, the query and trailing slashes. */
+export function addressOf({ origin, pathname }: URL): string {
+  return origin + pathname.replace(/(?<!\/)\/+$/, '');
+}
+
 /** Matches 127.0.0.0/8 without leading zeros. */
 const LOOPBACK = /^127(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;

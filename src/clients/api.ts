@@ -1,7 +1,7 @@
 import { monotonicNowMs, wallNowMs } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { allowListeners, types } from '../base/node.ts';
-import { checkedOptions } from '../base/options.ts';
+import { addressOf, checkedOptions } from '../base/options.ts';
 import { messageOf } from '../base/text.ts';
 import { delay } from '../base/timers.ts';
 import { HttpClient, type OpenAnswer, type Transport } from '../http/client.ts';
@@ -77,7 +77,7 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
 export class Api {
   readonly #options: ApiOptions;
   readonly #http: Transport;
-  readonly #basePath: string;
+  readonly #address: string;
   readonly #secrets: Secrets;
   readonly #closing = new AbortController();
   readonly timeoutMs: number;
@@ -87,7 +87,7 @@ export class Api {
     this.#options = options;
     this.timeoutMs = timeoutMs;
     this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);
-    this.#basePath = url.origin + url.pathname.replace(/(?<!\/)\/+$/, '');
+    this.#address = addressOf(url);
     this.#http = new HttpClient({
       endpoint: url,
       headers: {},
@@ -103,7 +103,7 @@ export class Api {
 
   /** Returns the URL of a path, without a query. */
   urlOf(path: string): string {
-    return this.#basePath + path.replace(/\?.*$/s, '');
+    return this.#address + path.replace(/\?.*$/s, '');
   }
 
   /** Sends a call and reads the response to its end. */
@@ -176,7 +176,7 @@ export class Api {
 
   /** Ends all calls with a ConnectionError and closes the connections. */
   async close(): Promise<void> {
-    this.#closing.abort(new ConnectionError({ method: 'GET', url: this.#basePath, attempts: 0 }, CLOSED, false));
+    this.#closing.abort(new ConnectionError({ method: 'GET', url: this.#address, attempts: 0 }, CLOSED, false));
     await this.#http.destroy();
   }
 

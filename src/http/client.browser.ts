@@ -1,3 +1,4 @@
+import { addressOf } from '../base/options.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import type { HttpClientOptions, HttpRequest, OpenAnswer, ResponseBody, Transport } from './client.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
@@ -16,7 +17,7 @@ export class HttpClient implements Transport {
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
-    this.#address = options.endpoint.origin + options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
+    this.#address = addressOf(options.endpoint);
   }
 
   async open(request: HttpRequest): Promise<OpenAnswer> {

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { nodeModule } from '../base/node.ts';
+import { addressOf } from '../base/options.ts';
 import { clearTimer, setTimer, withoutTracing } from '../base/timers.ts';
 import { type ConnectionOptions, createConnections, isReusedConnectionError } from './connections.ts';
 import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
@@ -99,7 +100,7 @@ export class HttpClient implements Transport {
     this.#options = options;
     this.#headers = options.headers;
     this.#origin = options.endpoint.origin;
-    this.#basePath = options.endpoint.pathname.replace(/(?<!\/)\/+$/, '');
+    this.#basePath = addressOf(options.endpoint).slice(this.#origin.length);
   }
 
   setHeaders(headers: HttpClientOptions['headers']): void {

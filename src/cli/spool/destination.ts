@@ -1,8 +1,9 @@
 import { env } from '../../base/env.ts';
+import { addressOf } from '../../base/options.ts';
 import { destinationOf } from '../../export/create-exporter.ts';
 import { isSameOrigin } from '../../export/service-settings.ts';
 import { resolveSettings, type Settings } from '../../export/settings.ts';
-import { addressOf, destinationHash } from '../../export/spool/directory.ts';
+import { destinationHash } from '../../export/spool/directory.ts';
 import type { DestinationSurvey, Files, Holding } from '../../export/spool/survey.ts';
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';

@@ -1,5 +1,6 @@
 import { basename, join, resolve } from 'node:path';
 import { nodeModule } from '../../base/node.ts';
+import { addressOf } from '../../base/options.ts';
 import {
   checkFolder,
   checkFolders,
@@ -184,11 +185,6 @@ export function destinationHash({ endpoint, workspaceId, apiKey }: Destination):
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';
   return sha256(`${addressOf(endpoint)}\n${workspace}`).slice(0, 32);
-}
-
-/** Returns an endpoint as text, without the user, the query and trailing slashes. */
-export function addressOf(endpoint: URL): string {
-  return endpoint.origin + endpoint.pathname.replace(/(?<!\/)\/+$/, '');
 }
 
 export function isDestination(name: string): boolean {

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { diagnostics } from '../../base/diagnostics.ts';
+import { addressOf } from '../../base/options.ts';
 import {
-  addressOf,
   BAD_FOLDER,
   FORMAT_FOLDER,
   isDestination,

@@ -138,8 +138,8 @@ function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> |
   if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
   const { origin, pathname, searchParams } = new URL(location, base);
   if (origin !== base.origin) return undefined;
-  const prefix = base.pathname.replace(/(?<!\/)\/+$/, '');
-  const path = prefix !== '' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
+  const prefix = base.pathname;
+  const path = prefix !== '/' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
   const names = [...new Set(searchParams.keys())];
   return { path, query: Object.fromEntries(names.map((name) => [name, searchParams.getAll(name)])) };
 }
