@@ -74,8 +74,6 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     if (this.#state === 'resuming') this.#state = 'restarted';
   }
 
-  opened(): void {}
-
   connected(): string {
     this.#heartbeats = 0;
     return '';

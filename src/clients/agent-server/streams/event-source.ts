@@ -46,7 +46,7 @@ export interface ResumePolicy<Event> {
   /** The first request. */
   readonly first: StreamRequest;
   /** Called with the headers of the first response. */
-  opened(headers: OpenAnswer['headers'], api: Api): void;
+  opened?(headers: OpenAnswer['headers'], api: Api): void;
   /** Called when a connection is made. Returns the last event id, which events without an id inherit. */
   connected(): string;
   /** Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
@@ -54,10 +54,10 @@ export interface ResumePolicy<Event> {
   /** Returns the event as the run of the stream records it. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
   /** Returns whether the connection works. Throws a NoAnswerError to reconnect, or an UnrecoverableError. */
-  heartbeat(): boolean;
+  heartbeat?(): boolean;
   /** Maximum silence for the next event. The stream reconnects after `silent()`. */
-  readonly silenceMaxMs: number;
-  silent(): void;
+  readonly silenceMaxMs?: number;
+  silent?(): void;
   /** Returns the request that continues the stream, or why the stream cannot continue. */
   resume(): StreamRequest | string;
   /** Whether the stream is complete if the server ends the connection. */
@@ -115,7 +115,8 @@ export class EventSource<Event> {
     const source = new EventSource<Event>(api, options);
     try {
       const { policy } = options;
-      policy.opened(await source.#connect(policy.first), api);
+      const headers = await source.#connect(policy.first);
+      policy.opened?.(headers, api);
       return source;
     } catch (thrown) {
       options.trace?.fail(thrown);
@@ -222,7 +223,7 @@ export class EventSource<Event> {
     if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
     if (item.kind === 'comment') {
       this.#sawHeartbeat = true;
-      if (policy.heartbeat()) this.#reconnects = 0;
+      if (policy.heartbeat?.()) this.#reconnects = 0;
       if (item.text.trim() === 'live') this.#report('live');
     }
     if (item.kind !== 'event') return undefined;
@@ -238,14 +239,14 @@ export class EventSource<Event> {
   async #next(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
     const { idleTimeoutMs, policy } = this.#options;
     const idleMs = this.#sawHeartbeat ? Math.min(idleTimeoutMs, HEARTBEAT_SILENCE_MS) : idleTimeoutMs;
-    const silenceMs = Math.min(idleMs, policy.silenceMaxMs);
+    const silenceMs = Math.min(idleMs, policy.silenceMaxMs ?? idleMs);
     const silence = new DeadlineError(`nothing came for ${silenceMs} ms`);
     const timer = setTimer(() => this.#body?.destroy(silence), silenceMs);
     try {
       const step = await chunks.next();
       return step.done === true ? undefined : step.value;
     } catch (thrown) {
-      if (thrown === silence) policy.silent();
+      if (thrown === silence) policy.silent?.();
       throw thrown;
     } finally {
       clearTimer(timer);

@@ -30,7 +30,6 @@ export interface SentEvent<Values> {
 /** A stream of runs continues after its last id, at the `Location` of its response or at the path of its run. */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: Place;
-  readonly silenceMaxMs: number = Number.POSITIVE_INFINITY;
   readonly #call: PreparedCall;
   /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
   readonly #isOfRun: boolean;
@@ -107,12 +106,6 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     // A new run has no earlier connection, so all its events are requested.
     return { call, lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId };
   }
-
-  heartbeat(): boolean {
-    return false;
-  }
-
-  silent(): void {}
 
   #storedPath(): Pick<Call, 'path' | 'query'> | undefined {
     const { runId, threadId } = this.place;
