@@ -265,7 +265,7 @@ export class Api {
   #callHook<Name extends keyof ClientHooks>(name: Name, event: Parameters<NonNullable<ClientHooks[Name]>>[0]): void {
     const report = (thrown: unknown): void => {
       const problem = this.#secrets.masked(messageOf(thrown));
-      diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${problem}); the call goes on.`);
+      diagnostics.warnOnce(`hook ${name}`, `clients: the hook ${name} threw (${problem}); the call continues.`);
     };
     try {
       const result = (this.#options.hooks?.[name] as ((event: unknown) => unknown) | undefined)?.(event);

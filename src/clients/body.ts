@@ -5,7 +5,7 @@ import { DeadlineError } from '../http/errors.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
 /** Kind of a response body. Only the kind is checked. `none` ignores the body. */
-export type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
+type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /** `pages` is a part of a list, `events` a stream of events, and `result` the final state of a run. */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
@@ -18,7 +18,7 @@ export interface BodySchema {
 /** Maximum bytes of a response. A longer response is an InvalidAnswerError. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
 
-export interface ReadOptions {
+interface ReadOptions {
   readonly bytesMax: number;
   /** Time for the whole body. */
   readonly timeoutMs?: number;
@@ -34,7 +34,7 @@ export interface ReadOptions {
  */
 export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
-  const problem = timeoutMs === undefined ? `nothing came for ${idleTimeoutMs} ms` : 'the response took too long';
+  const problem = timeoutMs === undefined ? `no data arrived for ${idleTimeoutMs} ms` : 'the response took too long';
   const startTimer = (): NodeJS.Timeout =>
     setTimer(() => body.destroy(new DeadlineError(problem)), Math.max(1, timeoutMs ?? idleTimeoutMs));
   let timer = startTimer();

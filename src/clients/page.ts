@@ -84,7 +84,7 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
 }
 
 /** A page, and the offset or cursor of the page after it. */
-export interface PagePart<Item, Cursor> {
+interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
   /** Undefined for the last page. */
   readonly next: Cursor | undefined;

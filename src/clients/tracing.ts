@@ -12,7 +12,7 @@ import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
 /** The run of a call. Inputs and outputs must not contain keys and secrets. */
-export interface CallRun<Result> {
+interface CallRun<Result> {
   readonly name: string;
   readonly runType: 'chain' | 'tool';
   readonly inputs: () => Record<string, unknown>;

@@ -175,7 +175,7 @@ describe('a broken stream', () => {
     expect((error as Error).message).toMatch(
       `[POST] "${url}/threads/t-1/runs/stream": the stream broke after the event "values" (id 1) of run r-1: `,
     );
-    expect((error as Error).message).toMatch(/; the server keeps no events of it, so it cannot go on$/);
+    expect((error as Error).message).toMatch(/; the server does not store its events, so it cannot continue$/);
     expect(seen).toHaveLength(1);
   });
 
@@ -224,7 +224,7 @@ describe('a broken stream', () => {
 
     expect(error).toMatchObject({
       lastEvent: { id: '1' },
-      message: expect.stringContaining('did not go on in 5 attempts'),
+      message: expect.stringContaining('did not continue in 5 attempts'),
     });
     expect(seen).toHaveLength(11);
     // Twice 1, 2, 4, 5 and 5 seconds, each with half a second of jitter.
@@ -344,7 +344,7 @@ describe('silence', () => {
 
     const error = await failure(iterator.next(), silenceMs / 10);
 
-    expect(error).toMatchObject({ message: expect.stringContaining(`nothing came for ${silenceMs} ms; `) });
+    expect(error).toMatchObject({ message: expect.stringContaining(`no data arrived for ${silenceMs} ms; `) });
     expect(virtualClock.nowMs - startMs).toBe(silenceMs);
   });
 
@@ -360,7 +360,7 @@ describe('silence', () => {
 
     for (const stream of streams)
       expect(await failure(stream.then(names))).toMatchObject({
-        message: expect.stringContaining('nothing came for 3000 ms'),
+        message: expect.stringContaining('no data arrived for 3000 ms'),
       });
   });
 
@@ -426,7 +426,7 @@ describe('silence', () => {
       code: 'RUNSPAN_STREAM_BROKEN',
       runId: 'r-1',
       message: expect.stringContaining(
-        'nothing came for 2000 ms; the run may still be running; join it to wait for it again',
+        'no data arrived for 2000 ms; the run may still be running; join it to wait for it again',
       ),
     });
     expect(seen).toHaveLength(1);

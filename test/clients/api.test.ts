@@ -89,8 +89,8 @@ test('a hook that throws or rejects does not affect the call, and is logged once
   const api = makeApi(url, { hooks, headers: { 'x-api-key': 'key-1' } });
   expect([await api.json(GET), await api.json(GET)]).toEqual([{ a: 1 }, { a: 1 }]);
   expect(lines).toEqual([
-    'warn: clients: the hook onRequest threw (no log for [secret]); the call goes on.',
-    'warn: clients: the hook onResponse threw (nobody waits for it); the call goes on.',
+    'warn: clients: the hook onRequest threw (no log for [secret]); the call continues.',
+    'warn: clients: the hook onResponse threw (nobody waits for it); the call continues.',
   ]);
   expect(await rejections()).toEqual([]);
 });

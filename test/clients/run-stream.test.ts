@@ -162,7 +162,7 @@ describe('RunStream', () => {
     const { error } = await failing(stream);
 
     expect(error).toMatchObject({ code: 'RUNSPAN_STREAM_BROKEN' });
-    expect(String(error)).toContain(`the stream broke ${place}: ${problem}; the server keeps no events of it`);
+    expect(String(error)).toContain(`the stream broke ${place}: ${problem}; the server does not store its events`);
   });
 
   it('may have no event if the joined run or thread has ended', async () => {

@@ -245,9 +245,9 @@ describe('a broken stream of a thread', () => {
     [
       404,
       status(404, {}, '{"error":"not_found","message":"Thread not found"}'),
-      'it does not go on: .*404 Thread not found',
+      'it cannot continue: .*404 Thread not found',
     ],
-    [401, status(401), 'it does not go on: .*401 not now'],
+    [401, status(401), 'it cannot continue: .*401 not now'],
     [204, (response: ServerResponse) => void response.writeHead(204).end(), 'is not a stream of events'],
     [200, status(200), 'is not a stream of events'],
   ])('ends after a response with %d', async (_, step, outlook) => {
@@ -277,7 +277,7 @@ describe('a broken stream of a thread', () => {
 
     const { thrown, seen: given } = await read(threads, 9);
     expect(given).toEqual(upTo(2));
-    expect(String(thrown)).toMatch(/it did not go on in 5 attempts$/);
+    expect(String(thrown)).toMatch(/it did not continue in 5 attempts$/);
     expect(seen).toHaveLength(6);
   });
 

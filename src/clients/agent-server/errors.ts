@@ -28,9 +28,9 @@ export class RunFailedError extends RunspanError {
   /** Message of the error. */
   readonly detail: string | undefined;
 
-  constructor({ runId, threadId }: RunPlace, told: RunError, masked: (text: string) => string) {
-    const error = textOf(told.error, masked);
-    const detail = textOf(told.message, masked);
+  constructor({ runId, threadId }: RunPlace, reported: RunError, masked: (text: string) => string) {
+    const error = textOf(reported.error, masked);
+    const detail = textOf(reported.message, masked);
     const explanation = [error, detail].filter((text) => text !== undefined).join(': ');
     const run = runId === undefined ? 'The run' : `The run ${runId}`;
     super('RUNSPAN_RUN_FAILED', `${run} failed${explanation && `: ${cut(explanation, DETAIL_MAX)}`}`);

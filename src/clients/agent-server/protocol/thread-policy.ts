@@ -19,7 +19,7 @@ const CONFIRMATION_HEARTBEATS = 1;
 /** Events that are recognized by their ids. Earlier events are recognized by their `seq`. */
 const WINDOW_EVENTS = 1_000;
 
-export interface ThreadStream {
+interface ThreadStream {
   readonly call: PreparedCall;
   /** Only events after this `seq`. */
   readonly since: number | undefined;
@@ -129,7 +129,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
 
   #restart(): never {
     this.#state = 'restarted';
-    throw new NoAnswerError('it did not go on where it broke');
+    throw new NoAnswerError('it did not continue after the last event');
   }
 
   #request(since: number | undefined, lastEventId: string | undefined): StreamRequest {

@@ -96,6 +96,8 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
+  /** The recorded run of an unreachable stream ends as interrupted, so it is not cancelled here. */
+  static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;
   readonly #signal: AbortSignal | undefined;
@@ -138,17 +140,21 @@ export class EventSource<Event> {
   /** Closes the source when nothing refers to `stream` any more, because nobody can close the stream then. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
-    unreachable.register(stream, this);
+    EventSource.#unreachable.register(stream, this);
   }
 
   /** Ends the connection and the iteration. */
   close(): void {
     if (this.#isClosed) return;
+    this.#release();
+    this.#options.trace?.cancel();
+  }
+
+  #release(): void {
     this.#isClosed = true;
     this.#signal?.removeEventListener('abort', this.#onAbort);
     this.#ending.abort();
     this.#body?.destroy();
-    this.#options.trace?.cancel();
   }
 
   /** Can be iterated once. Throws a RunFailedError, a StreamError, or the reason of the caller's signal. */
@@ -240,7 +246,7 @@ export class EventSource<Event> {
     const { idleTimeoutMs, policy } = this.#options;
     const idleMs = this.#sawHeartbeat ? Math.min(idleTimeoutMs, HEARTBEAT_SILENCE_MS) : idleTimeoutMs;
     const silenceMs = Math.min(idleMs, policy.silenceMaxMs ?? idleMs);
-    const silence = new DeadlineError(`nothing came for ${silenceMs} ms`);
+    const silence = new DeadlineError(`no data arrived for ${silenceMs} ms`);
     const timer = setTimer(() => this.#body?.destroy(silence), silenceMs);
     try {
       const step = await chunks.next();
@@ -261,7 +267,7 @@ export class EventSource<Event> {
     if (typeof request === 'string') throw this.#error(problem, request, thrown);
     for (;;) {
       if (++this.#reconnects > RECONNECTS_MAX)
-        throw this.#error(problem, `it did not go on in ${RECONNECTS_MAX} attempts`, thrown);
+        throw this.#error(problem, `it did not continue in ${RECONNECTS_MAX} attempts`, thrown);
       try {
         await this.#api.wait(this.#delayMs(), this.#ending.signal);
         await this.#connect(request);
@@ -271,7 +277,7 @@ export class EventSource<Event> {
         if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
         const isFinal = refused instanceof ApiError && !isTransient(refused.status);
         if (isFinal || refused instanceof InvalidAnswerError)
-          throw this.#error(problem, `it does not go on: ${refused.message}`, refused);
+          throw this.#error(problem, `it cannot continue: ${refused.message}`, refused);
       }
     }
   }
@@ -312,8 +318,6 @@ export class EventSource<Event> {
     return this.#api.masked(text, this.#options.policy.first.call);
   }
 }
-
-const unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.close());
 
 /** Returns an iterator that ends at once when its reader leaves it. A generator would wait for a pending read. */
 export function leavable<Event>(

@@ -93,8 +93,8 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
 
   resume(): StreamRequest | string {
     const target = this.#location ?? this.#storedPath();
-    if (target === undefined) return 'the server keeps no events of it, so it cannot go on';
-    if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot go on';
+    if (target === undefined) return 'the server does not store its events, so it cannot continue';
+    if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot continue';
     const { name, method, options } = this.#call;
     const call: Call = {
       name,

@@ -4,7 +4,7 @@ import type ignore from 'ignore';
 import type { ValidationError } from '../../errors.ts';
 
 /** The files of a source directory. */
-export interface SourceFiles {
+interface SourceFiles {
   /** Sorted paths of files and links, relative to the directory and with slashes. */
   readonly paths: readonly string[];
   /** Links that lead out of the directory. */
