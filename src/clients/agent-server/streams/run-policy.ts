@@ -2,7 +2,7 @@ import type { OpenAnswer } from '../../../http/client.ts';
 import type { ServerSentEvent } from '../../../http/event-stream.ts';
 import type { Api } from '../../api.ts';
 import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
-import { type Call, type Endpoint, type PreparedCall, pathOf } from '../../endpoint.ts';
+import { type Endpoint, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';
 import type { RunPlace } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
@@ -34,7 +34,8 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
-  #location: Pick<Call, 'path' | 'query'> | undefined;
+  /** The path with its query. */
+  #location: string | undefined;
   runError: RunError | undefined;
   end: 'open' | 'at a break' = 'open';
   #lastId: string;
@@ -92,27 +93,23 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   }
 
   resume(): StreamRequest | string {
-    const target = this.#location ?? this.#storedPath();
-    if (target === undefined) return 'the server does not store its events, so it cannot continue';
+    const path = this.#location ?? this.#storedPath();
+    if (path === undefined) return 'the server does not store its events, so it cannot continue';
     if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot continue';
     const { name, method, options } = this.#call;
-    const call: Call = {
-      name,
-      method: 'GET',
-      path: target.path,
-      ...(target.query && { query: target.query }),
-      options,
-    };
     // A new run has no earlier connection, so all its events are requested.
-    return { call, lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId };
+    return {
+      call: { name, method: 'GET', path, options },
+      lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId,
+    };
   }
 
-  #storedPath(): Pick<Call, 'path' | 'query'> | undefined {
+  #storedPath(): string | undefined {
     const { runId, threadId } = this.place;
     if (!this.#isStored) return undefined;
-    if (this.#call.method === 'GET') return this.#call;
+    if (this.#call.method === 'GET') return this.#call.path + queryText(this.#call.query);
     const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
-    return runId === undefined ? undefined : { path: `${thread}/runs/${pathOf(runId)}/stream` };
+    return runId === undefined ? undefined : `${thread}/runs/${pathOf(runId)}/stream`;
   }
 }
 
@@ -126,15 +123,14 @@ export function placeOf(header: unknown, known: RunPlace): RunPlace {
  * Returns the path of a `Location` header, with or without the path of the client's address. Undefined for another
  * origin, because only the client's address receives the key.
  */
-function resumePath(location: unknown, api: Api): Pick<Call, 'path' | 'query'> | undefined {
+function resumePath(location: unknown, api: Api): string | undefined {
   const base = new URL(api.urlOf(''));
   if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
-  const { origin, pathname, searchParams } = new URL(location, base);
+  const { origin, pathname, search } = new URL(location, base);
   if (origin !== base.origin) return undefined;
   const prefix = base.pathname;
   const path = prefix !== '/' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
-  const names = [...new Set(searchParams.keys())];
-  return { path, query: Object.fromEntries(names.map((name) => [name, searchParams.getAll(name)])) };
+  return path + search;
 }
 
 function textOf(value: unknown): string | undefined {
