@@ -173,21 +173,6 @@ describe('RunSpanProcessor', () => {
     await receiver.close();
   });
 
-  test('drops, counts and logs spans beyond the byte limit of the queue', async () => {
-    const lines = told();
-    const { exporter } = await delivering(undefined, { queueBytes: 100_000 });
-    const { tracer, provider } = withExporter(exporter);
-    const text = 'x'.repeat(40_000);
-    for (let index = 0; index < 10; index++) tracer.startSpan('a', { attributes: { 'input.value': text } }).end();
-    const { droppedByReason, dropped } = exporter.stats();
-    expect(dropped).toBeGreaterThan(0);
-    expect(droppedByReason.queue_full).toBe(dropped);
-    await provider.forceFlush();
-    await exporter.close();
-    expect(exporter.stats().sent).toBe(10 - dropped);
-    expect(lines.join()).toContain(`${dropped} runs were dropped (queue_full)`);
-  });
-
   test('sends open spans at a flush, so that a crash does not hide them, and at the shutdown', async () => {
     const { exporter, server } = await delivering();
     const { tracer, provider } = withExporter(exporter);

@@ -75,14 +75,14 @@ export function expectRun(run: Mapped, expected: Partial<Mapped>): void {
 export type FieldRow = readonly [name: string, value: unknown, paths?: string, field?: unknown];
 
 /** Maps a span with the attributes of all rows. The run must have the fields of the rows, and no others. */
-export function expectFields(rows: readonly FieldRow[]): void {
+export function expectFields(rows: readonly FieldRow[], span: Partial<SpanLike> = {}): void {
   const attributes: Record<string, unknown> = {};
-  const expected = {};
+  const expected = { metadata: {} };
   for (const [name, value, paths = '', field = value] of rows) {
     if (name !== '') Object.assign(attributes, isListOfObjects(value) ? flat(name, value) : { [name]: value });
     for (const path of paths.split(' ').flatMap(inFull)) setAt(expected, path, field);
   }
-  expect(mapped(attributes)).toEqual(expected);
+  expect(mapped(attributes, span)).toEqual(expected);
 }
 
 /** Returns a function that declares a test of a span whose kind is in the attribute `kindName`. */

@@ -22,7 +22,7 @@ import { type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { ask, localModel as localClaude, makeClient } from '../integrations/anthropic-client.ts';
 import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
 import { gate } from '../support/gate.ts';
-import { inSpan, runNamed, setUp, soon, tree } from './set-up.ts';
+import { inSpan, setUp, soon, tree } from './set-up.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 const asked = { model: 'small', messages: tea };
@@ -271,32 +271,34 @@ describe('the telemetry of the AI SDK with wrappers', () => {
   const finishReason = { unified: 'stop', raw: undefined } as const;
   const content = [{ type: 'text', text: 'Hello.' }];
   const doGenerate = async () => ({ content, finishReason, usage, warnings: [] }) as never;
-  const model = () => new MockLanguageModelV3({ modelId: 'small', doGenerate });
-  const telemetry = (tracer: Tracer) => ({ experimental_telemetry: { isEnabled: true, tracer } });
+  const model = new MockLanguageModelV3({ modelId: 'small', doGenerate });
+  const doEmbed = async () => ({ embeddings: [[0.5, 0.25]], usage: { tokens: 5 }, warnings: [] });
+  const embedding = new MockEmbeddingModelV3({ modelId: 'vectors', doEmbed });
 
-  test('records a wrapped model once, as the span of its call', async () => {
+  test.each<[string, (telemetry: object) => Promise<unknown>, string[], number]>([
+    [
+      'a wrapped model',
+      (telemetry) => ai.generateText({ model: wrapModel(model), prompt: 'Hi', ...telemetry }),
+      ['ai.generateText', '  ai.generateText.doGenerate'],
+      20,
+    ],
+    [
+      'a wrapped function',
+      (telemetry) => wrapAISDK(ai).generateText({ model, prompt: 'Hi', ...telemetry }),
+      ['generateText', '  ai.generateText', '    ai.generateText.doGenerate'],
+      20,
+    ],
+    [
+      'a wrapped embedding model',
+      (telemetry) => ai.embed({ model: wrapModel(embedding), value: 'Hi', ...telemetry }),
+      ['ai.embed', '  ai.embed.doEmbed'],
+      5,
+    ],
+  ])('records the model call of %s once, as its span', async (_, call, expected, tokens) => {
     const { tracer, recorder } = setUp();
-    await ai.generateText({ model: wrapModel(model()), prompt: 'Hi', ...telemetry(tracer) });
-    expect(tree(recorder)).toEqual(['ai.generateText', '  ai.generateText.doGenerate']);
-    expect(tokensOf(recorder)).toEqual([20]);
-    expect(runNamed(recorder, 'ai.generateText.doGenerate').run_type).toBe('llm');
-  });
-
-  test('counts tokens once if the functions are wrapped too', async () => {
-    const { tracer, recorder } = setUp();
-    const { generateText } = wrapAISDK(ai);
-    await generateText({ model: model(), prompt: 'Hi', ...telemetry(tracer) });
-    expect(tree(recorder)).toEqual(['generateText', '  ai.generateText', '    ai.generateText.doGenerate']);
-    expect(tokensOf(recorder)).toEqual([20]);
-  });
-
-  test('records an embedding once', async () => {
-    const { tracer, recorder } = setUp();
-    const doEmbed = async () => ({ embeddings: [[0.5, 0.25]], usage: { tokens: 5 }, warnings: [] });
-    const embedding = new MockEmbeddingModelV3({ modelId: 'vectors', doEmbed });
-    await ai.embed({ model: wrapModel(embedding), value: 'Hi', ...telemetry(tracer) });
-    expect(tree(recorder)).toEqual(['ai.embed', '  ai.embed.doEmbed']);
-    expect(tokensOf(recorder)).toEqual([5]);
+    await call({ experimental_telemetry: { isEnabled: true, tracer } });
+    expect(tree(recorder)).toEqual(expected);
+    expect(tokensOf(recorder)).toEqual([tokens]);
   });
 });
 

@@ -14,95 +14,73 @@ const mapped = (attributes: Attributes) =>
 describe('an HTTP request', () => {
   const GET = { 'http.request.method': 'GET' };
 
+  /** Declares a test of a span with the name of its method. */
+  const testRequest = (title: string, method: string, rows: readonly FieldRow[]) =>
+    test(title, () =>
+      expectFields([['', 'chain', 'runType'], ['', method, 'inputs/method'], ...rows], { name: method }),
+    );
+
+  testRequest('of a client has its URL without credentials', 'POST', [
+    ['http.request.method', 'POST'],
+    ['', 'POST a.example:8443/v1/chat', 'name'],
+    ['url.full', 'https://ann:pw@a.example:8443/v1/chat?api_key=k&n=1'],
+    ['', 'https://a.example:8443/v1/chat?api_key=REDACTED&n=1', 'inputs/url'],
+    ['server.address', 'a.example', 'metadata/server.address'],
+    ['http.response.status_code', 201, 'outputs/status_code'],
+    ['http.response.body.size', 512, 'outputs/size'],
+    ['http.request.resend_count', 1, 'metadata/http.request.resend_count'],
+    ['http.request.body.content', '{"a":1}', 'inputs/body', { a: 1 }],
+    ['http.response.body.content', 'ok', 'outputs/body'],
+  ]);
+
+  testRequest('of a client with the old names has the same fields', 'GET', [
+    ['http.method', 'GET', 'name', 'GET a.example/b'],
+    ['http.url', 'http://a.example/b?c=d', 'inputs/url'],
+    ['http.target', '/b?c=d'],
+    ['http.host', 'a.example', 'metadata/http.host'],
+    ['http.status_code', '404', 'outputs/status_code', 404],
+    ['http.response_content_length', 7, 'outputs/size'],
+  ]);
+
+  testRequest('on a server has its route, path and query', 'GET', [
+    ['http.request.method', 'GET', 'name', 'GET /users/:id'],
+    ['url.scheme', 'http', 'metadata/url.scheme'],
+    ['url.path', '/users/7', 'inputs/path'],
+    ['url.query', 'fields=name&token=t', 'inputs/query', 'fields=name&token=REDACTED'],
+    ['http.route', '/users/:id', 'inputs/route'],
+    ['http.response.status_code', 200, 'outputs/status_code'],
+  ]);
+
+  testRequest('on a server with the old names has the same fields', 'GET', [
+    ['http.method', 'GET', 'name', 'GET /users/7'],
+    ['http.target', '/users/7?a=b', 'inputs/path'],
+    ['http.scheme', 'http', 'metadata/http.scheme'],
+    ['http.status_code', 200, 'outputs/status_code'],
+  ]);
+
+  testRequest('with both names has each field once', 'GET', [
+    ['http.request.method', 'GET', 'name', 'GET a.example/b'],
+    ['http.method', 'GET'],
+    ['url.full', 'http://a.example/b', 'inputs/url'],
+    ['http.url', 'http://a.example/b'],
+    ['http.target', '/b'],
+    ['http.response.status_code', 200, 'outputs/status_code'],
+    ['http.status_code', 200],
+  ]);
+
   test.each<[string, Attributes, Partial<Mapped>]>([
     [
-      'of a client has its URL without credentials',
-      {
-        'http.request.method': 'POST',
-        'url.full': 'https://ann:pw@a.example:8443/v1/chat?api_key=k&n=1',
-        'server.address': 'a.example',
-        'http.response.status_code': 201,
-        'http.response.body.size': 512,
-        'http.request.resend_count': 1,
-        'http.request.body.content': '{"a":1}',
-        'http.response.body.content': 'ok',
-      },
-      {
-        name: 'POST a.example:8443/v1/chat',
-        inputs: { method: 'POST', url: 'https://a.example:8443/v1/chat?api_key=REDACTED&n=1', body: { a: 1 } },
-        outputs: { status_code: 201, size: 512, body: 'ok' },
-        metadata: { 'server.address': 'a.example', 'http.request.resend_count': 1 },
-      },
-    ],
-    [
-      'of a client with the old names has the same fields',
-      {
-        'http.method': 'GET',
-        'http.url': 'http://a.example/b?c=d',
-        'http.target': '/b?c=d',
-        'http.host': 'a.example',
-        'http.status_code': '404',
-        'http.response_content_length': 7,
-      },
-      {
-        name: 'GET a.example/b',
-        inputs: { method: 'GET', url: 'http://a.example/b?c=d' },
-        outputs: { status_code: 404, size: 7 },
-        metadata: { 'http.host': 'a.example' },
-      },
-    ],
-    [
-      'on a server has its route, path and query',
-      {
-        ...GET,
-        'url.scheme': 'http',
-        'url.path': '/users/7',
-        'url.query': 'fields=name&token=t',
-        'http.route': '/users/:id',
-        'http.response.status_code': 200,
-      },
-      {
-        name: 'GET /users/:id',
-        inputs: { method: 'GET', route: '/users/:id', path: '/users/7', query: 'fields=name&token=REDACTED' },
-        outputs: { status_code: 200 },
-        metadata: { 'url.scheme': 'http' },
-      },
-    ],
-    [
-      'on a server with the old names has the same fields',
-      { 'http.method': 'GET', 'http.target': '/users/7?a=b', 'http.scheme': 'http', 'http.status_code': 200 },
-      {
-        name: 'GET /users/7',
-        inputs: { method: 'GET', path: '/users/7?a=b' },
-        outputs: { status_code: 200 },
-        metadata: { 'http.scheme': 'http' },
-      },
-    ],
-    [
-      'with both names has each field once',
-      {
-        ...GET,
-        'http.method': 'GET',
-        'url.full': 'http://a.example/b',
-        'http.url': 'http://a.example/b',
-        'http.target': '/b',
-        'http.response.status_code': 200,
-        'http.status_code': 200,
-      },
-      { inputs: { method: 'GET', url: 'http://a.example/b' }, outputs: { status_code: 200 }, metadata: {} },
-    ],
-    [
-      'with an unknown method has the original method',
+      'an unknown method has the original method',
       { 'http.request.method': '_OTHER', 'http.request.method_original': 'BREW', 'url.path': '/pot' },
       { inputs: { method: 'BREW', path: '/pot' } },
     ],
     [
-      'with a URL template has the template in its name',
+      'a URL template has the template in its name',
       { ...GET, 'url.full': 'https://a.example/users/7', 'url.template': '/users/{id}' },
       { name: 'GET a.example/users/{id}' },
     ],
-  ])('%s', (_, attributes, expected) => {
-    expectRun(mapped(attributes), { runType: 'chain', ...expected });
+  ])('with %s', (_, attributes, expected) => {
+    expectRun(mapped(attributes), expected);
   });
 
   test.each([['/b?c'], ['b c'], ['http://[broken/x?y']])('with the invalid URL %j is recorded', (url) => {

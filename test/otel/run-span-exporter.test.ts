@@ -7,11 +7,8 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createExporter } from '../../src/index.ts';
 import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { gate } from '../support/gate.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
 import { below, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
@@ -83,21 +80,6 @@ describe('with a batch processor', () => {
     await nest(tracer, 'a > b');
     await provider.shutdown();
     expect(asked.filter((call) => call !== 'flush')).toEqual(['start a', 'start b', 'end b', 'end a']);
-  });
-
-  test('forceFlush of the provider waits for the delivery', async () => {
-    const held = gate<{ status: number }>();
-    await using server = await ingestServer(() => held);
-    const exporter = createExporter({ endpoint: server.url, apiKey: 'key' });
-    const { tracer, provider } = setUp({ processors: [new BatchSpanProcessor(new RunSpanExporter({ exporter }))] });
-    tracer.startSpan('a').end();
-    const flushed = provider.forceFlush().then(() => 'flushed');
-    await server.arrived(1);
-    expect(await Promise.race([flushed, soon().then(() => 'waiting')])).toBe('waiting');
-    held.open({ status: 202 });
-    expect(await flushed).toBe('flushed');
-    expect(exporter.stats()).toMatchObject({ sent: 1 });
-    await exporter.close();
   });
 });
 

@@ -71,26 +71,20 @@ describe('the parent of a span', () => {
     expect(tree(recorder)).toEqual(linesOf('root 1 > child 1, root 2 > child 2, root 3 > child 3'));
   });
 
-  test('is the span of the given context if there is no context manager', () => {
-    const { tracer, recorder } = setUp({ contextManager: false });
+  test.each([
+    [true, 'a > b, d > run'],
+    [false, 'a > b, d, run'],
+  ])('is the span of the given context (context manager: %j)', async (contextManager, forest) => {
+    const { tracer, recorder } = setUp({ contextManager });
     const a = tracer.startSpan('a');
-    tracer.startSpan('b', {}, below(a)).end();
-    tracer.startSpan('other').end();
-    a.end();
-    expect(tree(recorder)).toEqual(['a', '  b', 'other']);
+    await nest(tracer, 'd > run', () => tracer.startSpan('b', {}, below(a)).end());
+    expect(tree(recorder)).toEqual(linesOf(forest));
   });
 
-  test('is missing for a root span inside a span', async () => {
+  test('is missing for a root span', async () => {
     const { tracer, recorder } = setUp();
-    await inSpan(tracer, 'a', () => tracer.startSpan('b', { root: true }).end());
-    expect(tree(recorder)).toEqual(['a', 'b']);
-  });
-
-  test('is an explicit parent span rather than the current run', () => {
-    const { tracer, recorder } = setUp();
-    const outer = tracer.startSpan('outer');
-    traceable(() => tracer.startSpan('inner', {}, below(outer)).end(), { name: 'run' })();
-    expect(tree(recorder)).toEqual(['outer', '  inner', 'run']);
+    await nest(tracer, 'a > run', () => tracer.startSpan('b', { root: true }).end());
+    expect(tree(recorder)).toEqual(['a', '  run', 'b']);
   });
 
   test('is the run of `withRun`', async () => {
@@ -99,22 +93,31 @@ describe('the parent of a span', () => {
     expect(tree(recorder)).toEqual(['span', '  work', '    inner', '      run']);
   });
 
-  test('in the metadata is the span above, even if this is skipped, dropped or remote', async () => {
-    for (const create of [() => withOptions(except('hidden')), sampling]) {
-      const { tracer, recorder } = create();
-      let spanId = '';
-      await nest(tracer, 'a > hidden', () => {
-        spanId = trace.getActiveSpan()?.spanContext().spanId ?? '';
-        tracer.startSpan('b').end();
-      });
-      expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
-    }
+  test.each([
+    ['skipped', () => withOptions(except('skipped'))],
+    ['hidden', sampling],
+    ['dropped', sampling],
+  ])('in the metadata is the span above, even if this is %s', async (name, create) => {
+    const { tracer, recorder } = create();
+    let spanId = '';
+    await nest(tracer, `a > ${name}`, () => {
+      spanId = trace.getActiveSpan()?.spanContext().spanId ?? '';
+      tracer.startSpan('b').end();
+    });
+    expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
+  });
+
+  test('in another process is in the metadata of each first span, which starts a trace', () => {
     const { tracer, recorder } = setUp();
-    const served = tracer.startSpan('served', {}, trace.setSpanContext(ROOT_CONTEXT, remote));
-    tracer.startSpan('inner', {}, below(served)).end();
-    expect(otelOf(recorder, 'served')).toMatchObject({ parent_span_id: remote.spanId, parent_is_remote: true });
-    expect(otelOf(recorder, 'inner')).not.toHaveProperty('parent_is_remote');
-    expect(otelOf(recorder, 'inner').parent_span_id).toBe(served.spanContext().spanId);
+    const from = trace.setSpanContext(ROOT_CONTEXT, remote);
+    const a = tracer.startSpan('a', {}, from);
+    tracer.startSpan('below a', {}, below(a)).end();
+    tracer.startSpan('b', {}, from).end();
+    expect(tree(recorder)).toEqual(linesOf('a > below a, b'));
+    const above = { trace_id: remote.traceId, parent_span_id: remote.spanId, parent_is_remote: true };
+    for (const name of ['a', 'b']) expect(otelOf(recorder, name)).toMatchObject(above);
+    const { parent_span_id, parent_is_remote } = otelOf(recorder, 'below a');
+    expect([parent_span_id, parent_is_remote]).toEqual([a.spanContext().spanId, undefined]);
   });
 
   test('is the span that the ids of a wrapper, a proxy or a span context name', () => {
@@ -155,16 +158,6 @@ describe('the parent of a span', () => {
     expect(otelOf(recorder, 'effect').links).toEqual([
       { trace_id: traceId, span_id: spanId, attributes: { why: 'queue' } },
     ]);
-  });
-
-  test('in another process makes several traces with the id of one', () => {
-    const { tracer, recorder } = setUp();
-    const served = trace.setSpanContext(ROOT_CONTEXT, remote);
-    const a = tracer.startSpan('a', {}, served);
-    tracer.startSpan('below a', {}, below(a)).end();
-    tracer.startSpan('b', {}, served).end();
-    expect(tree(recorder)).toEqual(['a', '  below a', 'b']);
-    for (const name of ['a', 'below a', 'b']) expect(otelOf(recorder, name).trace_id).toBe(remote.traceId);
   });
 });
 
@@ -297,18 +290,12 @@ test('the project of a run is that of the run around it, of its span or of the p
 });
 
 describe('sampling', () => {
-  test('skips the whole trace of a skipped span', async () => {
+  test.each(['a > b > run > below', 'run > a > b'])('skips the whole trace %s', async (path) => {
     const { sink, asked } = notingSink({ sampling: () => false });
     const { tracer } = withOptions({ exporter: sink });
-    await nest(tracer, 'a > b > run > below');
-    expect(asked).toEqual(['skip', 'skip', 'skip', 'skip']);
-  });
-
-  test('skips spans below a skipped run', () => {
-    const { sink, asked } = notingSink({ sampling: () => false });
-    const { tracer } = setUp();
-    traceable(() => tracer.startSpan('b').end(), { exporter: sink })();
-    expect(asked).toEqual(['skip', 'skip']);
+    await traceable(() => nest(tracer, path), { exporter: sink })();
+    await nest(tracer, 'a');
+    expect(asked).toEqual([...path.split(' > '), 'around', 'a'].map(() => 'skip'));
   });
 
   test('receives the id and the name of the run of the first span', async () => {
