@@ -17,11 +17,12 @@ export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
   const fields = [...new Set(sources.flatMap((one) => [...one.keys()]))].sort(byPlace);
   const titles = vocabularies.map(({ name }) => notesOf(name).title);
   return [
-    '# Which attribute of a span becomes what of a run?',
-    '<!-- Made from the tables in src/otel/ by `npm run matrix`. -->',
+    '# Span attributes',
+    '<!-- Generated from the tables in src/otel/ by `npm run matrix`. -->',
     [
-      'Each vocabulary is a table. They are asked from left to right: a field that one has set is not set by a later one, and',
-      'inputs and outputs are those of one alone. What no table reads stays in `extra.metadata` under its own name.',
+      'Each column is a vocabulary. Vocabularies on the left take precedence: a vocabulary sets only the fields that no',
+      'earlier one has set. Inputs and outputs each come from one vocabulary. Attributes that no vocabulary reads are',
+      'recorded in `extra.metadata` under their own names.',
     ].join('\n'),
     table(
       ['', ...titles],
@@ -37,21 +38,23 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
   const parts = [`## ${title}`];
   if (specification !== undefined) parts.push(`<${specification}>`);
   if (kinds.length > 0)
-    parts.push(table(['a span with', 'is a run of type', 'its name, if another'], kinds.map(kindRow(vocabulary))));
+    parts.push(
+      table(['attribute', 'run type', 'name of the run, if not the name of the span'], kinds.map(kindRow(vocabulary))),
+    );
   const rows = [...sources].sort(([a], [b]) => byPlace(a, b));
   if (rows.length > 0)
     parts.push(
       table(
-        ['field', 'attributes, the first that is there'],
+        ['field', 'attributes, in order of precedence'],
         rows.map(([field, from]) => [code(field), list(from)]),
       ),
     );
-  if (vocabulary.ignored !== undefined) parts.push(`Nowhere: ${list(vocabulary.ignored)}.`);
+  if (vocabulary.ignored !== undefined) parts.push(`Not recorded: ${list(vocabulary.ignored)}.`);
   if (omitted.length > 0)
     parts.push(
-      'In the specification, and in no table:',
+      'Specified attributes without a field:',
       table(
-        ['attribute', 'why it stays in the metadata'],
+        ['attribute', 'reason'],
         [...reasons(omitted)].map(([reason, attributes]) => [list(attributes), reason]),
       ),
     );

@@ -13,10 +13,10 @@ export interface Notes {
 const samples = (attribute: string, ...values: readonly string[]): Attributes[] =>
   values.map((value) => ({ [attribute]: value }));
 
-const NO_FIELD = 'no field of a run is for it';
-const CONNECTION = 'the connection, which is the same for many runs';
-const OTHER_SYSTEMS = 'for one system alone';
-const VERDICTS = 'verdicts on a run, which are no part of it';
+const NO_FIELD = 'a run has no field for it';
+const CONNECTION = 'describes the connection, which many runs share';
+const OTHER_SYSTEMS = 'specific to one system';
+const VERDICTS = 'evaluations, which are not part of a run';
 
 /** By the name of the vocabulary. */
 export const notes: Readonly<Record<string, Notes>> = {
@@ -46,15 +46,15 @@ export const notes: Readonly<Record<string, Notes>> = {
       'EVALUATOR',
     ),
     omitted: [
-      ['openinference.span.kind', 'tells a guardrail or an evaluator from other chains'],
-      ['tool.description', 'the definition of a tool, and not its call'],
-      ['tool.json_schema', 'the definition of a tool, and not its call'],
+      ['openinference.span.kind', 'distinguishes guardrails and evaluators from other chains'],
+      ['tool.description', 'the definition of a tool, not its call'],
+      ['tool.json_schema', 'the definition of a tool, not its call'],
       ['prompt.vendor', NO_FIELD],
       ['prompt.id', NO_FIELD],
       ['prompt.url', NO_FIELD],
-      ['graph.node.id', 'the tree of runs is that of the spans'],
-      ['graph.node.name', 'the tree of runs is that of the spans'],
-      ['graph.node.parent_id', 'the tree of runs is that of the spans'],
+      ['graph.node.id', 'the tree of runs follows the tree of spans'],
+      ['graph.node.name', 'the tree of runs follows the tree of spans'],
+      ['graph.node.parent_id', 'the tree of runs follows the tree of spans'],
       ['annotations.*', VERDICTS],
       ['evaluations.*', VERDICTS],
       ['trace.annotations.*', VERDICTS],
@@ -90,8 +90,8 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['gen_ai.response.id', NO_FIELD],
       ['gen_ai.openai.response.system_fingerprint', NO_FIELD],
       ['gen_ai.token.type', 'an attribute of metrics'],
-      ['gen_ai.tool.description', 'the definition of a tool, and not its call'],
-      ['gen_ai.tool.type', 'the definition of a tool, and not its call'],
+      ['gen_ai.tool.description', 'the definition of a tool, not its call'],
+      ['gen_ai.tool.type', 'the definition of a tool, not its call'],
       ['gen_ai.evaluation.*', VERDICTS],
     ],
   },
@@ -109,7 +109,7 @@ export const notes: Readonly<Record<string, Notes>> = {
       'ai.rerank.doRerank',
     ),
   },
-  ai_sdk_beside_gen_ai: { title: 'AI SDK, beside GenAI' },
+  ai_sdk_beside_gen_ai: { title: 'AI SDK with GenAI' },
   traceloop: {
     title: 'Traceloop',
     specification: 'https://github.com/traceloop/openllmetry-js/tree/main/packages/ai-semantic-conventions',
@@ -127,7 +127,7 @@ export const notes: Readonly<Record<string, Notes>> = {
     omitted: [
       ['mcp.method.name', NO_FIELD],
       ['mcp.protocol.version', CONNECTION],
-      ['mcp.session.id', 'a connection, and not the conversation that a thread is'],
+      ['mcp.session.id', 'identifies a connection, not a conversation'],
       ['jsonrpc.protocol.version', CONNECTION],
       ['jsonrpc.request.id', NO_FIELD],
     ],
@@ -140,15 +140,15 @@ export const notes: Readonly<Record<string, Notes>> = {
       { 'http.request.method': 'GET', 'http.route': '/users/:id' },
     ],
     omitted: [
-      ['http.request.header.*', 'headers are many and long; names of secrets are hidden among them too'],
-      ['http.response.header.*', 'headers are many and long; names of secrets are hidden among them too'],
+      ['http.request.header.*', 'headers are many and long; values under secret names are hidden'],
+      ['http.response.header.*', 'headers are many and long; values under secret names are hidden'],
       ['http.request.resend_count', NO_FIELD],
-      ['http.request.size', 'the body is what inputs are about'],
-      ['http.request.body.size', 'the body is what inputs are about'],
-      ['http.request_content_length', 'the body is what inputs are about'],
-      ['http.request_content_length_uncompressed', 'the body is what inputs are about'],
-      ['http.response.size', 'the size of the body alone is an output'],
-      ['http.response_content_length_uncompressed', 'the size of the body alone is an output'],
+      ['http.request.size', 'inputs describe the request, not the size of its body'],
+      ['http.request.body.size', 'inputs describe the request, not the size of its body'],
+      ['http.request_content_length', 'inputs describe the request, not the size of its body'],
+      ['http.request_content_length_uncompressed', 'inputs describe the request, not the size of its body'],
+      ['http.response.size', 'only the size of the body is an output'],
+      ['http.response_content_length_uncompressed', 'only the size of the body is an output'],
       ['http.connection.state', CONNECTION],
       ['http.flavor', CONNECTION],
       ['http.client_ip', CONNECTION],
@@ -156,7 +156,7 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['http.scheme', 'a part of the URL'],
       ['http.server_name', CONNECTION],
       ['http.user_agent', 'a header'],
-      ['url.original', 'the URL as it was before it was parsed'],
+      ['url.original', 'the URL before parsing'],
       ['url.template', 'a part of the name'],
       ['url.scheme', 'a part of the URL'],
       ['url.domain', 'a part of the URL'],
@@ -185,7 +185,7 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['db.connection_string', CONNECTION],
       ['db.instance.id', CONNECTION],
       ['db.client.*', CONNECTION],
-      ['db.query.summary', 'says in short what the query says'],
+      ['db.query.summary', 'a summary of the query, which is recorded'],
       ['db.operation.batch.size', NO_FIELD],
       ['db.cassandra.*', OTHER_SYSTEMS],
       ['db.cosmosdb.*', OTHER_SYSTEMS],
@@ -200,9 +200,9 @@ export const notes: Readonly<Record<string, Notes>> = {
     specification: 'https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/',
     kinds: [{ 'messaging.system': 'kafka' }, { 'rpc.system': 'grpc' }, { 'faas.trigger': 'timer' }],
     omitted: [
-      ['messaging.*', 'what is left tells of the broker and the message, whose content no attribute has'],
-      ['rpc.*', 'what is left tells of the protocol, and of no content'],
-      ['faas.*', 'what is left tells of the platform'],
+      ['messaging.*', 'describes the broker and the message; no attribute contains the content'],
+      ['rpc.*', 'describes the protocol; no attribute contains the content'],
+      ['faas.*', 'describes the platform'],
     ],
   },
   general: {
