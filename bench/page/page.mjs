@@ -53,7 +53,7 @@ export function pageOf(results) {
     .map(([major, node]) => ({ major, ...node }))
     .sort((one, other) => rankOf(one) - rankOf(other));
   return `${[
-    '# What does tracing cost?',
+    '# Benchmarks',
     INTRODUCTION,
     costTable(nodes),
     '## Goals',
