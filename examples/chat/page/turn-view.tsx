@@ -147,7 +147,8 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
   const { run, next } = conversation;
   // Without an answer, `Try again` is shown below the conversation.
   const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
-  const trace = runId === undefined ? undefined : traceUrl(info.value?.tracing.viewer_url, runId);
+  const viewerUrl = info.value?.tracing.viewer_url;
+  const trace = runId && viewerUrl ? traceUrl(viewerUrl, runId) : undefined;
   const text = answer.map(textIn).join('\n\n').trim();
   if (answer.length === 0 && trace === undefined) return null;
   const isRated = answer.length > 0 && info.value?.feedback_keys.includes(RATING_KEY) === true;
@@ -170,9 +171,8 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
 }
 
 /** The address of a run in the viewer. A run is the root of its trace. */
-function traceUrl(viewerUrl: string | null | undefined, runId: string): string | undefined {
-  if (viewerUrl === null || viewerUrl === undefined || !URL.canParse(viewerUrl)) return undefined;
+function traceUrl(viewerUrl: string, runId: string): string {
   const url = new URL(viewerUrl);
   url.search = `${new URLSearchParams({ trace: runId, run: runId })}`;
-  return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : undefined;
+  return url.href;
 }

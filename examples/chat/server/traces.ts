@@ -99,6 +99,7 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
   const endpoint = env.RUNSPAN_ENDPOINT?.trim();
   if (endpoint) {
     checkUrl('RUNSPAN_ENDPOINT', endpoint, 'RUNSPAN_API_KEY');
+    if (env.CHAT_VIEWER_URL) checkUrl('CHAT_VIEWER_URL', env.CHAT_VIEWER_URL, 'RUNSPAN_API_KEY');
     configure({ project: env.RUNSPAN_PROJECT || PROJECT });
     const service = new TraceService({
       endpoint,
@@ -109,14 +110,12 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
     });
     return { service, callbacks, close };
   }
-  const store = data === undefined ? undefined : SqliteStore.open(join(data, 'traces.db'));
-  const receiver = await createReceiver({ port: tracePort, ...(store && { store: await store }) }).catch(
-    async (error) => {
-      await (await store)?.close();
-      if (error.code !== 'RUNSPAN_ADDRESS_IN_USE') throw error;
-      throw new Error(`Port ${tracePort} is in use. Choose another port for the traces with --trace-port.`);
-    },
-  );
+  const store = data === undefined ? undefined : await SqliteStore.open(join(data, 'traces.db'));
+  const receiver = await createReceiver({ port: tracePort, ...(store && { store }) }).catch(async (error) => {
+    await store?.close();
+    if (error.code !== 'RUNSPAN_ADDRESS_IN_USE') throw error;
+    throw new Error(`Port ${tracePort} is in use. Choose another port for the traces with --trace-port.`);
+  });
   configure({ endpoint: receiver.url, project: PROJECT, tracing: true });
   return {
     service: new TraceService({ endpoint: receiver.url, viewerUrl: receiver.url }),
@@ -124,7 +123,7 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
     close: async () => {
       await close();
       await receiver.close();
-      await (await store)?.close();
+      await store?.close();
     },
   };
 }

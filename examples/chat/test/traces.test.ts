@@ -90,6 +90,8 @@ test('tracing can be off, and an endpoint must be a URL without a password', asy
   expect(await open({ RUNSPAN_TRACING: 'false' })).toMatchObject({ service: undefined, callbacks: [] });
   await expect(open({ RUNSPAN_ENDPOINT: 'nowhere' })).rejects.toThrow(SettingsError);
   await expect(open({ RUNSPAN_ENDPOINT: 'https://u:p@x.example' })).rejects.toThrow('RUNSPAN_API_KEY');
+  const endpoint = { RUNSPAN_ENDPOINT: 'https://x.example' };
+  await expect(open({ ...endpoint, CHAT_VIEWER_URL: 'javascript:alert()' })).rejects.toThrow('CHAT_VIEWER_URL');
 });
 
 test('a trace service that is down fails the feedback request with a reason', async () => {

@@ -37,22 +37,46 @@ export interface EventStreamOptions {
  * client costs no memory. A client that needs deleted events receives a `missed_events` event.
  */
 export function eventStream(options: EventStreamOptions): ReadableStream<Uint8Array> {
-  return ReadableStream.from(framesOf(options)).pipeThrough(new TextEncoderStream());
+  const encoder = new TextEncoder();
+  const frames = framesOf(options);
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        const { value, done } = await frames.next();
+        if (done) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      },
+      cancel: () => void frames.return(undefined),
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
   const { store, threadId, subscription, end } = options;
   let after = options.since;
   let isLive = false;
-  let wake = new AbortController();
-  const onWake = (): void => wake.abort();
+  let isWoken = false;
+  let wake = (): void => {};
+  const onWake = (): void => {
+    isWoken = true;
+    wake();
+  };
+  const untilWoken = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   const unwatch = store.watch('events', threadId, onWake);
   end.addEventListener('abort', onWake);
   try {
     yield ': open\n\n';
     let heartbeatAt = performance.now() + HEARTBEAT_MS;
     for (;;) {
-      wake = new AbortController();
+      isWoken = false;
       const { events, droppedThrough } = await store.read(threadId, after, PAGE_EVENTS);
       let frames = droppedThrough > after ? missed(after, droppedThrough) : '';
       after = Math.max(after, droppedThrough);
@@ -66,7 +90,7 @@ async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
         if (end.aborted) return;
         const leftMs = heartbeatAt - performance.now();
         if (isLive && leftMs > 0) {
-          await wait(leftMs, undefined, { signal: wake.signal }).catch(() => {});
+          if (!isWoken) await untilWoken(leftMs);
           continue;
         }
         frames = isLive ? ': heartbeat\n\n' : ': live\n\n';
