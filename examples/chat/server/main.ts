@@ -20,10 +20,10 @@ try {
 /** Puts the application together. Every part can be replaced here. */
 async function start(settings: Settings): Promise<void> {
   const { host, port, data, wordDelayMs, docs } = settings;
-  const { model, name, isLocal } = chooseModel(process.env, wordDelayMs);
-  const documents = loadDocuments(docs);
   const storage = await openStorage(settings);
   const traces = await openTraces({ ...settings, env: process.env });
+  const { model, name, isLocal } = chooseModel(process.env, wordDelayMs);
+  const documents = loadDocuments(docs);
   const agent = createSupervisor({ model, documents, data, checkpointer: storage.checkpointer });
   const chat = await createChat({
     agent,

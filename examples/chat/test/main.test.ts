@@ -102,7 +102,7 @@ test('a setting that cannot be used ends the program with a line that says what 
   }
   other.close();
   await database.close();
-});
+}, 180_000);
 
 test('settings come from the command line, then from the environment', () => {
   const env = { CHAT_POSTGRES_URL: 'postgres://h/d', CHAT_ALLOWED_HOSTS: 'a.example, b.example' };
