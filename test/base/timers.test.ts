@@ -39,7 +39,7 @@ describe('timers', () => {
 });
 
 describe('outside', () => {
-  it('calls the function at once, with its arguments, and gives back what it returns', () => {
+  it('calls the function immediately with its arguments, and returns its result', () => {
     const read = (a: number, b: number) => [storage.getStore(), a + b];
 
     expect(storage.run('request', () => outside(read, 1, 2))).toEqual([undefined, 3]);
@@ -47,7 +47,7 @@ describe('outside', () => {
 });
 
 describe('delay', () => {
-  it('rejects with the reason when its signal is aborted before or while it waits', async () => {
+  it('rejects with the reason if its signal is aborted before or during the delay', async () => {
     const ends = new AbortController();
     const waiting = delay(1_000_000, ends.signal);
     ends.abort(new Error('over'));
@@ -56,7 +56,7 @@ describe('delay', () => {
     await expect(delay(1_000_000, ends.signal)).rejects.toThrow('over');
   });
 
-  it('passes at its time, also when it is longer than a timer can be', async () => {
+  it('resolves after its time, which may be longer than a timer supports', async () => {
     const signal = new AbortController().signal;
     await delay(1, signal);
     const ends = new AbortController();
@@ -67,7 +67,7 @@ describe('delay', () => {
     await expect(waiting).rejects.toThrow('still waiting');
   });
 
-  it('lets go of its signal when it has passed or is ended', async () => {
+  it('removes its listener from the signal when it settles', async () => {
     const ends = new AbortController();
     await delay(1, ends.signal);
     expect(getEventListeners(ends.signal, 'abort')).toEqual([]);
@@ -89,9 +89,8 @@ describe('delay', () => {
   });
 });
 
-describe('the library, imported within a request', () => {
-  // An application context that the library's timers and requests would retain.
-  it('works outside the async context of that request', async () => {
+describe('the library, imported during a request', () => {
+  it('runs timers and requests outside the async context of the request', async () => {
     await using server = await ingestServer();
     const program = `
       import { AsyncLocalStorage } from 'node:async_hooks';

@@ -16,7 +16,7 @@ describe.each(entries)('the entry point %s', (entry) => {
   });
 });
 
-it.each(entries)('the entry point %s exports every type that its signatures name', (entry) => {
+it.each(entries)('the entry point %s exports all types of its signatures', (entry) => {
   const forgotten = [...reportOf(declarationsOf(entry)).matchAll(/ae-forgotten-export\) The symbol "(.*?)"/g)];
   expect(forgotten.map(([, name]) => name)).toEqual([]);
 });

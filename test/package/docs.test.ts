@@ -23,33 +23,33 @@ const NOT_RUN_MAX = 5;
 const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json'];
 
 describe('the pages', () => {
-  it('are those that readers look for first, and more', () => {
+  it('include README.md, ARCHITECTURE.md and docs/errors.md', () => {
     expect(pages).toEqual(expect.arrayContaining(['README.md', 'ARCHITECTURE.md', 'docs/errors.md']));
   });
 
-  it('say the language of every block, so that none is passed over', () => {
+  it('have a language for each code block', () => {
     expect(snippets.filter(({ language }) => !LANGUAGES.includes(language)).map(({ place }) => place)).toEqual([]);
   });
 
-  it('leave few snippets to trust', () => {
+  it('have few snippets that are not run', () => {
     const notRun = snippets.flatMap(({ place, notRun }) => (notRun === undefined ? [] : [`${place}: ${notRun}`]));
     expect(notRun.length, notRun.join('\n')).toBeLessThanOrEqual(NOT_RUN_MAX);
   });
 
-  it('say of nothing what it prints that is not run', () => {
+  it('have an output only for snippets that are run', () => {
     const runs = [...programs, ...shells, ...ofPeers];
     const idle = snippets.filter((one) => one.prints !== undefined && !runs.includes(one));
     expect(idle.map(({ place }) => place)).toEqual([]);
   });
 
-  it('link to pages and headings that are there, as those of the examples do', () => {
+  it('have no broken links, and neither have the READMEs of the examples', () => {
     const examples = readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`);
     const linking = [...pages, ...examples.filter((page) => existsSync(join(root, page)))];
     expect(linking).toContain('examples/chat/README.md');
     expect(brokenLinks(linking)).toEqual([]);
   });
 
-  it('have headings that are linked to by their words', () => {
+  it('have headings with anchors', () => {
     const page =
       '# A `run-id`, its *place*\n\n## [More](more.md)?\n\n## More\n\n```sh\n# no heading\n```\n\n<a id="own"></a>\n';
     expect([...anchorsOf(page)].sort()).toEqual(['a-run-id-its-place', 'more', 'more-1', 'own']);
@@ -57,12 +57,12 @@ describe('the pages', () => {
 
   it('name scripts that exist', () => {
     const names = pages.flatMap((page) => [...read(page).matchAll(/\bnpm run ([\w:]+)/g)].map(([, name = '']) => name));
-    // Pages on the chat name scripts of its copy as well.
+    // Pages about the chat also name scripts of its copy.
     const scripts = { ...manifest.scripts, ...JSON.parse(read('examples/chat/package.json')).scripts };
     expect([...new Set(names)].filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  it('name every variable of the environment that is read, and no other', () => {
+  it('name exactly the environment variables that are read', () => {
     const names = [...new Set(pages.flatMap((page) => read(page).match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? []))];
     const readNames = read('src/base/env.ts').match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? [];
     expect(names.filter((name) => !(name in errorCodes)).sort()).toEqual([...new Set(readNames)].sort());
@@ -87,7 +87,7 @@ describe('the snippets', () => {
   });
 });
 
-/** What of a command does not exist: its script, its file, its option. */
+/** Returns the words of a command that do not exist: its script, its file or its options. */
 async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const words = line.split(/\s+/).filter((word) => !/^[A-Z_]+=/.test(word));
   const [program, first = '', second = '', third = ''] = words;
