@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nodeFinding, spoolFinding } from '../../src/cli/doctor/doctor.ts';
@@ -11,6 +9,7 @@ import { createReceiver } from '../../src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Answer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { listen } from '../support/listen.ts';
 import { runNode, runRunspan } from '../support/program.ts';
 import { filesBelow, spoolFolder } from '../support/spool.ts';
 
@@ -309,9 +308,8 @@ describe('a proxy', () => {
     const rejecting = createServer().on('connect', (_, socket) => {
       socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
     });
-    await once(rejecting.listen(0, '127.0.0.1'), 'listening');
+    const HTTPS_PROXY = await listen(rejecting);
     onTestFinished(() => void rejecting.close());
-    const HTTPS_PROXY = `127.0.0.1:${(rejecting.address() as AddressInfo).port}`;
     const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: REMOTE, ...NO_PROXIES, HTTPS_PROXY });
     expect(lineOf(stdout, 'info')).toMatch(/the proxy asks for authentication \(status 407\); check HTTPS_PROXY$/);
   });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
 export interface Received {
@@ -53,8 +53,7 @@ export async function ingestServer(
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
     }
   });
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  const url = await listen(server, port);
   const close = async (): Promise<void> => {
     if (!server.listening) return;
     server.closeAllConnections();
@@ -62,7 +61,7 @@ export async function ingestServer(
     await once(server, 'close');
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     received,
     arrived: (count) =>
       received.length >= count

@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
 /** A received request. */
@@ -47,13 +47,13 @@ export async function startOpenAiServer(): Promise<OpenAiServer> {
     requests.push({ path: request.url ?? '', body });
     answer(request.url ?? '', body, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = await listen(server);
   const close = (): Promise<void> =>
     new Promise((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests, left, close };
+  return { url: `${url}/v1`, requests, left, close };
 }
 
 function answer(path: string, body: ModelRequest['body'], response: ServerResponse): void {

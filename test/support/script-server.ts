@@ -1,6 +1,6 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen } from './listen.ts';
 
 /** Handles one connection. */
 export type Step = (connection: Connection) => Promise<unknown> | unknown;
@@ -61,13 +61,13 @@ export async function scriptServer(...steps: readonly Step[]): Promise<ScriptSer
       return step(connection);
     });
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = await listen(server);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     get connections() {
       return connections;
     },

@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { RunRecord } from '../../src/run/record.ts';
+import { listen } from './listen.ts';
 import { readParts } from './multipart-reader.ts';
 import { requestBody } from './request-body.ts';
 import { virtualClock } from './virtual-timers.ts';
@@ -99,13 +99,13 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     respond(response, await service.reply(request, requests.length - 1));
   });
   server.on('connection', () => traffic.count++);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = await listen(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
   const service: ScriptedService = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     requests,
     get batches() {
       return requests.map(({ names }) => names);
