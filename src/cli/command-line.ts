@@ -44,7 +44,7 @@ export class UsageError extends CommandFailure {
   }
 }
 
-/** Replaces the option names in a message of the library by the names that the user of the command knows. */
+/** Replaces the names of library options in an error message by the names of command options. */
 export function withCommandNames(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof RunspanError)) return error;
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));

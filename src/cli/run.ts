@@ -155,7 +155,7 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts : [];
 }
 
-/** A log keeps longer lines than a screen. */
+/** Maximum width of a line. Lines may be longer than a screen, for logs. */
 const LINE_COLUMNS = 200;
 
 /** Prints the text of a model as it arrives, and other events on separate lines. */
@@ -177,7 +177,7 @@ class EventPrinter {
       for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
     } else if (event.event === 'feedback') {
       this.endText();
-      // A shortened address would not work.
+      // Addresses are not shortened, because they must work.
       for (const [key, address] of Object.entries(event.data)) {
         this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
       }

@@ -56,7 +56,7 @@ export interface StoreOptions {
   readonly prices?: string | undefined;
 }
 
-/** Opens the file, or a store in memory: without a file, or without SQLite if no option names the file. */
+/** Opens the file. Opens a store in memory without a file, or without SQLite if no option names the file. */
 export async function openStore(
   file: string | undefined,
   options: StoreOptions,

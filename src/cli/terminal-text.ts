@@ -1,7 +1,7 @@
 import { visible } from '../base/text.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
 
-/** Characters of a value from outside that a message quotes. */
+/** Maximum number of characters of a quoted value. */
 const QUOTED_MAX = 80;
 
 const clusters = new Intl.Segmenter();

@@ -37,11 +37,11 @@ export function treeOptionsFor(stream: Output): TreeOptions {
   };
 }
 
-/** Runs drawn for one trace. The other runs are counted. */
+/** Maximum number of runs in a drawing. Further runs are counted. */
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;
-/** Limits the time for a name or a type that contains a payload. */
+/** Maximum number of characters of a name or a type that are drawn. */
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 

@@ -102,7 +102,7 @@ function invalid(expectation: string): RunspanError {
   return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation}`);
 }
 
-/** Also true for objects of another realm, in which a test may run. */
+/** Returns true also for plain objects of another realm, because test frameworks may use several realms. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

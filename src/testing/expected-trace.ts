@@ -59,7 +59,7 @@ type Pairs = (number | undefined)[];
 export class TraceComparison {
   readonly #comparison: Comparison;
   readonly #options: Required<TraceMatchOptions>;
-  /** Results of earlier comparisons, because each pair of siblings may be compared several times. */
+  /** Caches the differences, because each pair of siblings may be compared several times. */
   readonly #known = new Map<Node, Map<Tree, readonly string[]>>();
 
   constructor(comparison: Comparison, options: Required<TraceMatchOptions>) {

@@ -42,8 +42,8 @@ export interface MatcherResult {
 }
 
 /**
- * Matchers for `expect.extend` of vitest and jest. They accept the result of `recordRuns()`, a list of recorded runs,
- * or one run. An invalid expectation throws a RunspanError, also after `not`.
+ * Matchers for `expect.extend` of vitest and jest. The matchers accept the result of `recordRuns()`, a list of
+ * recorded runs, or one run. An invalid expectation throws a RunspanError, also after `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;

@@ -49,7 +49,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
     (file ?? stderr).write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  // The receiver will be gone, so runs must not be stored on disk for it.
+  // This receiver ends with the command, so no runs must be stored on disk for it.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
   const ending = await runTraced(command, environment, store).finally(() => receiver.close());
   file?.end();
@@ -59,7 +59,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
   return ending;
 }
 
-/** Passes each received record on, counts it, and stores nothing. */
+/** Shows and counts each received record, and stores nothing. */
 export class AuditStore extends MemoryStore {
   readonly counts = { posts: 0, patches: 0, attachments: 0, bytes: 0 };
   readonly #show: (operation: RunOperation) => void;
@@ -92,7 +92,7 @@ function recordBytes({ fields, attachments }: RunOperation): number {
   return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
-/** Characters of a field that are shown on standard error. A file contains all characters. */
+/** Maximum number of characters of a field on standard error. A file contains all characters. */
 const SHOWN_MAX = 2_000;
 
 /** Returns a line for each field and each attachment, with its size in bytes. */

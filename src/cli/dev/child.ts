@@ -8,7 +8,7 @@ export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** The command is killed at this signal, because it ignored the earlier ones. */
+/** After this many signals, the command is killed, because it has ignored the earlier signals. */
 const SIGNALS_MAX = 3;
 
 /** Returns the command after `--`, or undefined if there is no `--`. `words` are the arguments that are not options. */
@@ -38,7 +38,7 @@ export async function runChild(
       stopForwarding = forwardSignals(child);
       child.on('exit', (code, signal) => resolve(signal ?? code ?? 1));
       child.on('error', (error) => {
-        // Errors after the start are about signals that could not be sent.
+        // After the start, errors are emitted only if a signal cannot be sent.
         if (child.pid === undefined) reject(error);
       });
     });

@@ -38,7 +38,7 @@ interface Watched {
 /** Draws each trace when it has finished, and again if more of its runs arrive. At the end, draws the other traces. */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
-  /** The trace that changed first comes first. */
+  /** Sorted by the time of the last change. */
   readonly #traces = new Map<string, Watched>();
   readonly #unsubscribe: () => void;
   /** Resolves when no check is in progress. */
@@ -106,7 +106,7 @@ export class TraceWatch {
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
-    // A message that arrives twice changes nothing.
+    // A repeated message does not change the drawing.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }

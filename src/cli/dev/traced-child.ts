@@ -51,7 +51,7 @@ const IDLE_MS = 300;
 /** Limits the wait if another program keeps sending. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
-/** Resolves when no runs have arrived for a moment. */
+/** Resolves when no runs have arrived for `IDLE_MS`. */
 export function waitForIdle(store: Store): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {

@@ -75,7 +75,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
   }
 }
 
-/** `engines` of package.json. */
+/** The minimum version in `engines` of package.json. */
 const NODE_MIN = [20, 19] as const;
 
 export function nodeFinding(running: string): Finding {

@@ -7,7 +7,7 @@ export interface Finding {
   /** Name of the check, of a setting or of a variable. */
   readonly check: string;
   readonly message: string;
-  /** What to do about a warning or a failure. */
+  /** Advice for a warning or a failure. */
   readonly advice?: string;
 }
 
@@ -30,10 +30,10 @@ export function findingLine({ level, check, message, advice }: Finding): string 
   return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
 }
 
-/** Shorter values occur in other text by chance. */
+/** Minimum length of a hidden secret. Shorter values occur in other text by chance. */
 const SECRET_LENGTH_MIN = 6;
 
-/** Removes these secrets, and text that looks like a secret. */
+/** Removes the given secrets, and text that looks like a secret. */
 export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
   const hidden = (text: string): string => {
     let shown = text;

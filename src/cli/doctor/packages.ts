@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { ignoreErrors } from '../../export/spool/fs.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** In a larger tree, some folders are not searched. */
+/** Maximum number of searched folders. */
 const FOLDERS_MAX = 50_000;
 
 interface Versions {
@@ -47,7 +47,7 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   );
 }
 
-/** Several copies are no problem, because they share their state through a global. */
+/** Several copies of OpenTelemetry are allowed, because they share their state. */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
   for (const { version, folder } of copies) {

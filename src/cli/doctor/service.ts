@@ -13,7 +13,7 @@ import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
-/** With a larger difference, runs of this machine are sorted wrongly among runs of other machines. */
+/** Maximum difference of clocks. A larger one sorts runs of this machine wrongly among runs of other machines. */
 const SKEW_MAX_MS = 5_000;
 
 /** Checks the connection to the service, `GET /info` and the clocks. */
@@ -192,7 +192,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   501: PATH_ADVICE,
 };
 
-/** Returns what to do if the service responds with this status, or does not respond. */
+/** Returns advice for the status of a response, or for a missing response. */
 export function adviceFor(status: number | undefined, hasKey: boolean): string {
   if (status === undefined) return LATER_ADVICE;
   if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';

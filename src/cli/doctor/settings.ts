@@ -141,7 +141,7 @@ function unknownVariables(): Finding[] {
     );
 }
 
-/** Characters of a text that are shown. */
+/** Maximum number of characters of a printed text. */
 const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: Kind): string {

@@ -45,17 +45,17 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** A loaded receiver may take longer than any local response. */
+/** Timeout of a request. A receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
 
-/** A receiver over HTTP. Throws if the receiver does not respond or responds with an error. */
+/** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or responds with an error. */
 class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
 
-  /** Throws instead of sending a key over plain HTTP to another machine. */
+  /** Throws if the key would be sent over plain HTTP to another machine. */
   constructor(url: URL, apiKey: string | undefined) {
     if (apiKey !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw new CommandFailure(`the key is not sent to ${url.origin} over plain HTTP; use https`);
@@ -104,7 +104,7 @@ class ReceiverSource implements RunSource {
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
-        // A server that is no receiver usually responds to an unknown path with other content.
+        // Other servers usually respond to an unknown path with other content.
         if (detail !== undefined) return undefined;
         break;
       case 401:

@@ -110,7 +110,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
   return [head, ...(await contentsOf(view, run))].join('\n\n');
 }
 
-/** Characters of a payload that are shown without `--full`. */
+/** Maximum number of characters of a payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
 /** Returns a section for each of error, metadata, payloads, attachments and feedback. */
