@@ -9,12 +9,10 @@ import { record } from '../instrument/recorder.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
 import { told } from '../support/told.ts';
 import { bareClient, chunksOf, localModel } from './local-openai.ts';
-import { anthropic, type Helper, openai, type Sdk, type Stream } from './sdks.ts';
+import { anthropic, type Helper, openai, type Sdk, type Stream, sdks } from './sdks.ts';
 
 interface Service {
   stream(model: LocalModel, name: string, options?: { signal: AbortSignal }): PromiseLike<Stream>;
-  /** The SDK of the service, if the test of its helper is not a repetition. */
-  readonly sdk?: Sdk;
   textOf(outputs: RunRecord['outputs']): unknown;
   /** Whether a chunk is the last one that the model sends before it hangs or fails. */
   isLast(chunk: object): boolean;
@@ -29,7 +27,6 @@ const streamOf = (sdk: Sdk): Service['stream'] => {
 
 const services: Readonly<Record<string, Service>> = {
   'OpenAI chat completions': {
-    sdk: openai,
     stream: streamOf(openai),
     textOf: (outputs) => (outputs as { choices: { message: { content: string } }[] }).choices[0]?.message.content,
     isLast: contains('"said: "'),
@@ -45,7 +42,6 @@ const services: Readonly<Record<string, Service>> = {
     partial: undefined,
   },
   'Anthropic messages': {
-    sdk: anthropic,
     stream: streamOf(anthropic),
     textOf: (outputs) => (outputs as { content: { text: string }[] }).content[0]?.text,
     isLast: contains('"You"'),
@@ -155,9 +151,11 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     expect(service.textOf(run.outputs)).toBe(service.partial);
     expect(run.extra?.metadata).not.toHaveProperty('end_reason');
   });
+});
 
-  test.runIf(service.sdk)('of a helper that is aborted is cancelled', async () => {
-    const { make, wrap, helper, textEvent } = service.sdk as Sdk;
+test.each(sdks)(
+  'a stream of a helper of %s that is aborted is cancelled',
+  async (_, { make, wrap, helper, textEvent }) => {
     const recorder = record();
     const stream: Helper = helper(wrap(make(await localModel())), { model: 'hang-mid-stream' });
     stream.once(textEvent, () => stream.abort());
@@ -165,8 +163,8 @@ describe.each(Object.entries(services))('a stream of %s', (_, service) => {
     expect(recorder.runs).toMatchObject([
       { end_time: expect.any(String), extra: { metadata: { end_reason: 'cancelled' } } },
     ]);
-  });
-});
+  },
+);
 
 /** Joins text. */
 const joining: AnswerReader = {
