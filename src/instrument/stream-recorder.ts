@@ -28,6 +28,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.run = run;
   }
 
+  /** Called for the first chunk, or at the end of a stream without chunks. */
   protected abstract collect(): Collector;
 
   /** Whether the consumer waits for the result of a step. */
