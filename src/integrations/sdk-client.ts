@@ -3,7 +3,7 @@ import type { Checks } from '../base/options.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
-import { commonChecks, usableOptions } from '../run/run-options.ts';
+import { sharedChecks, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import { followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
@@ -27,14 +27,8 @@ export interface TracedClientOptions {
   enabled?: boolean;
 }
 
-const { tags, metadata, project, projectId, exporter } = commonChecks;
-
 const optionChecks: Checks<TracedClientOptions> = {
-  tags,
-  metadata,
-  project,
-  projectId,
-  exporter,
+  ...sharedChecks,
   enabled: ['true or false', (value) => typeof value === 'boolean'],
 };
 

@@ -56,20 +56,25 @@ const text: Check = ['text', (value) => typeof value === 'string' && value !== '
 const object: Check = ['an object', (value) => typeof value === 'object' && value !== null];
 const flag: Check = ['true or false', (value) => typeof value === 'boolean'];
 
-/** Checks of the options that all functions for starting runs accept, except `inputs`, whose type differs. */
-export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
-  name: text,
-  runType: text,
+/** The checks of options that apply to several runs, for example to all runs of a client. */
+export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'projectId' | 'exporter', Check>> = {
   tags: [`a list of at most ${TAGS_MAX} texts`, areTags],
   metadata: object,
   project: text,
   projectId: text,
+  exporter: ['the result of createExporter()', isSink],
+};
+
+/** Checks of the options that all functions for starting runs accept, except `inputs`, whose type differs. */
+export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
+  ...sharedChecks,
+  name: text,
+  runType: text,
   id: [
     'a UUID, or the result of runIdFrom(text)',
     (value) => typeof value === 'string' && isRunId(value.toLowerCase()),
   ],
   root: flag,
-  exporter: ['the result of createExporter()', isSink],
 };
 
 export function projectIn({ project, projectId }: Pick<RunOptions, 'project' | 'projectId'>): Project | undefined {

@@ -1,5 +1,4 @@
-import type { Checks } from '../../base/options.ts';
-import { commonChecks, usableOptions } from '../../run/run-options.ts';
+import { sharedChecks, usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../../run/sink.ts';
 import { modelResult } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './payload.ts';
@@ -19,9 +18,6 @@ export interface RunspanCallbackHandlerOptions {
   /** The exporter that receives the runs. @default the exporter of the enclosing run, else the configured one */
   exporter?: RunSink;
 }
-
-const { tags, metadata, project, projectId, exporter } = commonChecks;
-const optionChecks: Checks<RunspanCallbackHandlerOptions> = { tags, metadata, project, projectId, exporter };
 
 /** The part of LangChain's data that is available only when a step ends: inputs that the step has read from a stream. */
 export interface StepEnd {
@@ -57,7 +53,7 @@ export class RunspanCallbackHandler {
 
   constructor(options?: RunspanCallbackHandlerOptions) {
     const place = 'RunspanCallbackHandler';
-    const usable: RecorderOptions = usableOptions<RunspanCallbackHandlerOptions>(place, options, optionChecks);
+    const usable: RecorderOptions = usableOptions<RunspanCallbackHandlerOptions>(place, options, sharedChecks);
     this.#recorder = new StepRecorder(usable);
     Object.defineProperty(this, GRAPH_CALLBACK_HANDLER, { value: true });
     installStepSource();
