@@ -130,7 +130,6 @@ class BodyObserver implements StreamObserver, Watched {
   readonly over: Promise<void>;
   readonly #onEnd: () => Promise<void> | undefined;
   #resolveOver = (): void => {};
-  #wasUsed = true;
   #ending: { readonly flushed: Promise<void> | undefined } | undefined;
 
   constructor(onEnd: () => Promise<void> | undefined) {
@@ -140,14 +139,12 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
+  /** A body ends with its function, whose time limit is shorter than `idleMaxMs`. */
   wasUsed(): boolean {
-    const wasUsed = this.#wasUsed;
-    this.#wasUsed = false;
-    return wasUsed;
+    return true;
   }
 
   step(method: Method, self: unknown, args: unknown[]): unknown {
-    this.#wasUsed = true;
     this.hasBegun = true;
     this.isStepping = true;
     try {
@@ -169,9 +166,7 @@ class BodyObserver implements StreamObserver, Watched {
     }
   }
 
-  chunk(): void {
-    this.#wasUsed = true;
-  }
+  chunk(): void {}
 
   end(): void {
     void this.#close();

@@ -161,7 +161,6 @@ const programs: Readonly<Record<string, (sdk: Sdk, log: string[]) => Promise<unk
   'passes invalid options': async (sdk) =>
     await sdk.generateText({ model: singer([]), prompt: 'Sing.', messages: [] } as never),
   'passes no options': async (sdk) => await sdk.generateText(undefined as never),
-  'passes no options to a stream': async (sdk) => sdk.streamText(undefined as never),
   'passes a model of an unknown kind': async (sdk) =>
     await sdk.generateText({ model: { a: 1 } as never, prompt: 'Sing.' }),
   'transforms its stream': async (sdk, log) => {
@@ -304,21 +303,6 @@ describe('a wrapped model', () => {
     expect(wrapModel(model).doStream).toBe(doStream);
     expect(unwrapModel(model)).toBe(model);
     expect(Object.getOwnPropertyDescriptors(model)).toEqual(before);
-  });
-
-  test('is traced if a bare function calls it', async () => {
-    const recorder = record();
-    await ai.generateText({ model: wrapModel(singer([])), prompt: 'Sing.' });
-    expect(recorder.runs).toMatchObject([
-      {
-        name: 'mock-model-id',
-        run_type: 'llm',
-        outputs: {
-          messages: [{ role: 'assistant', content: 'La.', finish_reason: 'stop' }],
-          usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
-        },
-      },
-    ]);
   });
 
   test('that is frozen is called untraced, and one line per method is logged', async () => {
