@@ -45,165 +45,117 @@ const WHOLE = [
   [1.5, '1', true],
 ] as const;
 const TEXT = [['text', '', null], [7]] as const;
-const cores = (...good: readonly number[]) =>
-  [
-    [...good, null],
-    [0.09, 0, -1, '1', Number.NaN, Number.POSITIVE_INFINITY],
-  ] as const;
+const NO_CORES = [0.09, 0, -1, '1', Number.NaN, Number.POSITIVE_INFINITY];
+
+type FieldRow = readonly [source: string, path: string, good: readonly unknown[], bad: readonly unknown[]];
+
+const specs = (fields: string, good: readonly unknown[], bad: readonly unknown[]): FieldRow[] =>
+  fields.split(' ').map((field) => ['external_container', `${SPEC}.${field}`, good, bad]);
 
 /** Fields of a deployment by source: valid values and invalid values. */
-const FIELDS: readonly (readonly [source: string, path: string, good: readonly unknown[], bad: readonly unknown[]])[] =
+const FIELDS: readonly FieldRow[] = [
+  ['external_container', 'name', ['agent'], [undefined, 7, null]],
+  ['external_container', 'source_config', [{}], [undefined, null, []]],
+  ['external_container', 'source_revision_config', [{}], [undefined, 'x']],
   [
-    ['external_container', 'name', ['agent'], [undefined, 7, null]],
-    ['external_container', 'source_config', [{}], [undefined, null, []]],
-    ['external_container', 'source_revision_config', [{}], [undefined, 'x']],
+    'external_container',
+    'secrets',
+    [undefined, [], [{ name: 'A', value: 'b' }]],
+    [{}, [{ name: 'A' }], [{ value: 'b' }], [{ name: 'A', value: 7 }]],
+  ],
+  [
+    'external_container',
+    'secret_references',
+    [null, [{ name: 'A', secret_name: 'b', secret_key: 'c' }]],
+    [[{ name: 'A', secret_name: 'b' }]],
+  ],
+  ['external_container', 'image_version', ...TEXT],
+  [
+    'external_container',
+    'deployment_tier',
+    ['SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L', null],
+    ['X', 'dedicated_s'],
+  ],
+  ...'id tenant_id created_at status latest_revision_id is_managed_deep_agent revision_source toString'
+    .split(' ')
+    .map((field) => ['external_container', field, [undefined], ['x']] as const),
+  ['git_host', 'source_config.integration_id', [UUID, null], ['x', 7]],
+  ['git_host', 'source_config.repo_url', ...TEXT],
+  ['git_host', 'source_config.deployment_type', ['dev_free', 'dev', 'prod', 'dev_zero', 'dev_free_zero'], ['test']],
+  ['git_host', 'source_config.build_on_push', [true, false, null], ['true']],
+  ['git_host', 'source_config.repoUrl', [undefined], ['x']],
+  ['external_container', 'source_config.custom_url', ...TEXT],
+  ['external_container', 'source_config.listener_id', [UUID], ['x']],
+  [
+    'external_container',
+    'source_config.listener_config',
+    [{ k8s_namespace: 'a' }, {}, null],
+    [{ namespace: 'a' }, 'x'],
+  ],
+  ['internal_template', 'source_config.install_command', ...TEXT],
+  ['internal_template', 'source_config.build_command', ...TEXT],
+  ['git_host', 'source_revision_config.repo_ref', ['main', 'refs/tags/v1', null], [7]],
+  ['git_host', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined, 7]],
+  ['internal_source', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined]],
+  ['external_container', 'source_revision_config.image_uri', ...TEXT],
+  ['internal_source', 'source_revision_config.source_tarball_path', ...TEXT],
+  ['git_host', 'source_revision_config.repo_commit_sha', [null], ['abc']],
+  ...specs('min_scale max_scale memory_mb memory_limit_mb queue_min_scale queue_max_scale', ...WHOLE),
+  ...specs('queue_memory_mb queue_memory_limit_mb redis_memory_mb redis_memory_limit_mb core_memory_mb', ...WHOLE),
+  ...specs('core_memory_limit_mb db_memory_mb db_memory_limit_mb db_storage_gi db_max_connections', ...WHOLE),
+  ...specs('cpu queue_cpu redis_cpu', [0.1, 8, null], [...NO_CORES, 8.01]),
+  ...specs('cpu_limit queue_cpu_limit redis_cpu_limit', [0.1, 16, null], [...NO_CORES, 16.01]),
+  ...specs('core_cpu core_cpu_limit', [0.1, 1_000, null], NO_CORES),
+  ...specs('db_cpu db_cpu_limit', [0, 100, null], ['1', Number.NaN]),
+  ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, 'x']),
+  ['external_container', `${SPEC}.service_account_name`, ...TEXT],
+  ['external_container', `${SPEC}.image_pull_secrets`, [[{ name: 'a' }], null], [[{}], {}]],
+  [
+    'external_container',
+    `${SPEC}.volumes`,
+    [[{ name: 'a'.repeat(63), emptyDir: {}, configMap: null }]],
     [
-      'external_container',
-      'secrets',
-      [undefined, [], [{ name: 'A', value: 'b' }]],
-      [{}, [{ name: 'A' }], [{ value: 'b' }], [{ name: 'A', value: 7 }]],
+      [{ name: 'a'.repeat(64) }],
+      [{ name: 'A' }],
+      [{ name: '-a' }],
+      [{ name: 'a', nfs: 'x' }],
+      [{ name: 'a' }, { name: 'a' }],
+    ],
+  ],
+  [
+    'external_container',
+    `${SPEC}.volume_mounts`,
+    [[{ name: 'data', mountPath: '/d', subPath: 'x', readOnly: true }]],
+    [[{ name: 'other', mountPath: '/d' }], [{ name: 'data' }], [{ name: 'data', mountPath: '/d', readOnly: 1 }]],
+  ],
+  ...specs(
+    'init_containers sidecars',
+    [
+      sidecar({ imagePullPolicy: 'Always', command: ['a'], args: null, envFrom: [{}], restartPolicy: 'OnFailure' }),
+      sidecar({
+        env: [
+          { name: 'A_1', value: '', valueFrom: {} },
+          { name: '_a', value: 'x' },
+        ],
+      }),
+      sidecar({ resources: { limits: { cpu: '1' } }, securityContext: {}, workingDir: '/' }),
+      sidecar({ volumeMounts: [{ name: 'data', mountPath: '/d' }] }),
     ],
     [
-      'external_container',
-      'secret_references',
-      [null, [{ name: 'A', secret_name: 'b', secret_key: 'c' }]],
-      [[{ name: 'A', secret_name: 'b' }]],
+      [{ name: 'proxy' }],
+      sidecar({ name: 'Proxy' }),
+      sidecar({ imagePullPolicy: 'Sometimes' }),
+      sidecar({ restartPolicy: 'Never' }),
+      sidecar({ command: 'a' }),
+      sidecar({ args: [1] }),
+      sidecar({ env: [{ name: '1A' }] }),
+      sidecar({ env: [{ name: 'A', value: 'x', valueFrom: {} }] }),
+      sidecar({ resources: { limits: { cpu: 1 } } }),
+      sidecar({ volumeMounts: [{ name: 'other', mountPath: '/d' }] }),
+      sidecar({ ports: [] }),
     ],
-    ['external_container', 'image_version', ...TEXT],
-    [
-      'external_container',
-      'deployment_tier',
-      ['SERVERLESS_S', 'SERVERLESS_M', 'SERVERLESS_L', 'DEDICATED_S', 'DEDICATED_M', 'DEDICATED_L', null],
-      ['X', 'dedicated_s'],
-    ],
-    ...[
-      'id',
-      'tenant_id',
-      'created_at',
-      'status',
-      'latest_revision_id',
-      'is_managed_deep_agent',
-      'revision_source',
-      'toString',
-    ].map((field) => ['external_container', field, [undefined], ['x']] as const),
-    ['git_host', 'source_config.integration_id', [UUID, null], ['x', 7]],
-    ['git_host', 'source_config.repo_url', ...TEXT],
-    ['git_host', 'source_config.deployment_type', ['dev_free', 'dev', 'prod', 'dev_zero', 'dev_free_zero'], ['test']],
-    ['git_host', 'source_config.build_on_push', [true, false, null], ['true']],
-    ['git_host', 'source_config.repoUrl', [undefined], ['x']],
-    ['external_container', 'source_config.custom_url', ...TEXT],
-    ['external_container', 'source_config.listener_id', [UUID], ['x']],
-    [
-      'external_container',
-      'source_config.listener_config',
-      [{ k8s_namespace: 'a' }, {}, null],
-      [{ namespace: 'a' }, 'x'],
-    ],
-    ['internal_template', 'source_config.install_command', ...TEXT],
-    ['internal_template', 'source_config.build_command', ...TEXT],
-    ['git_host', 'source_revision_config.repo_ref', ['main', 'refs/tags/v1', null], [7]],
-    ['git_host', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined, 7]],
-    ['internal_source', 'source_revision_config.graph_config_path', ['graph.json'], [null, undefined]],
-    ['external_container', 'source_revision_config.image_uri', ...TEXT],
-    ['internal_source', 'source_revision_config.source_tarball_path', ...TEXT],
-    ['git_host', 'source_revision_config.repo_commit_sha', [null], ['abc']],
-    ...[
-      'min_scale',
-      'max_scale',
-      'memory_mb',
-      'memory_limit_mb',
-      'queue_min_scale',
-      'queue_max_scale',
-      'queue_memory_mb',
-      'queue_memory_limit_mb',
-      'redis_memory_mb',
-      'redis_memory_limit_mb',
-      'core_memory_mb',
-      'core_memory_limit_mb',
-      'db_memory_mb',
-      'db_memory_limit_mb',
-      'db_storage_gi',
-      'db_max_connections',
-    ].map((field) => ['external_container', `${SPEC}.${field}`, ...WHOLE] as const),
-    ...['cpu', 'queue_cpu', 'redis_cpu'].map(
-      (field) => ['external_container', `${SPEC}.${field}`, cores(0.1, 8)[0], [...cores()[1], 8.01]] as const,
-    ),
-    ...['cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'].map(
-      (field) => ['external_container', `${SPEC}.${field}`, cores(0.1, 16)[0], [...cores()[1], 16.01]] as const,
-    ),
-    ...['core_cpu', 'core_cpu_limit'].map(
-      (field) => ['external_container', `${SPEC}.${field}`, ...cores(0.1, 1_000)] as const,
-    ),
-    ...['db_cpu', 'db_cpu_limit'].map(
-      (field) => ['external_container', `${SPEC}.${field}`, [0, 100, null], ['1', Number.NaN]] as const,
-    ),
-    ...['labels', 'annotations'].map(
-      (field) => ['external_container', `${SPEC}.${field}`, [{ a: 'b' }, {}, null], [{ a: 1 }, 'x']] as const,
-    ),
-    ['external_container', `${SPEC}.service_account_name`, ...TEXT],
-    ['external_container', `${SPEC}.image_pull_secrets`, [[{ name: 'a' }], null], [[{}], {}]],
-    [
-      'external_container',
-      `${SPEC}.volumes`,
-      [[{ name: 'a'.repeat(63), emptyDir: {}, configMap: null }]],
-      [
-        [{ name: 'a'.repeat(64) }],
-        [{ name: 'A' }],
-        [{ name: '-a' }],
-        [{ name: 'a', nfs: 'x' }],
-        [{ name: 'a' }, { name: 'a' }],
-      ],
-    ],
-    [
-      'external_container',
-      `${SPEC}.volume_mounts`,
-      [[{ name: 'data', mountPath: '/d', subPath: 'x', readOnly: true }]],
-      [[{ name: 'other', mountPath: '/d' }], [{ name: 'data' }], [{ name: 'data', mountPath: '/d', readOnly: 1 }]],
-    ],
-    ...['init_containers', 'sidecars'].map(
-      (list) =>
-        [
-          'external_container',
-          `${SPEC}.${list}`,
-          [
-            sidecar({
-              imagePullPolicy: 'Always',
-              command: ['a'],
-              args: null,
-              envFrom: [{}],
-              restartPolicy: 'OnFailure',
-            }),
-            sidecar({
-              env: [
-                { name: 'A_1', value: '', valueFrom: {} },
-                { name: '_a', value: 'x' },
-              ],
-              resources: { limits: { cpu: '1' } },
-            }),
-            sidecar({ volumeMounts: [{ name: 'data', mountPath: '/d' }], securityContext: {}, workingDir: '/' }),
-          ],
-          [
-            ...[
-              [{ name: 'proxy' }],
-              sidecar({ name: 'Proxy' }),
-              sidecar({ imagePullPolicy: 'Sometimes' }),
-              sidecar({ restartPolicy: 'Never' }),
-            ],
-            ...[
-              sidecar({ command: 'a' }),
-              sidecar({ args: [1] }),
-              sidecar({ env: [{ name: '1A' }] }),
-              sidecar({ env: [{ name: 'A', value: 'x', valueFrom: {} }] }),
-            ],
-            ...[
-              sidecar({ resources: { limits: { cpu: 1 } } }),
-              sidecar({ volumeMounts: [{ name: 'other', mountPath: '/d' }] }),
-              sidecar({ ports: [] }),
-            ],
-          ],
-        ] as const,
-    ),
-  ];
+  ),
+];
 
 describe('a deployment to create', () => {
   it.each(['git_host', 'external_container', 'internal_container', 'internal_source', 'internal_template'])(
