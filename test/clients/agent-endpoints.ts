@@ -22,12 +22,15 @@ const lastOf = (values: Record<string, unknown>): unknown =>
   (values.messages as { content: unknown }[]).at(-1)?.content;
 const NO_CRONS = 'responds with 500 (not implemented), and with 400 to these fields';
 
-function row(
-  call: string,
-  endpoints: readonly string[],
-  holds: AgentEndpoint['holds'],
-  missing?: string,
-): AgentEndpoint {
+const MISSING: Readonly<Record<string, string>> = Object.fromEntries([
+  ...'threads.prune threads.joinStream statelessRuns.cancel crons.count crons.update system.metrics docs'
+    .split(' ')
+    .map((call) => [call, 'responds with 404']),
+  ...'crons.create crons.createForThread crons.search crons.delete'.split(' ').map((call) => [call, NO_CRONS]),
+]);
+
+function row(call: string, endpoints: readonly string[], holds: AgentEndpoint['holds']): AgentEndpoint {
+  const missing = MISSING[call];
   return { call, endpoints, holds, ...(missing !== undefined && { missing }) };
 }
 
@@ -128,15 +131,10 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     const thread_id = await newThread(server);
     expect((await server.threads.copy(thread_id)).thread_id).not.toBe(thread_id);
   }),
-  row(
-    'threads.prune',
-    ['POST /threads/prune'],
-    async (server) => {
-      const thread_ids = [await newThread(server)];
-      expect(await server.threads.prune({ thread_ids, strategy: 'delete' })).toEqual({ pruned_count: 1 });
-    },
-    'responds with 404',
-  ),
+  row('threads.prune', ['POST /threads/prune'], async (server) => {
+    const thread_ids = [await newThread(server)];
+    expect(await server.threads.prune({ thread_ids, strategy: 'delete' })).toEqual({ pruned_count: 1 });
+  }),
   row(
     'threads.state',
     [
@@ -175,19 +173,13 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     const { items } = await server.threads.history(id, { limit: 1, metadata: {} });
     expect(items[0]?.checkpoint?.checkpoint_id).toBe(ids[0]);
   }),
-  row(
-    'threads.joinStream',
-    ['GET /threads/{thread_id}/stream'],
-    async (server) => {
-      const id = await newThread(server);
-      await server.runs.create(id, ASK);
-      const names = [];
-      for await (const { event } of await server.threads.joinStream(id, { streamModes: 'run_modes' }))
-        names.push(event);
-      expect(names).toContain('values');
-    },
-    'responds with 404',
-  ),
+  row('threads.joinStream', ['GET /threads/{thread_id}/stream'], async (server) => {
+    const id = await newThread(server);
+    await server.runs.create(id, ASK);
+    const names = [];
+    for await (const { event } of await server.threads.joinStream(id, { streamModes: 'run_modes' })) names.push(event);
+    expect(names).toContain('values');
+  }),
   row('runs.create', ['POST /threads/{thread_id}/runs'], async (server) => {
     const thread_id = await newThread(server);
     const run = await server.runs.create(thread_id, { ...ASK, multitask_strategy: 'enqueue' });
@@ -283,70 +275,36 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
   row('statelessRuns.batch', ['POST /runs/batch'], async (server) =>
     expect(await server.statelessRuns.batch([ASK, ASK])).toHaveLength(2),
   ),
-  row(
-    'statelessRuns.cancel',
-    ['POST /runs/cancel'],
-    async (server) => {
-      await server.statelessRuns.cancel({ status: 'all' }, { action: 'rollback' });
-    },
-    'responds with 404',
+  row('statelessRuns.cancel', ['POST /runs/cancel'], async (server) => {
+    await server.statelessRuns.cancel({ status: 'all' }, { action: 'rollback' });
+  }),
+  row('crons.create', ['POST /runs/crons'], async ({ crons }) =>
+    expect(await crons.create({ ...SCHEDULE, timezone: 'Europe/Berlin' })).toMatchObject({ schedule: '0 9 * * 1' }),
   ),
-  row(
-    'crons.create',
-    ['POST /runs/crons'],
-    async ({ crons }) =>
-      expect(await crons.create({ ...SCHEDULE, timezone: 'Europe/Berlin' })).toMatchObject({ schedule: '0 9 * * 1' }),
-    NO_CRONS,
-  ),
-  row(
-    'crons.createForThread',
-    ['POST /threads/{thread_id}/runs/crons'],
-    async (server) => {
-      const thread_id = await newThread(server);
-      const cron = { ...SCHEDULE, multitask_strategy: 'enqueue' } as const;
-      expect(await server.crons.createForThread(thread_id, cron)).toMatchObject({ thread_id });
-    },
-    NO_CRONS,
-  ),
-  row(
-    'crons.search',
-    ['POST /runs/crons/search'],
-    async ({ crons }) => {
-      const of = randomUUID();
-      for (let count = 0; count < 3; count++) await crons.create({ ...SCHEDULE, metadata: { of } });
-      expect(await crons.search({ metadata: { of }, limit: 2 }).toArray(10)).toHaveLength(3);
-    },
-    NO_CRONS,
-  ),
-  row(
-    'crons.count',
-    ['POST /runs/crons/count'],
-    async ({ crons }) => {
-      const of = randomUUID();
-      await crons.create({ ...SCHEDULE, metadata: { of } });
-      expect(await crons.count({ metadata: { of } })).toBe(1);
-    },
-    'responds with 404',
-  ),
-  row(
-    'crons.update',
-    ['PATCH /runs/crons/{cron_id}'],
-    async ({ crons }) => {
-      const { cron_id } = await crons.create(SCHEDULE);
-      expect(await crons.update(cron_id, { enabled: false })).toMatchObject({ cron_id, enabled: false });
-    },
-    'responds with 404',
-  ),
-  row(
-    'crons.delete',
-    ['DELETE /runs/crons/{cron_id}'],
-    async ({ crons }) => {
-      const { cron_id } = await crons.create(SCHEDULE);
-      await crons.delete(cron_id);
-      await expect(crons.delete(cron_id)).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
-    },
-    NO_CRONS,
-  ),
+  row('crons.createForThread', ['POST /threads/{thread_id}/runs/crons'], async (server) => {
+    const thread_id = await newThread(server);
+    const cron = { ...SCHEDULE, multitask_strategy: 'enqueue' } as const;
+    expect(await server.crons.createForThread(thread_id, cron)).toMatchObject({ thread_id });
+  }),
+  row('crons.search', ['POST /runs/crons/search'], async ({ crons }) => {
+    const of = randomUUID();
+    for (let count = 0; count < 3; count++) await crons.create({ ...SCHEDULE, metadata: { of } });
+    expect(await crons.search({ metadata: { of }, limit: 2 }).toArray(10)).toHaveLength(3);
+  }),
+  row('crons.count', ['POST /runs/crons/count'], async ({ crons }) => {
+    const of = randomUUID();
+    await crons.create({ ...SCHEDULE, metadata: { of } });
+    expect(await crons.count({ metadata: { of } })).toBe(1);
+  }),
+  row('crons.update', ['PATCH /runs/crons/{cron_id}'], async ({ crons }) => {
+    const { cron_id } = await crons.create(SCHEDULE);
+    expect(await crons.update(cron_id, { enabled: false })).toMatchObject({ cron_id, enabled: false });
+  }),
+  row('crons.delete', ['DELETE /runs/crons/{cron_id}'], async ({ crons }) => {
+    const { cron_id } = await crons.create(SCHEDULE);
+    await crons.delete(cron_id);
+    await expect(crons.delete(cron_id)).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
+  }),
   row('store.put', ['PUT /store/items'], async ({ store }) => {
     const namespace = ['put', randomUUID()];
     await store.put({ namespace, key: 'k', value: { a: 1 } });
@@ -377,22 +335,12 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     expect(await system.info()).toMatchObject({ flags: { assistants: true } }),
   ),
   row('system.ok', ['GET /ok'], async ({ system }) => expect(await system.ok({ checkDb: true })).toBe(true)),
-  row(
-    'system.metrics',
-    ['GET /metrics'],
-    async ({ system }) => {
-      expect(await system.metrics()).toBe('runs 1\n');
-      expect(await system.metrics({ format: 'json' })).toEqual({ runs: 1 });
-    },
-    'responds with 404',
-  ),
-  row(
-    'docs',
-    ['GET /docs'],
-    async (server) => {
-      expect(server.docsUrl).toBe(`${server.url}/docs`);
-      expect(await server.docs()).toContain('<title>Reference</title>');
-    },
-    'responds with 404',
-  ),
+  row('system.metrics', ['GET /metrics'], async ({ system }) => {
+    expect(await system.metrics()).toBe('runs 1\n');
+    expect(await system.metrics({ format: 'json' })).toEqual({ runs: 1 });
+  }),
+  row('docs', ['GET /docs'], async (server) => {
+    expect(server.docsUrl).toBe(`${server.url}/docs`);
+    expect(await server.docs()).toContain('<title>Reference</title>');
+  }),
 ];
