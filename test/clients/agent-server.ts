@@ -312,43 +312,26 @@ class World {
   }
 
   #assistant([id]: readonly string[]): Json {
-    const found = this.#assistants.get(id === 'agent' ? ASSISTANT : String(id));
-    if (found === undefined) throw new Refused(404, `Assistant with ID ${id} not found`);
-    return found;
+    return found(this.#assistants, id === 'agent' ? ASSISTANT : id, 'Assistant');
   }
 
   #thread([id]: readonly string[]): Json & { states: Json[] } {
-    const found = this.#threads.get(String(id));
-    if (found === undefined) throw new Refused(404, `Thread with ID ${id} not found`);
-    return found;
+    return found(this.#threads, id, 'Thread');
   }
 
   #cron([id]: readonly string[]): Json {
-    const found = this.#crons.get(String(id));
-    if (found === undefined) throw new Refused(404, `Cron with ID ${id} not found`);
-    return found;
+    return found(this.#crons, id, 'Cron');
   }
 
   #stored(runId: string | undefined): StoredRun {
-    const found = this.#runs.get(String(runId));
-    if (found === undefined) throw new Refused(404, `Run with ID ${runId} not found`);
-    return found;
+    return found(this.#runs, runId, 'Run');
   }
 
   #state(ids: readonly string[], checkpointId?: string): Json {
     const { states } = this.#thread(ids);
-    const found = checkpointId === undefined ? states[0] : states.find((state) => idOf(state) === checkpointId);
-    return (
-      found ?? {
-        values: {},
-        next: [],
-        tasks: [],
-        checkpoint: null,
-        metadata: {},
-        created_at: null,
-        parent_checkpoint: null,
-      }
-    );
+    const state = checkpointId === undefined ? states[0] : states.find((one) => idOf(one) === checkpointId);
+    const none = { checkpoint: null, metadata: {}, created_at: null, parent_checkpoint: null };
+    return state ?? { values: {}, next: [], tasks: [], ...none };
   }
 
   #history(ids: readonly string[], limit: number, before: string | null | undefined): Reply {
@@ -430,6 +413,12 @@ class World {
   }
 }
 
+function found<Item>(items: ReadonlyMap<string, Item>, id: string | undefined, kind: string): Item {
+  const item = items.get(String(id));
+  if (item === undefined) throw new Refused(404, `${kind} with ID ${id} not found`);
+  return item;
+}
+
 function eventsOf(runId: string, body: Json, values: Json, error: Json | undefined): [string, unknown][] {
   const keys = (body.feedback_keys as string[] | undefined) ?? [];
   const address = (key: string) => [key, `https://feedback.example/api/v1/feedback/tokens/${runId}-${key}`];
@@ -504,48 +493,19 @@ function stateOf(threadId: string, values: Json): Json {
   return { values, next: [], tasks: [], checkpoint, metadata: {}, created_at: NOW, parent_checkpoint: null };
 }
 
+const TIMES = { created_at: NOW, updated_at: NOW };
+
 function assistant(id: string, body: Json): Json {
-  return {
-    config: {},
-    metadata: {},
-    name: 'Untitled',
-    ...body,
-    assistant_id: id,
-    version: 1,
-    created_at: NOW,
-    updated_at: NOW,
-  };
+  return { config: {}, metadata: {}, name: 'Untitled', ...body, assistant_id: id, version: 1, ...TIMES };
 }
 
 function thread(id: string, body: Json): Json & { states: Json[] } {
-  return {
-    metadata: {},
-    ...body,
-    thread_id: id,
-    status: 'idle',
-    values: {},
-    created_at: NOW,
-    updated_at: NOW,
-    states: [],
-  };
+  return { metadata: {}, ...body, thread_id: id, status: 'idle', values: {}, states: [], ...TIMES };
 }
 
-function cron(
-  id: string,
-  { schedule, assistant_id, thread_id = null, end_time = null, enabled = true, ...payload }: Json,
-): Json {
-  return {
-    cron_id: id,
-    assistant_id,
-    thread_id,
-    schedule,
-    end_time,
-    enabled,
-    payload,
-    metadata: payload.metadata ?? {},
-    created_at: NOW,
-    updated_at: NOW,
-    user_id: null,
-    next_run_date: NOW,
-  };
+function cron(id: string, body: Json): Json {
+  const { schedule, assistant_id, thread_id = null, end_time = null, enabled = true, ...payload } = body;
+  const { metadata = {} } = payload;
+  const fields = { cron_id: id, assistant_id, thread_id, schedule, end_time, enabled, payload, metadata };
+  return { ...fields, ...TIMES, user_id: null, next_run_date: NOW };
 }

@@ -375,33 +375,16 @@ export class ControlPlaneServer {
 
 /** Fields of responses that may be null. */
 const EMPTY = {
-  Deployment: {
-    secret_references: null,
-    latest_revision_id: null,
-    active_revision_id: null,
-    image_version: null,
-    deployment_tier: null,
-  },
-  SourceConfig: {
-    integration_id: null,
-    repo_url: null,
-    deployment_type: null,
-    build_on_push: null,
-    custom_url: null,
-    resource_spec: null,
-    listener_id: null,
-    listener_config: null,
-    install_command: null,
-    build_command: null,
-  },
-  SourceRevisionConfig: {
-    repo_ref: null,
-    graph_config_path: null,
-    image_uri: null,
-    source_tarball_path: null,
-    repo_commit_sha: null,
-  },
+  Deployment: nulls('secret_references latest_revision_id active_revision_id image_version deployment_tier'),
+  SourceConfig: nulls(
+    'integration_id repo_url deployment_type build_on_push custom_url resource_spec listener_id listener_config install_command build_command',
+  ),
+  SourceRevisionConfig: nulls('repo_ref graph_config_path image_uri source_tarball_path repo_commit_sha'),
 };
+
+function nulls(fields: string): Json {
+  return Object.fromEntries(fields.split(' ').map((field) => [field, null]));
+}
 
 function page(items: readonly unknown[], query: URLSearchParams): Json {
   const limit = Number(query.get('limit') ?? 20);
