@@ -171,20 +171,13 @@ const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Matches values that undici can send. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Headers of the connection and of the body length, which only undici sets. */
-const RESERVED: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-]);
+const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
 /** `Headers` and `Map` are refused, because their entries are not properties. */
 function areHeaders(value: unknown, mayBeNull: boolean): boolean {
   if (typeof value !== 'object' || value === null || Symbol.iterator in value) return false;
   return Object.entries(value).every(([name, text]) => {
-    if (!HEADER_NAME.test(name) || RESERVED.has(name.toLowerCase())) return false;
+    if (!HEADER_NAME.test(name) || RESERVED.test(name)) return false;
     return text === null ? mayBeNull : typeof text === 'string' && HEADER_VALUE.test(text);
   });
 }

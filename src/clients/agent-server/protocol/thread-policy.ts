@@ -97,7 +97,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
 
   recorded({ method, name, params: { namespace, data } }: ThreadEvent<Values>): ReceivedEvent {
     const isState = method === 'values' && namespace.length === 0;
-    return { name: [name, ...namespace].join('|'), data, state: isState ? JSON.stringify(data) : undefined };
+    return { name: [name, ...namespace].join('|'), data, state: isState ? () => JSON.stringify(data) : undefined };
   }
 
   heartbeat(): boolean {

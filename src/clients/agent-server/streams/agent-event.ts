@@ -96,31 +96,16 @@ export interface RunError {
   readonly [field: string]: unknown;
 }
 
-const KNOWN: ReadonlySet<string> = new Set<AgentEvent['event']>([
-  'metadata',
-  'values',
-  'updates',
-  'messages',
-  'messages/partial',
-  'messages/complete',
-  'messages/metadata',
-  'events',
-  'tasks',
-  'checkpoints',
-  'debug',
-  'custom',
-  'tools',
-  'error',
-  'feedback',
-  'end',
-]);
+/** Matches the types of known events. */
+const KNOWN =
+  /^(?:metadata|values|updates|messages(?:\/(?:partial|complete|metadata))?|events|tasks|checkpoints|debug|custom|tools|error|feedback|end)$/;
 
 /** Converts a server-sent event. Only its data's type is checked. */
 export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent): AgentEvent<Values> {
   const [kind = '', ...namespace] = name.split('|');
   const common = { name, namespace, id: id === '' ? undefined : id };
   const data = parseJson(text);
-  const isKnown = KNOWN.has(kind);
+  const isKnown = KNOWN.test(kind);
   if (kind === 'error') return { event: 'error', data: runErrorOf(data === undefined ? text : data), ...common };
   // The last event of a stream may be empty. RunStream reads the data of `metadata` and `feedback`.
   const isBroken = kind === 'metadata' || kind === 'feedback' ? !isObject(data) : data === undefined && kind !== 'end';

@@ -89,7 +89,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
 
   recorded({ event }: SentEvent<Values>, sent: ServerSentEvent): ReceivedEvent {
     const isState = event.event === 'values' && event.namespace.length === 0;
-    return { name: sent.name, data: event.data, state: isState ? sent.data : undefined };
+    return { name: sent.name, data: event.data, state: isState ? () => sent.data : undefined };
   }
 
   resume(): StreamRequest | string {

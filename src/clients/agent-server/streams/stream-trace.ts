@@ -18,8 +18,8 @@ interface Place {
 export interface ReceivedEvent {
   readonly name: string;
   readonly data: unknown;
-  /** JSON of the data, if the event is a state of the graph itself. */
-  readonly state?: string | undefined;
+  /** Returns the JSON of the data, if the event is a state of the graph itself. */
+  readonly state?: (() => string) | undefined;
 }
 
 /** Records a stream as one run. No method throws. */
@@ -74,7 +74,7 @@ export class StreamTrace implements Watched {
     }
     // A state replaces the events before it.
     if (this.#state === undefined) this.#chunks.release();
-    this.#state = state;
+    this.#state = state();
   }
 
   end(): void {
