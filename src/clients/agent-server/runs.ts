@@ -157,10 +157,8 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for the result of a run, without a time limit. The server keeps the connection alive with empty lines, and the
- * wait fails after `idleTimeoutMs` without a byte. The response headers may arrive with the result, so that timeout also
- * applies to the headers, unless the call or the client has a `timeoutMs`. Rejects with a RunFailedError if the run
- * fails, and with a StreamError if the response breaks off.
+ * Waits for the result of a run. The server keeps the connection alive with empty lines. `idleTimeoutMs` also applies to
+ * the response headers, which may arrive with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
   const call = callOf(endpoint, args);
