@@ -5,25 +5,24 @@ import { Agent, type Dispatcher, interceptors } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServiceInfo } from '../../src/export/wire/service.ts';
 import { HttpClient } from '../../src/http/client.ts';
-import { createExporter, type Exporter, startRun } from '../../src/index.ts';
+import { createExporter } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
 import { clientOf } from '../support/http-client.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
+import { sendRun, service } from './service.ts';
 
 const KIB = 1024;
 const CAP = 64 * KIB;
 
-/** 50 MB that come as 48 KB. */
+/** 50 MB, compressed to 48 KB. */
 const BOMB = gzipSync(Buffer.alloc(50_000_000), { level: 9 });
 
-async function deliver(exporter: Exporter): Promise<unknown> {
-  startRun({ name: 'a', exporter }).end();
-  return exporter.close({ timeoutMs: 5_000 });
-}
+/** Creates a client whose requests are made by this dispatcher. */
+const clientWith = (dispatcher: Dispatcher, url = 'http://127.0.0.1:9') =>
+  new HttpClient({ endpoint: new URL(url), headers: {}, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, dispatcher });
 
-/** A body of 50 MiB, told of what is taken of it. */
+/** Creates a body of 50 MiB that counts the bytes that are read. */
 function tallied() {
   const tally = { bytes: 0, isDestroyed: false };
   const chunk = Buffer.alloc(16 * KIB);
@@ -41,8 +40,8 @@ function tallied() {
   return { tally, body };
 }
 
-describe('an answer', () => {
-  test('that unfolds a thousandfold is not unfolded: what we did not ask for is not decompressed [security 7]', async () => {
+describe('a response', () => {
+  test('is not decompressed, because no request asks for compression [security 7]', async () => {
     environmentOf();
     told();
     const { url, seen } = await serve((_, response) =>
@@ -52,60 +51,42 @@ describe('an answer', () => {
     const client = clientOf(url);
     onTestFinished(() => client.destroy());
     expect((await client.send({ method: 'GET', path: '/info' })).text.length).toBeLessThanOrEqual(BOMB.length);
-    expect(await deliver(createExporter({ endpoint: url }))).toEqual({ ok: true, pending: 0 });
+    expect(await sendRun(createExporter({ endpoint: url }))).toEqual({ ok: true, pending: 0 });
     for (const { headers } of seen) expect(headers).not.toHaveProperty('accept-encoding');
   });
 
-  test('that a dispatcher unfolds is read to 64 KiB, and what unfolds it is broken off [security 7]', async () => {
+  test('that a dispatcher decompresses is read up to 64 KiB [security 7]', async () => {
     const { url } = await serve((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB));
     const agent = new Agent();
     onTestFinished(() => agent.destroy());
-    const dispatcher = agent.compose(interceptors.decompress());
-    const client = new HttpClient({
-      endpoint: new URL(url),
-      headers: {},
-      connectTimeoutMs: 5_000,
-      requestTimeoutMs: 5_000,
-      dispatcher,
-    });
+    const client = clientWith(agent.compose(interceptors.decompress()), url);
     const { text } = await client.send({ method: 'GET', path: '/info' });
     expect(text).toBe('\0'.repeat(CAP));
   });
 
-  test('that has no end is read to 64 KiB and a little, and cancelled [security 7]', async () => {
+  test('that never ends is cancelled after 64 KiB [security 7]', async () => {
     const { tally, body } = tallied();
-    const dispatcher = {
-      request: async () => ({ statusCode: 202, headers: {}, body }),
-    } as unknown as Dispatcher;
-    const client = new HttpClient({
-      endpoint: new URL('http://127.0.0.1:9'),
-      headers: {},
-      connectTimeoutMs: 1,
-      requestTimeoutMs: 5_000,
-      dispatcher,
-    });
+    const request = async () => ({ statusCode: 202, headers: {}, body });
+    const client = clientWith({ request } as unknown as Dispatcher);
     const answer = await client.send({ method: 'POST', path: '/runs' });
     expect(answer.text).toHaveLength(CAP);
     expect(tally.isDestroyed).toBe(true);
     expect(tally.bytes).toBeLessThan(4 * CAP);
   });
 
-  test('with a header without end costs that request alone [security 7]', async () => {
-    environmentOf();
-    const lines = told();
-    const server = await ingestServer((_, index) =>
+  test('with a header of 1 MB fails only its own request [security 7]', async () => {
+    const { server, lines } = await service((_, index) =>
       index === 0 ? { status: 202, headers: { 'x-long': 'x'.repeat(1_000_000) } } : { status: 202 },
     );
-    onTestFinished(() => server.close());
     const exporter = createExporter({ endpoint: server.url, limits: { retryDelayMs: 1 } });
-    expect(await deliver(exporter)).toEqual({ ok: true, pending: 0 });
+    expect(await sendRun(exporter)).toEqual({ ok: true, pending: 0 });
     expect(exporter.stats()).toMatchObject({ sent: 1, requests: { multipart: 2 } });
     expect(lines.join('\n')).toContain('failed');
     expect(lines.join('\n')).not.toContain('xxxx');
   });
 });
 
-describe('what a service says of itself', () => {
+describe('the fields of /info', () => {
   const keys = fc.constantFrom(
     ...['batch_ingest_config', 'instance_flags', 'size_limit', 'size_limit_bytes', 'use_multipart_endpoint'],
     ...['gzip_body_enabled', '__proto__', 'constructor', 'prototype', 'toString'],
@@ -124,7 +105,7 @@ describe('what a service says of itself', () => {
     ),
   }));
 
-  test('is taken within bounds or not at all, and changes no object, whatever it is [security 7]', async () => {
+  test('are limited or ignored for any JSON, and change no prototype [security 7]', async () => {
     let body = '';
     const { url } = await serve((_, response) => response.end(body));
     const client = clientOf(url);
@@ -132,15 +113,15 @@ describe('what a service says of itself', () => {
     const before = Reflect.ownKeys(Object.prototype).length;
     const check = async (text: string): Promise<void> => {
       body = text;
-      const service = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
-      await service.ask();
-      const { runs, bytes } = service.batch;
+      const asked = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
+      await asked.ask();
+      const { runs, bytes } = asked.batch;
       expect(Number.isInteger(runs) && runs >= 1 && runs <= 1_000).toBe(true);
       expect(Number.isInteger(bytes) && bytes >= CAP && bytes <= CAP * KIB).toBe(true);
-      expect([typeof service.takesGzip, typeof service.refusesMultipart()]).toEqual(['boolean', 'boolean']);
+      expect([typeof asked.takesGzip, typeof asked.refusesMultipart()]).toEqual(['boolean', 'boolean']);
       expect(Reflect.ownKeys(Object.prototype).length).toBe(before);
     };
-    // JSON.stringify would leave a key __proto__ of a literal out; dictionaries have it as their own.
+    // Dictionaries have `__proto__` as an own key, unlike object literals.
     await fc.assert(
       fc.asyncProperty(info, (value) => check(JSON.stringify(value) ?? '')),
       { numRuns: 300 },
@@ -150,17 +131,25 @@ describe('what a service says of itself', () => {
     expect({}).not.toHaveProperty('polluted');
   });
 
-  test('that is too much or too little, a million or -1 runs in a batch, is brought within bounds [security 7]', async () => {
-    const sizes = async (config: unknown) => {
-      const { url } = await serve((_, response) => response.end(JSON.stringify({ batch_ingest_config: config })));
-      const client = clientOf(url);
-      onTestFinished(() => client.destroy());
-      const service = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
-      await service.ask();
-      return service.batch;
-    };
-    expect(await sizes({ size_limit: 1e6, size_limit_bytes: 1e12 })).toEqual({ runs: 1_000, bytes: 64 * KIB * KIB });
-    expect(await sizes({ size_limit: -1, size_limit_bytes: 1 })).toEqual({ runs: 1, bytes: CAP });
-    expect(await sizes({ size_limit: '7', size_limit_bytes: null })).toEqual({ runs: 100, bytes: 1_000_000 });
+  test.each([
+    [
+      { size_limit: 1e6, size_limit_bytes: 1e12 },
+      { runs: 1_000, bytes: 64 * KIB * KIB },
+    ],
+    [
+      { size_limit: -1, size_limit_bytes: 1 },
+      { runs: 1, bytes: CAP },
+    ],
+    [
+      { size_limit: '7', size_limit_bytes: null },
+      { runs: 100, bytes: 1_000_000 },
+    ],
+  ])('that are too large, too small or no numbers are limited: %j [security 7]', async (config, expected) => {
+    const { url } = await serve((_, response) => response.end(JSON.stringify({ batch_ingest_config: config })));
+    const client = clientOf(url);
+    onTestFinished(() => client.destroy());
+    const info = new ServiceInfo(client, { runs: 100, bytes: 1_000_000 });
+    await info.ask();
+    expect(info.batch).toEqual(expected);
   });
 });

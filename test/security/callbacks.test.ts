@@ -4,10 +4,8 @@ import { type ConfigureOptions, configure, createExporter, redact, startRun, tra
 import { RunSpanExporter } from '../../src/otel.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { bareSpan } from '../support/bare-span.ts';
-import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
 type Callback = (...args: unknown[]) => unknown;
 
@@ -27,17 +25,9 @@ const WAYS: readonly (readonly [string, () => Callback])[] = [
   ['is traced and rejects', () => traceable(rejects, { name: 'callback' })],
 ];
 
-async function serverOf(status: number) {
-  environmentOf();
-  const lines = told();
-  const server = await ingestServer(() => ({ status }));
-  onTestFinished(() => server.close());
-  return { lines, server };
-}
-
-/** Runs of an application that is given such options; it has to get its results, and the runs their end. */
+/** Runs an application with these options. It must receive its results, and each run must end. */
 async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies: string; lines: readonly string[] }> {
-  const { lines, server } = await serverOf(status);
+  const { lines, server } = await service(() => ({ status }));
   const exporter = configure({ endpoint: server.url, limits: { retryDelayMs: 1 }, ...options });
   const ask = traceable(async (question: object) => ({ answer: question }), { name: 'ask' });
   const list = traceable(
@@ -53,7 +43,7 @@ async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies:
   expect(await exporter.close({ timeoutMs: 5_000 })).toEqual({ ok: true, pending: 0 });
   const left = exporter.stats();
   expect(addsUp(left) && left.open + left.queued + left.inFlight === 0).toBe(true);
-  // Nothing that a callback does may make more and more of it.
+  // A callback must not cause an endless number of runs.
   expect(left.created).toBeLessThan(30);
   const bodies = server.received.map(({ body }) => body.toString()).join('\n');
   expect(bodies).not.toContain('"name":"callback"');
@@ -61,7 +51,7 @@ async function useOf(options: ConfigureOptions, status = 202): Promise<{ bodies:
 }
 
 describe.each(WAYS)('a callback that %s', (_, make) => {
-  test('costs the application nothing as `onDrop`', async () => {
+  test('does not affect the application as `onDrop`', async () => {
     const onDrop = vi.fn(make());
     await useOf({ onDrop: onDrop as never }, 400);
     expect(onDrop).toHaveBeenCalled();
@@ -74,7 +64,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     for (const name of ['ask', 'list']) expect(bodies).toContain(`"name":"${name}"`);
   });
 
-  test('shows nothing of the field as `replace` of a redaction', async () => {
+  test('hides the whole field as `replace` of a redaction', async () => {
     const replace = vi.fn(make());
     const { bodies } = await useOf({ redact: redact({ patterns: [/canary/], replace: replace as never }) });
     expect(replace).toHaveBeenCalled();
@@ -82,8 +72,8 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(bodies).not.toContain('canary');
   });
 
-  test('is told as a marker as `inputs`, `outputs` or `aggregate`, and the run arrives', async () => {
-    const { server } = await serverOf(202);
+  test('is recorded as a marker as `inputs`, `outputs` or `aggregate`, and the run is delivered', async () => {
+    const { server } = await service();
     const exporter = createExporter({ endpoint: server.url });
     const callback = make();
     const ask = traceable(async (value: unknown) => value, {
@@ -105,8 +95,8 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(JSON.stringify(parts)).not.toContain('canary');
   });
 
-  test('lets spans through as `shouldExport`, or leaves them out, and throws nothing', async () => {
-    const { server } = await serverOf(202);
+  test('keeps or skips spans as `shouldExport`, and the exporter does not throw', async () => {
+    const { server } = await service();
     const sink = createExporter({ endpoint: server.url });
     const exporter = new RunSpanExporter({ exporter: sink, shouldExport: make() as never });
     const span = bareSpan('span', { traceId: '1'.repeat(32), spanId: '1'.repeat(16) });
@@ -115,7 +105,7 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(await sink.close()).toEqual({ ok: true, pending: 0 });
   });
 
-  test('is called with lines as `log`, and not for what comes of that', async () => {
+  test('receives lines as `log`, but none about its own errors', async () => {
     const log = vi.fn(make());
     await useOf({ log: log as never }, 400);
     expect(log).toHaveBeenCalled();
@@ -124,9 +114,9 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
   });
 });
 
-test('a log that makes runs of each line, and sends them by an exporter that fails, comes to an end', async () => {
+test('a `log` that records a run for each line does not loop if the delivery fails', async () => {
   // This status drops the runs immediately. A status that leads to a probe would delay each flush until the probe.
-  const { server } = await serverOf(410);
+  const { server } = await service(() => ({ status: 410 }));
   const log = vi.fn((level: string, line: string) => {
     startRun({ name: 'line', inputs: { level, line }, unknown: line } as never).end();
   });
@@ -141,13 +131,11 @@ test('a log that makes runs of each line, and sends them by an exporter that fai
   expect(exporter.stats().created).toBeLessThan(60);
 });
 
-test('a console that throws, or is traced, costs nothing but the line', async () => {
+test('a console that throws or is traced loses only the line', async () => {
   for (const make of WAYS.map(([, each]) => each)) {
-    environmentOf();
+    const { server } = await service(() => ({ status: 400 }));
     const error = vi.spyOn(console, 'error').mockImplementation(make() as never);
     onTestFinished(() => error.mockRestore());
-    const server = await ingestServer(() => ({ status: 400 }));
-    onTestFinished(() => server.close());
     const exporter = configure({ endpoint: server.url, log: 'debug' });
     expect(traceable((value: number) => value + 1)(1)).toBe(2);
     expect(await exporter.close()).toEqual({ ok: true, pending: 0 });

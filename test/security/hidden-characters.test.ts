@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createExporter, startRun } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { runRunspan } from '../support/program.ts';
 import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
 /** Characters of Unicode's general category Cf (direction marks, zero-width characters, a soft hyphen, a tag) and their escapes. */
 const HIDDEN: readonly (readonly [string, string])[] = [
@@ -20,10 +20,7 @@ const NAME = `pay${HIDDEN.map(([character]) => `${character}x`).join('')}`;
 const SHOWN = `pay${HIDDEN.map(([, escaped]) => `${escaped}x`).join('')}`;
 
 test('a log line escapes characters that hide or reorder text [security 17]', async () => {
-  environmentOf();
-  const lines = told();
-  const server = await ingestServer(() => ({ status: 400 }));
-  onTestFinished(() => server.close());
+  const { server, lines } = await service(() => ({ status: 400 }));
   const onDrop = (_: string, { name }: { readonly name: string }): never => {
     throw new Error(name);
   };

@@ -1,25 +1,25 @@
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Stats } from '../../src/export/ledger.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { root } from '../support/folders.ts';
-import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
+import type { IngestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { runNode } from '../support/program.ts';
+import { service } from './service.ts';
 
 const PROGRAM = join(root, 'test/security/programs/host.mjs');
 
 interface Told {
   readonly left: Stats;
-  /** Lines of ours. */
+  /** The log lines of the library. */
   readonly lines: readonly string[];
   readonly server: IngestServer;
 }
 
 /** Runs the program with these flags of Node and checks the results of the application. */
 async function runWith(flags: readonly string[]): Promise<Told> {
-  const server = await ingestServer();
-  onTestFinished(() => server.close());
+  const { server } = await service();
   const { code, stdout, stderr } = await runNode([...flags, PROGRAM, server.url, '10000']);
   expect(stderr).not.toContain('    at ');
   expect(code).toBe(0);
@@ -29,7 +29,7 @@ async function runWith(flags: readonly string[]): Promise<Told> {
   return { left, lines: stderr.split('\n').filter((line) => line.startsWith('runspan: ')), server };
 }
 
-/** Everything arrived as on any other host. */
+/** Expects all runs, and no log line. */
 function expectDelivered({ left, lines, server }: Told): void {
   expect(lines).toEqual([]);
   expect(left).toMatchObject({ created: left.sent, dropped: 0 });
@@ -43,7 +43,7 @@ function expectDelivered({ left, lines, server }: Told): void {
 
 const { allowedNodeEnvironmentFlags: known } = process;
 const permission = known.has('--permission') ? '--permission' : '--experimental-permission';
-/** Nothing may be written; what is not restricted in this version cannot be allowed either. */
+/** No file may be written. Flags that this version does not know are left out. */
 const PERMISSIONS = [permission, '--allow-fs-read=*', ...(known.has('--allow-net') ? ['--allow-net'] : [])];
 
 test.each([['--disable-proto=delete', '--unhandled-rejections=strict'], ['--frozen-intrinsics'], PERMISSIONS])(

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type ConfigureOptions,
   createExporter,
@@ -10,14 +10,15 @@ import {
   withRun,
 } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import type { Reply } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
 const ROUNDS = 300;
-/** Stands in all that is data of the application. */
+/** Part of all application data. */
 const canary = (round: number): string => `canary-${round}`;
 
-/** Uses everything wrongly, with data in it; a new text each time. */
+/** Calls every function with invalid arguments that contain a new text. */
 function misuse(round: number, exporter: ReturnType<typeof createExporter>): void {
   const text = canary(round);
   const anything = { [text]: text };
@@ -57,9 +58,9 @@ const fail = (): never => {
 };
 
 const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
-  ['takes everything', { status: 202 }, {}],
-  ['refuses every run', { status: 400 }, {}],
-  ['finds every run too large', { status: 413 }, {}],
+  ['accepts all runs', { status: 202 }, {}],
+  ['rejects all runs', { status: 400 }, {}],
+  ['answers that each run is too large', { status: 413 }, {}],
   ['fails', { status: 500 }, {}],
   ['rejects the key', { status: 401 }, {}],
   ['accepts single runs only', { status: 404 }, {}],
@@ -68,12 +69,9 @@ const SERVICES: readonly (readonly [string, Reply, ConfigureOptions])[] = [
 ];
 
 test.each(SERVICES)(
-  'however often something goes wrong with a service that %s, few lines tell it, with no data in them [security 17]',
+  'repeated failures are logged in a few lines without application data if the service %s [security 17]',
   async (_, reply, options) => {
-    environmentOf();
-    const server = await ingestServer(() => reply);
-    onTestFinished(() => server.close());
-    const lines = told();
+    const { server, lines } = await service(() => reply);
     const limits = { retryDelayMs: 1, retryDelayMaxMs: 1, simpleRequestsPerSecond: 1_000_000, ...options.limits };
     const exporter = createExporter({ endpoint: server.url, ...options, limits });
     for (let round = 0; round < ROUNDS; round++) misuse(round, exporter);
@@ -85,18 +83,18 @@ test.each(SERVICES)(
   },
 );
 
-test('a loop of ever new places is told a thousand times at the most [security 17]', () => {
+test('at most 1 000 different places are logged [security 17]', () => {
   environmentOf();
   const lines = told();
   for (let round = 0; round < 3_000; round++) startRun({ name: 'a', [`option${round}`]: 1 } as never);
   expect(lines.length).toBe(1_000);
 });
 
-test('a line is one line, whatever is in it, and commands nothing to a terminal [security 17]', () => {
+test('a log line has no line breaks and no terminal commands [security 17]', () => {
   environmentOf();
   const lines = told();
   startRun({ name: 'a', 'x\r\nrunspan: forged\u001b[2J\u2028\u0000': 1 } as never);
   expect(lines).toHaveLength(1);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them
   expect(lines[0]).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
 });

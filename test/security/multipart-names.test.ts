@@ -5,31 +5,26 @@ import { RunSpanExporter } from '../../src/otel.ts';
 import { isMimeType } from '../../src/payload/attachment.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';
-import { environmentOf } from '../support/environment.ts';
-import { type IngestServer, ingestServer, type Received } from '../support/ingest-server.ts';
+import type { IngestServer, Received } from '../support/ingest-server.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
-/** All names that there are (rule 3 of the interface, and attachments). */
+/** Matches all part names (rule 3 of the interface, and attachments). */
 const GRAMMAR = new RegExp(
   `^(?:(?:post|patch)\\.${UUID}(?:\\.(?:inputs|outputs|events))?|attachment\\.${UUID}\\.[^.]+)$`,
   's',
 );
 
 async function set(): Promise<{ server: IngestServer; exporter: Exporter }> {
-  environmentOf();
-  told();
-  const server = await ingestServer();
+  const { server } = await service();
   const exporter = createExporter({ endpoint: server.url, limits: { lingerMs: 1 } });
-  onTestFinished(async () => {
-    await exporter.close();
-    await server.close();
-  });
+  onTestFinished(async () => void (await exporter.close()));
   return { server, exporter };
 }
 
-/** What makes trouble in a header line, a path or a name, among ordinary text. */
+/** Characters that are special in header lines, paths or names, among ordinary text. */
 const hostile = fc.oneof(
   fc.string({
     unit: fc.constantFrom(...'"\r\n\0;=%\\/.:a é\u{1f511}\u0085\u2028', '..', '\ud800'),
@@ -47,15 +42,15 @@ const last = (server: IngestServer): Received => server.received.at(-1) as Recei
 const named = (parts: readonly Pick<BusboyPart, 'name' | 'body'>[]) =>
   parts.map(({ name, body }) => [name, body.toString('latin1')]);
 
-/** By RFC 822, which busboy goes by, two backslashes stand for one. */
+/** In RFC 822, which busboy follows, two backslashes are one. */
 const alike = (parts: Parameters<typeof named>[0]) =>
   named(parts).map(([name = '', body]) => [name.replaceAll(/\\+/g, '\\'), body]);
 
-/** An attachment's name as the wire has it, by the standard's own words. */
+/** Escapes the name of an attachment as the standard describes. */
 function escaped(name: string): string {
   const marks: Record<string, string> = { '"': '%22', '\r': '%0D', '\n': '%0A', '\0': '%00' };
   const text = [...Buffer.from(name).toString()].map((letter) => marks[letter] ?? letter).join('');
-  // To some readers a backslash before the last quote takes the quote into the name.
+  // Some parsers treat a backslash before the last quote as an escape.
   const [atEnd = ''] = /\\*$/.exec(text) ?? [];
   return text.slice(0, text.length - atEnd.length) + '%5C'.repeat(atEnd.length);
 }
@@ -72,7 +67,7 @@ const given: fc.Arbitrary<Given> = fc.record({
   attachments: fc.array(fc.tuple(hostile, mime), { maxLength: 5 }),
 });
 
-/** Sends a run made of such texts, and what two readers that share nothing with us make of the request. */
+/** Sends a run with these texts, and parses the request with two independent parsers. */
 async function sent({ server, exporter }: Awaited<ReturnType<typeof set>>, { text, attachments }: Given) {
   const payload = { [text]: text };
   const names = { name: text, runType: text, project: text, tags: [text] };
@@ -106,7 +101,7 @@ async function check(parts: Awaited<ReturnType<typeof set>>, { text, attachments
 }
 
 describe('names and types in a request', () => {
-  test('hold whatever texts a run and its attachments are made of, and nothing gets out of them [security 3]', async () => {
+  test('contain any text of a run and its attachments, and no text leaves its field [security 3]', async () => {
     const parts = await set();
     const names = ['ends in \\', '\\\\', 'a\0b', '"', 'a\r\nb', '%22', '\\"'];
     const attachmentsOf = (name: string): Given['attachments'] => [
@@ -120,7 +115,7 @@ describe('names and types in a request', () => {
     );
   });
 
-  test('are of UUIDs only, whatever ids spans, headers and callers have [security 3]', async () => {
+  test('contain only UUIDs for any ids of spans, headers and callers [security 3]', async () => {
     const parts = await set();
     const exporter = new RunSpanExporter({ exporter: parts.exporter });
     onTestFinished(() => exporter.shutdown());
@@ -155,7 +150,7 @@ describe('names and types in a request', () => {
 describe('a boundary', () => {
   const boundaryOf = ({ headers }: Received) => /boundary=(.*)$/.exec(headers['content-type'] ?? '')?.[1] ?? '';
 
-  test('is 128 random bits, and no two requests have the same', async () => {
+  test('has 128 random bits and is different for each request', async () => {
     const { server, exporter } = await set();
     for (let round = 0; round < 50; round++) {
       startRun({ name: 'a', exporter }).end();
@@ -169,7 +164,7 @@ describe('a boundary', () => {
     for (let bit = 0n; bit < 128n; bit++) expect(new Set(bits.map((all) => (all >> bit) & 1n)).size).toBe(2);
   });
 
-  test('that stands in a payload, as do those of earlier requests, ends nothing', async () => {
+  test('in a payload does not end a part', async () => {
     const parts = await set();
     let earlier = 'runspan-';
     for (let round = 0; round < 5; round++) {

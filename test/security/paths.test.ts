@@ -6,18 +6,18 @@ import { root } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 
 const { allowedNodeEnvironmentFlags: known } = process;
-/** Files may be read, and none written. */
+/** Flags that allow reading files, but not writing them. */
 const NO_WRITING = [
   known.has('--permission') ? '--permission' : '--experimental-permission',
   '--allow-fs-read=*',
   ...(known.has('--allow-net') ? ['--allow-net'] : []),
 ];
 
-/** Names that a file system would make something of. Those of attachments have no dots. */
+/** Names with a meaning for a file system. Names of attachments have no dots. */
 const PLAIN = ['/etc/passwd', '\\\\host\\share', 'C:\\x', 'con', 'NUL', 'aux', 'a/b', '~', '-rf', '%2e%2e%2f'];
 const NAMES = [...PLAIN, 'x'.repeat(256), 'a\nb', '$(id)', '`id`'];
 
-test('names of attachments and runs come and go without a file, whatever a file system would make of them [security 10]', async () => {
+test('names of attachments and runs never become paths [security 10]', async () => {
   const program = join(root, 'test/security/programs/names.mjs');
   const { code, stdout, stderr } = await runNode([...NO_WRITING, program, JSON.stringify([...NAMES, '../../x', '.'])]);
   expect(stderr.split('\n').filter((line) => /^runspan:|Error/.test(line))).toEqual([
@@ -27,10 +27,10 @@ test('names of attachments and runs come and go without a file, whatever a file 
   expect(code).toBe(0);
 });
 
-test('files are the business of the spool, the store, the page, uploads and the command alone [security 10]', () => {
+test('only the spool, the store, the page, uploads and the command access files [security 10]', () => {
   const files = filesUnder('src', '.ts').filter(
     (file) =>
-      !/^(cli\/|clients\/control-plane\/source-|export\/(spool|process-end)|receiver\/(store\/sqlite\/|page-))/.test(
+      !/^(cli\/|clients\/control-plane\/upload\/source-|export\/(spool|process-end)|receiver\/(store\/sqlite\/|page-))/.test(
         file,
       ),
   );

@@ -12,28 +12,25 @@ import {
 import { recordRuns } from '../../src/testing.ts';
 import { CHILD, CHILD_ORDER, call, makeRun, multipart, part, ROOT, sendMultipart, start } from '../receiver/wire.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
-/** What every object has, before anything was done. */
+/** The keys of built-in prototypes before the tests. */
 const PROTOTYPES = [Object.prototype, Array.prototype, Function.prototype, Map.prototype, Promise.prototype];
 const keysOf = () => PROTOTYPES.map((prototype) => Reflect.ownKeys(prototype).map(String).join());
 const before = keysOf();
 
 afterEach(() => expect(keysOf()).toEqual(before));
 
-/** JSON of an object with keys that lead to prototypes; literals in code would not have them as their own. */
+/** JSON, because object literals do not have `__proto__` as an own key. */
 const HOSTILE =
   '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":2}},"prototype":{"polluted":3},"toString":4,"hasOwnProperty":5,"valueOf":6}';
 const hostile = (): Record<string, unknown> => JSON.parse(HOSTILE);
 
-describe('keys that lead to prototypes', () => {
-  test('are recorded as the keys that they are, in payloads, metadata, events and tags [security 12]', async () => {
-    environmentOf();
-    told();
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
+describe('keys that name a prototype', () => {
+  test('are recorded as ordinary keys in payloads, metadata, events and tags [security 12]', async () => {
+    const { server } = await service();
     const exporter = createExporter({ endpoint: server.url });
     const tags = ['__proto__', 'constructor'];
     const run = startRun({ name: '__proto__', exporter, inputs: hostile(), metadata: hostile(), tags });
@@ -52,11 +49,8 @@ describe('keys that lead to prototypes', () => {
     expect({}).not.toHaveProperty('polluted');
   });
 
-  test('are no options, wherever options are taken [security 12]', async () => {
-    environmentOf();
-    const lines = told();
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
+  test('are not read as options [security 12]', async () => {
+    const { server, lines } = await service();
     const given = JSON.parse(
       '{"__proto__":{"apiKey":"evil","hideInputs":true,"limits":{"queueRuns":1},"name":"evil","exporter":1,"paths":["**"]}}',
     );
@@ -79,7 +73,7 @@ describe('keys that lead to prototypes', () => {
     expect(redact(given).hidesAll).toBe(true);
   });
 
-  test('of headers that came in, and of their baggage, lead to none [security 12]', () => {
+  test('in incoming headers and baggage change no prototype [security 12]', () => {
     environmentOf();
     told();
     const runs = recordRuns();
@@ -96,7 +90,7 @@ describe('keys that lead to prototypes', () => {
     expect({}).not.toHaveProperty('polluted');
   });
 
-  test('of what a receiver is sent stay keys, in runs, parts and names [security 12]', async () => {
+  test('stay ordinary keys in runs, parts and names that a receiver gets [security 12]', async () => {
     const receiver = await start();
     const record = JSON.stringify({ ...makeRun(), extra: { metadata: 'METADATA' } }).replace('"METADATA"', HOSTILE);
     const body = multipart(

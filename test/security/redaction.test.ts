@@ -1,21 +1,16 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type ConfigureOptions, createExporter, redact, startRun } from '../../src/index.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { environmentOf } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
+import { sendRun, service } from './service.ts';
 
-/** The body of the one request in which the runs arrive that `work` makes. */
+/** Returns the body of the only request with the runs of `work`. */
 async function wireOf(
   options: ConfigureOptions,
   work: (exporter: ReturnType<typeof createExporter>) => unknown,
 ): Promise<string> {
-  environmentOf();
-  told();
-  const server = await ingestServer();
-  onTestFinished(() => server.close());
+  const { server } = await service();
   const exporter = createExporter({ endpoint: server.url, ...options });
   await Promise.resolve(work(exporter)).catch(() => {});
   await exporter.close();
@@ -29,8 +24,8 @@ const NAMES = `authorization Authorization proxy-authorization cookie Set-Cookie
 const OTHERS = `token_count max_tokens total_tokens prompt_tokens secretary passwordless sessions_count keyboard
   cookiecutter`.split(/\s+/);
 
-describe('what is recorded', () => {
-  test('shows no value under the name of a secret, and those under other names [security 14]', async () => {
+describe('a recorded run', () => {
+  test('has no value under the name of a secret, and all values under other names [security 14]', async () => {
     const named = (names: readonly string[], text: string) =>
       Object.fromEntries(names.map((name) => [name, `${text} ${name}`]));
     const both = { ...named(NAMES, 'h1dden='), ...named(OTHERS, 'shown') };
@@ -43,59 +38,38 @@ describe('what is recorded', () => {
     for (const name of OTHERS) expect(wire.split(`shown ${name}`)).toHaveLength(5);
   });
 
-  test('holds nothing of the environment, and of the process only what is listed [security 14]', async () => {
+  test('has five facts of the process and no environment variables [security 14]', async () => {
     vi.stubEnv('CANARY_VARIABLE', 'canary-of-the-environment');
     onTestFinished(() => void vi.unstubAllEnvs());
-    environmentOf();
-    told();
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
-    const exporter = createExporter({ endpoint: server.url });
-    startRun({ name: 'a', exporter }).end();
-    await exporter.close();
+    const { server } = await service();
+    await sendRun(createExporter({ endpoint: server.url }));
     const [request] = server.received;
     const [main] = readJsonParts(request as NonNullable<typeof request>).values();
     const { runtime } = (main as { extra: { runtime: object } }).extra;
     expect(Object.keys(runtime).sort()).toEqual(['platform', 'runtime', 'runtime_version', 'sdk', 'sdk_version']);
     const sent = `${request?.body}${JSON.stringify(request?.headers)}`;
-    for (const text of [
-      'canary',
-      process.cwd(),
-      process.argv[1],
-      process.execPath,
-      process.env.HOME,
-      process.env.PATH,
-    ]) {
+    const { argv, env, execPath } = process;
+    for (const text of ['canary', process.cwd(), argv[1], execPath, env.HOME, env.PATH]) {
       if (text) expect(sent).not.toContain(text);
     }
   });
 
-  test('is hidden before it is queued: neither a later change nor a cut brings it back [security 14]', async () => {
-    const answer = gate();
-    environmentOf();
-    told();
-    const server = await ingestServer(async () => {
-      await answer;
-      return { status: 202 };
-    });
-    onTestFinished(() => server.close());
+  test('is redacted before it is queued, so later changes and cuts reveal nothing [security 14]', async () => {
+    const answer = gate<{ status: number }>();
+    const { server } = await service(() => answer);
     const asked: string[] = [];
     const replace = (found: string): string => {
       asked.push(found);
       return '[hidden]';
     };
-    const limits = { payloadBytes: 400 };
-    const exporter = createExporter({
-      endpoint: server.url,
-      limits,
-      redact: redact({ patterns: [/canary-\d+/], replace }),
-    });
+    const rules = redact({ patterns: [/canary-\d+/], replace });
+    const exporter = createExporter({ endpoint: server.url, limits: { payloadBytes: 400 }, redact: rules });
     const inputs = { text: `${'x'.repeat(190)}canary-123456789${'y'.repeat(400)}` };
     const run = startRun({ name: 'a', exporter, inputs });
     expect(asked).not.toEqual([]);
     inputs.text = 'canary-1';
     run.end();
-    answer.open();
+    answer.open({ status: 202 });
     await exporter.close();
     expect(server.received[0]?.body.toString()).not.toMatch(/canary|-1234/);
     expect(exporter.stats().dropped).toBe(0);

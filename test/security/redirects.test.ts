@@ -11,8 +11,8 @@ import {
 } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
 import { told } from '../support/told.ts';
+import { service } from './service.ts';
 
 /** Sends a run and waits until it is delivered or an attempt has failed, and until `check` passes. */
 async function send(options: ConfigureOptions, check = (): void => {}): Promise<void> {
@@ -31,7 +31,7 @@ async function send(options: ConfigureOptions, check = (): void => {}): Promise<
 }
 
 describe('a redirect', () => {
-  test('is never followed, whatever its status, not even for /info [security 4]', async () => {
+  test('is not followed for any status, including /info [security 4]', async () => {
     environmentOf();
     const lines = told();
     const other = await serve();
@@ -49,7 +49,7 @@ describe('a redirect', () => {
     expect(lines.join('\n')).not.toContain(other.url);
   });
 
-  test('is not followed by the fallback either [security 4]', async () => {
+  test('is not followed by the fallback for single runs [security 4]', async () => {
     environmentOf();
     told();
     const other = await serve();
@@ -61,7 +61,7 @@ describe('a redirect', () => {
     expect(other.connections()).toBe(0);
   });
 
-  test('is not followed through a dispatcher that follows those of its own requests [security 4]', async () => {
+  test('is not followed by a dispatcher that follows redirects of its own requests [security 4]', async () => {
     environmentOf();
     told();
     const other = await serve();
@@ -73,7 +73,7 @@ describe('a redirect', () => {
     expect(other.connections()).toBe(0);
   });
 
-  test('by a page that says where else to go is none [security 4]', async () => {
+  test('in the headers or the HTML of a response is not followed [security 4]', async () => {
     environmentOf();
     told();
     const other = await serve();
@@ -92,10 +92,8 @@ describe('a redirect', () => {
   });
 });
 
-describe('where runs go and with which key', () => {
-  test('is never said by the service [security 4]', async () => {
-    environmentOf();
-    told();
+describe('the endpoint and the key', () => {
+  test('are not read from responses of the service [security 4]', async () => {
     const other = await serve();
     const said = {
       endpoint: other.url,
@@ -105,23 +103,17 @@ describe('where runs go and with which key', () => {
       headers: { 'x-api-key': 'other' },
     };
     const info = { ...said, batch_ingest_config: { ...said, size_limit: 10 }, instance_flags: said };
-    const server = await ingestServer(() => ({ status: 202, body: JSON.stringify(said) }), {
-      status: 200,
-      body: JSON.stringify(info),
-    });
-    onTestFinished(() => server.close());
+    const reply = () => ({ status: 202, body: JSON.stringify(said) });
+    const { server } = await service(reply, { status: 200, body: JSON.stringify(info) });
     await send({ endpoint: server.url });
     await send({ endpoint: server.url });
     expect(other.connections()).toBe(0);
     expect(server.received.map(({ headers }) => headers['x-api-key'])).toEqual(['sk-the-key', 'sk-the-key']);
   });
 
-  test('is never said by the headers of a request that came in [security 4]', async () => {
-    environmentOf();
-    told();
+  test('are not read from the headers of incoming requests [security 4]', async () => {
     const other = await serve();
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
+    const { server } = await service();
     const order = '20261120T072240123456Z0193b3a0-1111-7000-8000-000000000001';
     const replicas = encodeURIComponent(
       JSON.stringify([{ apiUrl: other.url, apiKey: 'other', project: 'p' }, [other.url, 'other']]),

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import type { Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type ConfigureOptions, configure, createExporter, type Exporter, startRun, stats } from '../../src/index.ts';
+import { serve } from '../http/server.ts';
 import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -19,7 +19,7 @@ const PASSWORD = 'canary-password';
 const INPUT = 'canary-of-an-input';
 const CANARY = /canary/;
 
-/** All that is printed by whatever means until the test has finished. */
+/** Records everything that is printed until the test finishes. */
 function printed(): string[] {
   const texts = told();
   for (const stream of [process.stdout, process.stderr]) {
@@ -32,7 +32,7 @@ function printed(): string[] {
   return texts;
 }
 
-/** What anybody gets to see who looks at an object, or has it written down. */
+/** Returns everything that inspecting or serializing an object shows. */
 function looksOf(object: object): string {
   const shown = [inspect(object, { depth: null, showHidden: true, getters: true }), JSON.stringify(object)];
   try {
@@ -43,7 +43,7 @@ function looksOf(object: object): string {
   return shown.join('\n');
 }
 
-/** Traces a call with secrets in it through an exporter with secrets, and gives all that can be seen of that. */
+/** Traces a call with secrets through an exporter with secrets, and returns everything that is visible. */
 async function seenOf(
   options: ConfigureOptions,
 ): Promise<{ seen: string; exporter: Exporter; lines: readonly string[] }> {
@@ -64,25 +64,9 @@ async function seenOf(
   return { seen: shown.join('\n'), exporter, lines };
 }
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
-
-async function listen(server: ReturnType<typeof createServer> | ReturnType<typeof createTcpServer>): Promise<string> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function answering(listener: Listener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => listener(request, response));
-  });
-  onTestFinished(() => server.closeAllConnections());
-  return listen(server);
-}
-
-/** Answers with what it was sent, wherever an answer has room for it. */
-function echo(status: number): Promise<string> {
-  return answering(({ headers }, response) => {
+/** Repeats the request headers in all parts of the response. */
+async function echo(status: number): Promise<string> {
+  const { url } = await serve(({ headers }, response) => {
     const all = JSON.stringify(headers);
     response.writeHead(status, `Bad ${headers['x-api-key']}`, {
       'content-type': 'text/html',
@@ -92,27 +76,30 @@ function echo(status: number): Promise<string> {
     });
     response.end(all);
   });
+  return url;
 }
 
-const speaking = (say: (socket: Socket) => void): Promise<string> =>
-  listen(createTcpServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket))));
+/** Starts a server that calls `say` when data arrives. */
+async function speaking(say: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket)));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 const TROUBLE: readonly (readonly [string, () => Promise<string>])[] = [
   ...[200, 307, 400, 401, 404, 413, 422, 429, 503].map(
     (status) => [`a status of ${status} that repeats the request`, () => echo(status)] as const,
   ),
   ['a connection that is reset', () => speaking((socket) => socket.resetAndDestroy())],
-  ['no answer', () => speaking(() => {})],
-  ['an answer that is no HTTP and repeats the key', () => speaking((socket) => socket.end(`${KEY}\r\n\r\n`))],
-  [
-    'an answer that is cut off',
-    () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${KEY}`)),
-  ],
-  ['a closed port', async () => 'http://127.0.0.1:9'],
+  ['missing', () => speaking(() => {})],
+  ['invalid HTTP that repeats the key', () => speaking((socket) => socket.end(`${KEY}\r\n\r\n`))],
+  ['cut off', () => speaking((socket) => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${KEY}`))],
+  ['a refused connection', async () => 'http://127.0.0.1:9'],
 ];
 
 describe('keys, header values and secrets in payloads', () => {
-  test.each(TROUBLE)('are shown nowhere when the service is %s [security 1]', async (_, endpointOf) => {
+  test.each(TROUBLE)('are not visible if the response is %s [security 1]', async (_, endpointOf) => {
     const { seen, exporter, lines } = await seenOf({ endpoint: await endpointOf(), allowInsecure: true, log: 'debug' });
     expect(seen).not.toMatch(CANARY);
     expect(lines.length).toBeGreaterThan(0);
@@ -129,7 +116,7 @@ describe('keys, header values and secrets in payloads', () => {
     ['rejects', (error: Error) => Promise.reject(error)],
     ['rejects with several errors', (error: Error) => Promise.reject(new AggregateError([error], error.message))],
     ['rejects with a text', (error: Error) => Promise.reject(error.message)],
-  ])('are shown nowhere when a dispatcher %s with them in its message [security 1]', async (_, fail) => {
+  ])('are not visible if a dispatcher %s with them in its message [security 1]', async (_, fail) => {
     const cause = new Error(`${HEADER} was refused`);
     const error = new Error(`x-api-key: ${KEY}, ${HEADER}: http://${USER}:${PASSWORD}@proxy.example:3128 is down`, {
       cause,
@@ -140,7 +127,7 @@ describe('keys, header values and secrets in payloads', () => {
     expect(lines.join('\n')).toContain('delivery to http://127.0.0.1:9 failed');
   });
 
-  test('are shown nowhere when all is well, while the service gets key and headers, and no secret [security 1]', async () => {
+  test('are not visible after a success; the service receives the key and the headers, but no secret [security 1]', async () => {
     const server = await ingestServer();
     onTestFinished(() => server.close());
     const { seen } = await seenOf({ endpoint: server.url, log: 'debug' });
@@ -155,21 +142,18 @@ describe('keys, header values and secrets in payloads', () => {
     ]);
   });
 
-  test('are not in what a line says of them when they cannot be used', () => {
+  test('are not in the log line about an invalid key', () => {
+    const reason = /the API key has (?:characters that a header cannot carry|more than 8192 characters)/;
     for (const apiKey of [`${KEY} ${KEY}`, `${KEY}\n${KEY}`, `${KEY}\u0000`, `${KEY}é`, KEY.repeat(999)]) {
       environmentOf();
       const lines = printed();
       configure({ endpoint: 'http://127.0.0.1:9', apiKey, log: 'debug' });
-      expect(
-        lines.filter((line) =>
-          /the API key has (?:characters that a header cannot carry|more than 8192 characters)/.test(line),
-        ),
-      ).toHaveLength(1);
+      expect(lines.filter((line) => reason.test(line))).toHaveLength(1);
       expect(lines.join()).not.toMatch(CANARY);
     }
   });
 
-  test('are not told of when the address holds a user and a password [security 1]', () => {
+  test('are not logged if the endpoint contains a user and a password [security 1]', () => {
     const hosts = [`http://${USER}:${PASSWORD}@127.0.0.1`, `https://${PASSWORD}@host`, `http://host/?key=${KEY}`];
     for (const endpoint of [...hosts, KEY]) {
       for (const environment of [{}, { RUNSPAN_ENDPOINT: endpoint, RUNSPAN_API_KEY: KEY }]) {
@@ -182,7 +166,7 @@ describe('keys, header values and secrets in payloads', () => {
     }
   });
 
-  test('are not shown by a receiver, nor told in what it answers [security 1]', async () => {
+  test('are not visible in a receiver and its responses [security 1]', async () => {
     const lines = printed();
     const receiver = await start();
     const headers = { 'x-api-key': KEY, 'content-type': 'application/json', cookie: INPUT };

@@ -20,8 +20,8 @@ const LOCKFILES = [
 const lockedBy = (path: string): [string, Locked][] =>
   Object.entries(JSON.parse(read(path)).packages as Record<string, Locked>).filter(([name]) => name !== '');
 
-describe('what is installed with the package', () => {
-  test('is a few packages and theirs; OpenTelemetry and SQLite come only where they are in use [security 15]', () => {
+describe('the installation of the package', () => {
+  test('has three dependencies with two dependencies; OpenTelemetry and SQLite are optional peers [security 15]', () => {
     const dependencies = 'form-data-encoder p-queue undici';
     expect(Object.keys(manifest.dependencies).sort()).toEqual(dependencies.split(' '));
     expect(Object.keys(manifest.peerDependencies)).toEqual(['@opentelemetry/api', '@photostructure/sqlite']);
@@ -35,7 +35,7 @@ describe('what is installed with the package', () => {
     expect(names.filter((name) => name !== '@opentelemetry/api').sort()).toEqual(theirs.split(' '));
   });
 
-  test('runs nothing at its installation, and neither does the package [security 15]', () => {
+  test('runs no script [security 15]', () => {
     expect(
       Object.keys(manifest.scripts).filter((name) =>
         /^(pre|post)?(install|prepare|publish|pack|uninstall)$/.test(name),
@@ -46,7 +46,7 @@ describe('what is installed with the package', () => {
     );
     expect(scripted).toEqual([]);
     expect(read('.npmrc')).toMatch(/^ignore-scripts=true$/m);
-    // In other folders that file does not count.
+    // npm does not read `.npmrc` in other folders.
     const calls = filesUnder('scripts', '.mjs').flatMap(
       (file) => read(`scripts/${file}`).match(/'npm', \['(?:ci|install)'.*/g) ?? [],
     );
@@ -54,31 +54,28 @@ describe('what is installed with the package', () => {
     for (const installing of calls) expect(installing).toContain("'--ignore-scripts'");
   });
 
-  test.each(LOCKFILES)(
-    'has a hash in %s wherever it can be installed, and comes from one registry [security 15]',
-    (path) => {
-      const locked = lockedBy(path);
-      expect(locked.length).toBeGreaterThan(0);
-      const elsewhere = locked.filter(
-        ([, { resolved }]) => resolved !== undefined && !/^https:\/\/registry\.npmjs\.org\//.test(resolved),
-      );
-      expect(elsewhere).toEqual([]);
-      const weak = locked.filter(
-        ([, { integrity }]) => integrity !== undefined && !/^sha512-[\w+/]{86}==$/.test(integrity),
-      );
-      expect(weak).toEqual([]);
-      // Binaries for machines that nobody here could install them on.
-      const isForTests = path !== 'package-lock.json';
-      const unhashed = locked.filter(
-        ([, { integrity, dev, optional, os, cpu }]) =>
-          integrity === undefined && !((dev || isForTests) && optional && (os || cpu)),
-      );
-      expect(unhashed.map(([name]) => name)).toEqual([]);
-    },
-  );
+  test.each(LOCKFILES)('has a hash for each package in %s, and uses one registry [security 15]', (path) => {
+    const locked = lockedBy(path);
+    expect(locked.length).toBeGreaterThan(0);
+    const elsewhere = locked.filter(
+      ([, { resolved }]) => resolved !== undefined && !/^https:\/\/registry\.npmjs\.org\//.test(resolved),
+    );
+    expect(elsewhere).toEqual([]);
+    const weak = locked.filter(
+      ([, { integrity }]) => integrity !== undefined && !/^sha512-[\w+/]{86}==$/.test(integrity),
+    );
+    expect(weak).toEqual([]);
+    // Optional binaries for other platforms have no hash.
+    const isForTests = path !== 'package-lock.json';
+    const unhashed = locked.filter(
+      ([, { integrity, dev, optional, os, cpu }]) =>
+        integrity === undefined && !((dev || isForTests) && optional && (os || cpu)),
+    );
+    expect(unhashed.map(([name]) => name)).toEqual([]);
+  });
 });
 
-/** What makes code of text, or loads what was not written there: where it is, in words. */
+/** Returns the places that generate code from text or load a module by a computed name. */
 function openings(path: string, text: string): string[] {
   const found: string[] = [];
   const { program } = parseSync(path, text, { sourceType: 'module' });
@@ -123,7 +120,7 @@ function openings(path: string, text: string): string[] {
 }
 
 describe('code', () => {
-  test('of the package is all that it runs: none is made of text, and nothing is loaded by a name that was worked out [security 16]', () => {
+  test('of the package is not generated from text, and loads no module by a computed name [security 16]', () => {
     const files = filesUnder('dist', '.js');
     expect(files.length).toBeGreaterThan(20);
     expect(files.flatMap((file) => openings(file, read(`dist/${file}`)))).toEqual([]);
@@ -139,11 +136,11 @@ describe('code', () => {
     `import vm from 'node:vm';`,
     `require(name)`,
     `new Worker(text, { eval: true })`,
-  ])('that does is found: %s [security 16]', (text) => {
+  ])('that does so is found: %s [security 16]', (text) => {
     expect(openings('planted.js', text)).toHaveLength(1);
   });
 
-  test('of workers may be that of files [security 16]', () => {
+  test('of workers may be in files [security 16]', () => {
     expect(openings('planted.js', `new Worker(new URL('./worker.js', import.meta.url))`)).toEqual([]);
   });
 });

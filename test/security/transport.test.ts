@@ -37,7 +37,7 @@ describe('the key', () => {
     ['http://127-0-0-1.evil.com', false],
     ['http://2130706434.evil.com', false],
     ['http://１２７.0.0.1.evil.com', false],
-  ])('goes to %s: %s [security 5]', (endpoint, isSent) => {
+  ])('is sent to %s: %s [security 5]', (endpoint, isSent) => {
     environmentOf();
     const lines = told();
     const settings = resolveSettings({
@@ -51,7 +51,7 @@ describe('the key', () => {
     expect(warnings(lines)).toEqual(isSent ? [] : [line]);
   });
 
-  test('goes over plain HTTP to another host where that is allowed, by option or environment, and nothing else counts [security 5]', () => {
+  test('is sent over plain HTTP to other hosts only if `allowInsecure` or its variable is true [security 5]', () => {
     const keyWith = (allowInsecure: unknown, environment: Record<string, string> = {}) => {
       environmentOf(environment);
       told();
@@ -71,7 +71,7 @@ describe('the key', () => {
 });
 
 describe('TLS', () => {
-  test('is not spoken with whoever cannot prove to be the service: nothing is sent [security 6]', async () => {
+  test('sends nothing to a server with an invalid certificate [security 6]', async () => {
     environmentOf();
     told();
     const failure = gate<string>();
@@ -96,7 +96,7 @@ describe('TLS', () => {
     expect(requests).toBe(0);
   });
 
-  test('is never weakened by a line of ours [security 6]', () => {
+  test('is not weakened by any option in the source [security 6]', () => {
     const weakened = filesUnder('src', '.ts').filter((file) => {
       const { program } = parseSync(file, read(`src/${file}`), { sourceType: 'module' });
       const code = JSON.stringify(program);
@@ -111,7 +111,7 @@ describe('TLS', () => {
     ['0', 'https://service.example', 1],
     ['1', 'https://service.example', 0],
     ['0', 'http://127.0.0.1', 0],
-  ])('with NODE_TLS_REJECT_UNAUTHORIZED=%s and %s is warned of in %i lines [security 6]', (value, endpoint, count) => {
+  ])('logs NODE_TLS_REJECT_UNAUTHORIZED=%s with %s in %i lines [security 6]', (value, endpoint, count) => {
     environmentOf({ NODE_TLS_REJECT_UNAUTHORIZED: value });
     const lines = told();
     resolveSettings({ endpoint, log: (level, line) => lines.push(`${level}: ${line}`) });

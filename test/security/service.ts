@@ -1,0 +1,20 @@
+import { onTestFinished } from 'vitest';
+import { type Exporter, startRun } from '../../src/index.ts';
+import { environmentOf } from '../support/environment.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { told } from '../support/told.ts';
+
+/** Starts a scripted service until the test finishes. No variable configures tracing, and log lines are recorded. */
+export async function service(...given: Parameters<typeof ingestServer>) {
+  environmentOf();
+  const lines = told();
+  const server = await ingestServer(...given);
+  onTestFinished(() => server.close());
+  return { server, lines };
+}
+
+/** Sends one run, and returns the result of closing its exporter. */
+export async function sendRun(exporter: Exporter): ReturnType<Exporter['close']> {
+  startRun({ name: 'a', exporter }).end();
+  return exporter.close({ timeoutMs: 5_000 });
+}
