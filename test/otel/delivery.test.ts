@@ -19,7 +19,7 @@ import { ingestServer, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { moduleText, runNode } from '../support/program.ts';
 import { told } from '../support/told.ts';
-import { finished, notingSink, setUp, soon } from './set-up.ts';
+import { finished, noting, notingSink, setUp, soon } from './set-up.ts';
 
 test('the processor and the exporter fit a provider of SDK 2.x', () => {
   expectTypeOf<RunSpanProcessor>().toExtend<SpanProcessor>();
@@ -302,14 +302,12 @@ describe('a resource with pending attributes', () => {
     ['rejects', () => Promise.reject(new Error('no cloud'))],
     ['throws', fail],
   ])('delays no span if its wait %s', async (_, waitForAsyncAttributes) => {
-    const { sink, asked } = notingSink();
-    const processor = new RunSpanProcessor({ exporter: sink });
+    const { processor, asked } = noting();
     const span = finished({ resource: { attributes: {}, asyncAttributesPending: true, waitForAsyncAttributes } });
     processor.onStart(span, ROOT_CONTEXT);
     processor.onEnd(span);
     await soon();
     expect(asked).toEqual(['start a', 'end a']);
-    await processor.shutdown();
   });
 });
 

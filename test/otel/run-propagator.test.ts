@@ -14,7 +14,7 @@ import { startRun, toHeaders, traceable, withRun } from '../../src/index.ts';
 import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
 import { told } from '../support/told.ts';
-import { below, inSpan, notingSink, runNamed, setUp, tree } from './set-up.ts';
+import { below, inSpan, noting, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
 const LAST = '0195c0de-0000-7000-8000-000000000002';
@@ -261,8 +261,7 @@ describe('a span whose parent is remote', () => {
   });
 
   test('is skipped if its trace was sampled out', () => {
-    const { sink, asked } = notingSink();
-    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+    const { tracer, asked } = noting();
     tracer.startSpan('served', {}, extracted({ ...HEADER, baggage: 'runspan-sampled=false' })).end();
     expect(asked).toEqual(['skip']);
   });

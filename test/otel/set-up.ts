@@ -124,3 +124,10 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
   };
   return { sink, asked, runs };
 }
+
+/** Creates a set-up whose processor sends to such a sink. */
+export function noting(...given: Parameters<typeof notingSink>) {
+  const noted = notingSink(...given);
+  const processor = new RunSpanProcessor({ exporter: noted.sink });
+  return { ...setUp({ processors: [processor] }), ...noted, processor };
+}

@@ -5,7 +5,7 @@ import { redact } from '../../src/index.ts';
 import { RunSpanProcessor } from '../../src/otel.ts';
 import { payloadRules } from '../../src/payload/limits.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { notingSink, setUp } from './set-up.ts';
+import { noting, setUp } from './set-up.ts';
 
 const SECRET = 'SSSSSSSS';
 
@@ -95,8 +95,7 @@ test.each([
   ['a key that ends with a quote', String.raw`{"a\"":1,"note":"{\"password\":\"hunter2\"}","note":"b"}`],
 ])('the sent JSON has no secret that a duplicate key hides from parsers, beside %s', (_, text) => {
   const attributes = { 'openinference.span.kind': 'LLM', 'input.value': text, 'input.mime_type': 'application/json' };
-  const { sink, runs } = notingSink({ payload: payloadRules(defaultLimits, redact()) });
-  const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink })] });
+  const { tracer, runs } = noting({ payload: payloadRules(defaultLimits, redact()) });
   tracer.startSpan('call', { attributes }).end();
   expect(runs.at(-1)?.inputs).toContain('"b"');
   expect(runs.at(-1)?.inputs).not.toContain('hunter2');

@@ -6,7 +6,7 @@ import { RunSpanProcessor, type RunSpanProcessorOptions } from '../../src/otel.t
 import type { TraceStart } from '../../src/run/sink.ts';
 import { compactTimestamp } from '../../src/run/time.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { below, finished, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
+import { below, finished, inSpan, nest, noting, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
 const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
 const { RECORD, NOT_RECORD, RECORD_AND_SAMPLED } = SamplingDecision;
@@ -239,8 +239,7 @@ describe('the exporter of a run', () => {
   });
 
   test('receives the children of a refused run as refused, and no ends', async () => {
-    const { sink, asked } = notingSink({}, false);
-    const { tracer } = withOptions({ exporter: sink });
+    const { tracer, asked } = noting({}, false);
     await nest(tracer, 'a > b');
     expect(asked).toEqual(['start a', 'start b (refused)']);
   });
@@ -291,8 +290,7 @@ test('the project of a run is that of the run around it, of its span or of the p
 
 describe('sampling', () => {
   test.each(['a > b > run > below', 'run > a > b'])('skips the whole trace %s', async (path) => {
-    const { sink, asked } = notingSink({ sampling: () => false });
-    const { tracer } = withOptions({ exporter: sink });
+    const { tracer, sink, asked } = noting({ sampling: () => false });
     await traceable(() => nest(tracer, path), { exporter: sink })();
     await nest(tracer, 'a');
     expect(asked).toEqual([...path.split(' > '), 'around', 'a'].map(() => 'skip'));
@@ -307,9 +305,9 @@ describe('sampling', () => {
   });
 
   test('ignores a span without the sampled flag', () => {
-    const { sink, asked } = notingSink();
-    const span = finished({ spanContext: () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 }) });
-    new RunSpanProcessor({ exporter: sink }).onStart(span, context.active());
+    const { processor, asked } = noting();
+    const ids = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 0 };
+    processor.onStart(finished({ spanContext: () => ids }), context.active());
     expect(asked).toEqual([]);
   });
 });
