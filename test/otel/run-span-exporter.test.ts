@@ -83,32 +83,31 @@ describe('with a batch processor', () => {
   });
 });
 
+test.each<[string, string, string[], number[]]>([
+  ['is found in the same batch after it', 'abcd', NESTED, [4]],
+  ['is found in the same batch before it', 'dcba', NESTED, [4]],
+  ['is found in the same batch between its children', 'cbda', NESTED, [4]],
+  ['is found in an earlier batch', 'a b c d', NESTED, [1, 2, 3, 4]],
+  ['is awaited over several levels', 'c b d a', NESTED, [0, 0, 0, 4]],
+  ['is no longer awaited after forceFlush', 'cdb forceFlush', ['b', '  c', 'd'], [0, 3]],
+  ['is no longer awaited after shutdown', 'cdb shutdown', ['b', '  c', 'd'], [0, 3]],
+  ['is found after it was sent by a flush', 'b forceFlush c', ['b', '  c'], [0, 1, 2]],
+])('the parent of a span %s: %s', async (_, steps, expected, counts) => {
+  const spans = nested();
+  const { recorder, exporter, exported } = recording();
+  const found: number[] = [];
+  for (const step of steps.split(' ')) {
+    if (step === 'forceFlush' || step === 'shutdown') await exporter[step]();
+    else expect(await exported(...[...step].map((name) => spans.get(name)))).toEqual({ code: 0 });
+    found.push(recorder.runs.length);
+  }
+  expect(tree(recorder)).toEqual(expected);
+  expect(found).toEqual(counts);
+  const { spanId } = spans.get('a')?.spanContext() ?? {};
+  expect(otelOf(recorder, 'b').parent_span_id).toBe(spanId);
+});
+
 describe('a parent', () => {
-  test('is found in the same batch, before or after its children', async () => {
-    const spans = nested();
-    for (const order of ['abcd', 'dcba', 'cbda', 'cadb']) {
-      const { recorder, exported } = recording();
-      expect(await exported(...[...order].map((name) => spans.get(name)))).toEqual({ code: 0 });
-      expect(tree(recorder)).toEqual(NESTED);
-      recorder.stop();
-    }
-  });
-
-  test.each([
-    ['an earlier batch is found', 'abcd', [1, 2, 3, 4]],
-    ['a later batch is awaited over several levels', 'cbda', [0, 0, 0, 4]],
-  ])('in %s', async (_, order, counts) => {
-    const spans = nested();
-    const { recorder, exported } = recording();
-    const found: number[] = [];
-    for (const name of order) {
-      expect(await exported(spans.get(name))).toEqual({ code: 0 });
-      found.push(recorder.runs.length);
-    }
-    expect(found).toEqual(counts);
-    expect(tree(recorder)).toEqual(NESTED);
-  });
-
   test('in another process is not awaited, and its id is in the metadata', async () => {
     const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1, isRemote: true };
     const spans = finishedSpans((tracer) => {
@@ -164,26 +163,6 @@ describe('a parent', () => {
 });
 
 describe('a span whose parent is not exported', () => {
-  test.each(['forceFlush', 'shutdown'] as const)('starts a trace at %s, with all spans below it', async (method) => {
-    const spans = nested();
-    const { recorder, exporter, exported } = recording();
-    await exported(spans.get('c'), spans.get('d'), spans.get('b'));
-    expect(recorder.runs).toEqual([]);
-    await exporter[method]();
-    expect(tree(recorder)).toEqual(['b', '  c', 'd']);
-    const { spanId } = spans.get('a')?.spanContext() ?? {};
-    expect([otelOf(recorder, 'b').parent_span_id, otelOf(recorder, 'd').parent_span_id]).toEqual([spanId, spanId]);
-  });
-
-  test('is found as the parent of a later span', async () => {
-    const spans = nested();
-    const { recorder, exporter, exported } = recording();
-    await exported(spans.get('b'));
-    await exporter.forceFlush();
-    await exported(spans.get('c'));
-    expect(tree(recorder)).toEqual(['b', '  c']);
-  });
-
   test.each([
     [10_000, []],
     [10_001, ['0']],
@@ -205,14 +184,9 @@ describe('a span whose parent is not exported', () => {
   });
 
   test('ends its waiting too if spans are parents of each other', async () => {
-    const parents: [number, number][] = [
-      [1, 2],
-      [2, 3],
-      [3, 2],
-      [4, 4],
-    ];
+    const parents = { 1: 2, 2: 3, 3: 2, 4: 4 };
     const { recorder, exporter, exported } = recording();
-    await exported(...parents.map(([id, parent]) => waiting(id, parent)));
+    await exported(...Object.entries(parents).map(([id, parent]) => waiting(Number(id), parent)));
     expect(recorder.runs).toEqual([]);
     await exporter.forceFlush();
     expect(namesOf(recorder).toSorted()).toEqual(['1', '2', '3', '4']);
@@ -254,19 +228,13 @@ describe('the exporter', () => {
 });
 
 describe('the result', () => {
-  test.each<[string, () => Promise<{ ok: boolean; pending: number }>, string]>([
-    [
-      'two runs are not delivered',
-      async () => ({ ok: false, pending: 2 }),
-      'RunSpanExporter: 2 runs not delivered in time',
-    ],
-    [
-      'one run is not delivered',
-      async () => ({ ok: false, pending: 1 }),
-      'RunSpanExporter: 1 run not delivered in time',
-    ],
-    ['the flush fails', () => Promise.reject(new Error('no')), 'no'],
-  ])('is a failure if %s', async (_, flush, message) => {
+  const undelivered = (pending: number) => async () => ({ ok: false, pending });
+
+  test.each([
+    ['RunSpanExporter: 2 runs not delivered in time', undelivered(2)],
+    ['RunSpanExporter: 1 run not delivered in time', undelivered(1)],
+    ['no', () => Promise.reject(new Error('no'))],
+  ])('is the failure `%s`', async (message, flush) => {
     const { exported } = recording({ exporter: { ...notingSink().sink, flush } });
     expect(await exported(nested().get('a'))).toEqual({ code: 1, error: new Error(message) });
   });
