@@ -93,30 +93,10 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
       extra,
     }));
     expect(await receiver.runs()).toEqual(withoutRuntime);
-    expect(await receiver.runs()).toMatchObject([
-      { name: 'answer', session_name: 'shop' },
-      {
-        name: 'chat small',
-        run_type: 'llm',
-        inputs: { messages: [{ role: 'user', content: 'Where?' }] },
-        outputs: { usage_metadata: { total_tokens: 12 } },
-        error: expect.stringMatching(/^TypeError: no/),
-        events: [{ name: 'retry', kwargs: { attempt: 2 } }, { name: 'exception' }],
-        extra: {
-          metadata: {
-            'service.name': 'shop',
-            'service.version': '1.2',
-            'shop.tags': ['a', 'b'],
-            'shop.on': true,
-            otel: {
-              kind: 'CLIENT',
-              scope: { name: 'shop-tracer', version: '3.4' },
-              links: [{ attributes: { why: 'x' } }],
-            },
-          },
-        },
-      },
-      { name: 'lookup' },
+    expect(withoutRuntime.map(({ name, session_name }) => `${session_name}: ${name}`)).toEqual([
+      'shop: answer',
+      'shop: chat small',
+      'shop: lookup',
     ]);
   });
 
