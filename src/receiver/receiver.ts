@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Checks, checkedOptions, isLoopback, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isLoopback, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
@@ -95,28 +95,33 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
 
 const KEY_LENGTH_MIN = 16;
 
-/** Validates the keys separately from the other options, because no error message may contain a key. */
+/** Checks the keys beyond their format. No error message may contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
-  const isExposed = !isLoopback(host);
-  if (apiKey === undefined && isExposed) {
-    const expected = 'a loopback address (127.0.0.1, ::1 or localhost) without an `apiKey`';
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`host\` to be ${expected}, got ${shown(host)}`);
-  }
-  const wrong = (name: string, expected: string): RunspanError =>
-    new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`${name}\` to ${expected}`);
-  for (const [name, key] of Object.entries({ apiKey, writeKey })) {
-    if (key === undefined) continue;
-    if (!/^[!-~]{1,512}$/.test(key)) throw wrong(name, 'be 1 to 512 visible characters of ASCII');
-    if (isExposed && key.length < KEY_LENGTH_MIN) {
-      throw wrong(name, `have at least ${KEY_LENGTH_MIN} characters if the receiver is reachable from other machines`);
+  const fail = (expected: string): never => {
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);
+  };
+  if (!isLoopback(host)) {
+    const address = 'a loopback address (127.0.0.1, ::1 or localhost)';
+    if (apiKey === undefined) fail(`\`host\` to be ${address} without an \`apiKey\`, got ${shown(host)}`);
+    for (const [name, key] of Object.entries({ apiKey, writeKey })) {
+      if (key === undefined || key.length >= KEY_LENGTH_MIN) continue;
+      fail(
+        `\`${name}\` to have at least ${KEY_LENGTH_MIN} characters if the receiver is reachable from other machines`,
+      );
     }
   }
   if (writeKey !== undefined && (apiKey === undefined || apiKey === writeKey)) {
-    throw wrong('writeKey', 'differ from `apiKey`, which must be set, too');
+    fail('`writeKey` to differ from `apiKey`, which must also be set');
   }
 }
 
 const HOST_NAME = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
+
+const KEY: Check = [
+  '1 to 512 visible characters of ASCII',
+  (value) => typeof value === 'string' && /^[!-~]{1,512}$/.test(value),
+  'secret',
+];
 
 const CHECKS: Checks<ReceiverOptions> = {
   host: ['an address', (value) => typeof value === 'string'],
@@ -126,8 +131,8 @@ const CHECKS: Checks<ReceiverOptions> = {
     (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
   ],
   strict: ['true or false', (value) => typeof value === 'boolean'],
-  apiKey: ['text', (value) => typeof value === 'string'],
-  writeKey: ['text', (value) => typeof value === 'string'],
+  apiKey: KEY,
+  writeKey: KEY,
   workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],
   allowedHosts: [
     'a list of host names without ports',

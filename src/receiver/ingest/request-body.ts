@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
 /** Memory used by a chunk in addition to its bytes. Without it, a body of tiny chunks would exceed the limit. */
-export const CHUNK_OVERHEAD_BYTES = 256;
+const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
 

@@ -75,7 +75,7 @@ function timestamp(loose: boolean): Schema<string> {
 }
 
 /** Each run repeats the segments of its ancestors, so a chain of n nested runs sends n² / 2 segments. */
-export const ORDER_LEVELS_MAX = 1_000;
+const ORDER_LEVELS_MAX = 1_000;
 /** Timestamp, id with hyphens, and dot. */
 const SEGMENT_LENGTH = 22 + 36 + 1;
 

@@ -119,24 +119,27 @@ function schemaOf(format: RunFormat): RunSchema {
   return schema;
 }
 
-function createSchema(format: RunFormat): RunSchema {
-  const { strict } = format;
-  const required = requiredFields(format);
+function createSchema({ format, kind, strict }: RunFormat): RunSchema {
+  const [always, inStrictMode] = REQUIRED[`${format} ${kind}`];
+  const required: readonly string[] = strict ? [...always, ...inStrictMode] : always;
   const optional = (one: Schema<unknown>): Schema<unknown> => (strict ? v.optional(one) : v.nullish(one));
-  const fields = Object.entries(runFields({ hexIds: !strict || format.format === 'simple', loose: !strict }));
+  const fields = Object.entries(runFields({ hexIds: !strict || format === 'simple', loose: !strict }));
   const entries = fields.map(([field, one]) => [field, required.includes(field) ? one : optional(one)]);
   return v.object(Object.fromEntries(entries)) as unknown as RunSchema;
 }
 
-function requiredFields({ format, kind, strict }: RunFormat): readonly string[] {
-  if (format === 'simple') {
-    if (kind === 'post') return ['id', 'name', 'run_type', 'inputs', 'start_time'];
-    // Also in strict mode, `outputs` is optional, because a failed run has none.
-    return strict ? ['end_time'] : [];
-  }
-  if (format === 'batch') return kind === 'post' ? ['id', 'name', 'run_type', 'start_time'] : ['id'];
-  const place = ['trace_id', 'dotted_order'];
-  if (kind === 'patch' && !strict) return place;
-  const record = [...place, 'name', 'run_type', 'start_time'];
-  return strict ? ['id', ...record, ...(kind === 'patch' ? ['end_time'] : [])] : record;
-}
+type Fields = readonly (keyof RunInput)[];
+
+/** The fields that are always required, and those that are also required in strict mode. */
+const REQUIRED: Readonly<Record<`${RunFormat['format']} ${RunFormat['kind']}`, readonly [Fields, Fields]>> = {
+  'simple post': [['id', 'name', 'run_type', 'inputs', 'start_time'], []],
+  // A failed run has no `outputs`.
+  'simple patch': [[], ['end_time']],
+  'batch post': [['id', 'name', 'run_type', 'start_time'], []],
+  'batch patch': [['id'], []],
+  'multipart post': [['trace_id', 'dotted_order', 'name', 'run_type', 'start_time'], ['id']],
+  'multipart patch': [
+    ['trace_id', 'dotted_order'],
+    ['id', 'name', 'run_type', 'start_time', 'end_time'],
+  ],
+};
