@@ -34,6 +34,8 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
+    // Shared by the spans, because the mapping caches the metadata of a resource.
+    const resource = { attributes };
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
@@ -47,7 +49,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
           rejected += 1;
           continue;
         }
-        const span = spanOf(given, identity, { attributes }, scope);
+        const span = spanOf(given, identity, resource, scope);
         spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
       }
     }
