@@ -51,9 +51,13 @@ export function idOf({ parameters }: Call, name = 'id'): string {
 
 /** Returns the value of a JSON body. Throws 415 for another type, 400 for invalid JSON, and 413 for a larger body. */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
-  const contentType = request.headers['content-type'] ?? '';
-  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
-  }
+  checkJsonType(request);
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
+}
+
+/** Throws 415 if the body is not JSON. */
+export function checkJsonType({ headers }: IncomingMessage): void {
+  const contentType = headers['content-type'] ?? '';
+  if (/^application\/json\s*(;|$)/i.test(contentType)) return;
+  throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
 }

@@ -7,7 +7,7 @@ import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';
 import { decompressed } from '../ingest/request-body.ts';
 import { readRun } from '../ingest/run-message.ts';
-import type { Call } from '../route.ts';
+import { type Call, checkJsonType } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
 import { ExportReader } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
@@ -24,10 +24,7 @@ export interface Imported {
 
 /** Imports the body of a request while it arrives. Throws a HttpError: 400 for what is not an export, 422 for wrong fields. */
 export async function importTrace(call: Call): Promise<Imported> {
-  const contentType = call.request.headers['content-type'] ?? '';
-  if (!/^application\/json\s*(;|$)/i.test(contentType)) {
-    throw new HttpError(415, `Expected content-type to be application/json, got ${JSON.stringify(contentType)}`);
-  }
+  checkJsonType(call.request);
   const reader = new ExportReader();
   const trace = new TraceImport(call);
   for await (const chunk of decompressed(call.request)) {
