@@ -65,7 +65,7 @@ export class RequestBodies {
       chunks.push(chunk);
     };
     try {
-      // An async iterator would take about 10 µs per request.
+      // An async iterator would add about 10 µs per request.
       await new Promise<void>((resolve, reject) => {
         source.on('data', (chunk: Buffer) => {
           try {

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import type { RunRecord } from '../../run/record.ts';
-import { canonicalId, dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
+import { canonicalId, compactTimestamp, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import { filledText, object, parsed, type Schema, text } from '../validation.ts';
 
 export type RunField = keyof RunRecord;
@@ -62,6 +62,8 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
   return hyphen === '' ? canonicalId(text) : text.toLowerCase();
 }
 
+/** The form of `isoTimestamp`. Times in it are stored as they are, because formatting is slower than this test. */
+const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
 /** Later times in microseconds exceed the safe integers. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
@@ -70,7 +72,8 @@ function timestamp(loose: boolean): Schema<string> {
     let us: number | undefined;
     if (typeof value === 'string') us = parseIsoTimestamp(value);
     else if (typeof value === 'number' && loose) us = Math.round(value * 1_000);
-    return us !== undefined && us >= 0 && us < TIME_MAX_US ? isoTimestamp(us) : undefined;
+    if (us === undefined || us < 0 || us >= TIME_MAX_US) return undefined;
+    return typeof value === 'string' && CANONICAL_TIME.test(value) ? value : isoTimestamp(us);
   });
 }
 
@@ -84,10 +87,11 @@ function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
   if (text.length >= ORDER_LEVELS_MAX * SEGMENT_LENGTH) return undefined;
   const segments = parseDottedOrder(text);
   if (segments === undefined || segments.length > ORDER_LEVELS_MAX) return undefined;
-  if (!hexIds && text.length !== segments.length * SEGMENT_LENGTH - 1) return undefined;
-  let order: string | undefined;
-  for (const { startUs, id } of segments) order = dottedOrder(order, startUs, id);
-  return order === undefined ? undefined : { text: order, ids: segments.map(({ id }) => id) };
+  const hasHyphens = text.length === segments.length * SEGMENT_LENGTH - 1;
+  if (!hexIds && !hasHyphens) return undefined;
+  const ids = segments.map(({ id }) => id);
+  if (hasHyphens && /^[\da-fTZ.-]*$/.test(text)) return { text, ids };
+  return { text: segments.map(({ startUs, id }) => compactTimestamp(startUs) + id).join('.'), ids };
 }
 
 function parseExtra(value: unknown, loose: boolean): Record<string, unknown> | undefined {

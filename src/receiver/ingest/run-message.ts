@@ -51,7 +51,7 @@ function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location,
   const add = (field: string, place: string): void => {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
   };
-  if (format === 'multipart') for (const field of ['inputs', 'outputs', 'events']) add(field, 'in a part of its own');
+  if (format === 'multipart') for (const field of ['inputs', 'outputs', 'events']) add(field, 'in a separate part');
   else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
 }
 
