@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, type Receiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/receiver.ts';
 import {
   BOUNDARY,
   call,
@@ -18,49 +18,64 @@ import {
   start,
 } from './wire.ts';
 
-describe('a request from', () => {
-  const post = (port: string, headers: string) =>
-    `POST /runs HTTP/1.1\r\n${headers.replaceAll('PORT', port)}Connection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
-
-  test.each([
-    ['127.0.0.1', 'Host: 127.0.0.1:PORT\r\n', 422],
-    ['localhost', 'Host: LocalHost:PORT\r\n', 422],
-    ['[::1]', 'Host: [::1]:PORT\r\n', 422],
-    ['its own page', 'Host: localhost:PORT\r\nOrigin: http://localhost:PORT\r\n', 422],
-    ['a name that resolves to 127.0.0.1', 'Host: evil.example:PORT\r\n', 403],
-    ['a name that looks like ours', 'Host: 127.0.0.1.evil.example:PORT\r\n', 403],
-    ['a name with ours as user', 'Host: 127.0.0.1:PORT@evil.example\r\n', 403],
-    ['another port', 'Host: 127.0.0.1:1\r\n', 403],
-    ['no port', 'Host: 127.0.0.1\r\n', 403],
-    ['an address without brackets', 'Host: ::1:PORT\r\n', 403],
-    ['an empty port', 'Host: localhost:\r\n', 403],
-    ['an empty host', 'Host: \r\n', 403],
-    ['a page from elsewhere', 'Host: 127.0.0.1:PORT\r\nOrigin: https://evil.example\r\n', 403],
-    ['a page of another local port', 'Host: 127.0.0.1:PORT\r\nOrigin: http://127.0.0.1:1\r\n', 403],
-    ['a page that hides its origin', 'Host: 127.0.0.1:PORT\r\nOrigin: null\r\n', 403],
-    ['a page in a file', 'Host: 127.0.0.1:PORT\r\nOrigin: file://\r\n', 403],
-    ['a page whose name resolves to 127.0.0.1', 'Host: 127.0.0.1:PORT\r\nOrigin: http://evil.example:PORT\r\n', 403],
-    ['a page over https', 'Host: 127.0.0.1:PORT\r\nOrigin: https://127.0.0.1:PORT\r\n', 403],
-  ])('%s [security 8]', async (_, headers, status) => {
-    const receiver = await start();
-    const text = await raw(receiver.url, post(new URL(receiver.url).port, headers));
-    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(text.toLowerCase()).not.toContain('access-control-allow');
-    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toHaveProperty('detail');
-  });
-
-  test('a preflight from another origin is refused', async () => {
-    const receiver = await start();
-    const reply = await call(`${receiver.url}/runs`, 'OPTIONS', undefined, { origin: 'https://evil.example' });
-    expect(reply.status).toBe(403);
-  });
-});
-
 const KEY = 'correct-horse-battery';
 const WRITE_KEY = 'staple-writes-only';
 const portOf = (receiver: Receiver) => new URL(receiver.url).port;
 const get = (receiver: Receiver, headers: Record<string, string> = {}, path = '/query/projects') =>
   call(receiver.url + path, 'GET', undefined, headers);
+
+// Each request is a `Host` header, and an `Origin` header if a page sends it. PORT is the port of the receiver.
+describe.each<[string, ReceiverOptions, string, string]>([
+  [
+    'on a loopback address',
+    {},
+    `127.0.0.1:PORT | LocalHost:PORT | [::1]:PORT | localhost:PORT http://localhost:PORT | 127.0.0.1:PORT http://127.0.0.1:PORT`,
+    `evil.example:PORT | 127.0.0.1.evil.example:PORT | 127.0.0.1:PORT@evil.example | 127.0.0.1:1 | 127.0.0.1 | ::1:PORT |
+      localhost: |  | 127.0.0.1:PORT https://evil.example | 127.0.0.1:PORT http://evil.example:PORT |
+      127.0.0.1:PORT http://127.0.0.1:1 | 127.0.0.1:PORT https://127.0.0.1:PORT | 127.0.0.1:PORT null | 127.0.0.1:PORT file://`,
+  ],
+  [
+    'with allowedHosts',
+    { allowedHosts: ['runs.example'] },
+    `runs.example | Runs.Example:8443 | runs.example https://runs.example | 127.0.0.1:PORT http://runs.example:8080 | 127.0.0.1:PORT`,
+    `127.0.0.1:1 | evil.runs.example | runs.example.evil | 192.168.1.2:PORT | runs.example https://evil.example |
+      runs.example https://runs.example@evil.example | runs.example ftp://runs.example | runs.example null`,
+  ],
+  [
+    'on every address',
+    { host: '0.0.0.0', apiKey: KEY },
+    `127.0.0.1:PORT | 192.168.1.2:PORT | 192.168.1.2:8080 | [fe80::1]:PORT | localhost:8080 |
+      192.168.1.2:8080 http://192.168.1.2:8080`,
+    `192.168.1.2:8080 http://192.168.1.3:8080 | 192.168.1.2:8080 https://192.168.1.2:8080 | box:PORT |
+      192.168.1.2.evil.example`,
+  ],
+])('a receiver %s', (_, options, accepted, refused) => {
+  const send = async (request: string): Promise<string> => {
+    const receiver = await start(options);
+    const [host = '', origin] = request.replaceAll('PORT', portOf(receiver)).split(' ');
+    const lines = ['GET /info HTTP/1.1', 'Connection: close', `Host: ${host}`];
+    if (origin !== undefined) lines.push(`Origin: ${origin}`);
+    return raw(receiver.url, `${lines.join('\r\n')}\r\n\r\n`);
+  };
+
+  test.each(accepted.split(/\s*\|\s*/))('accepts %j', async (request) => {
+    expect(await send(request)).toMatch(/^HTTP\/1.1 200 /);
+  });
+
+  test.each(refused.split(/\s*\|\s*/))('refuses %j without access for other origins [security 8]', async (request) => {
+    const text = await send(request);
+    expect(text).toMatch(/^HTTP\/1.1 403 .*"detail":/s);
+    expect(text.toLowerCase()).not.toContain('access-control-allow');
+  });
+});
+
+test('a receiver on every address has a loopback URL, and refuses preflights', async () => {
+  const receiver = await start({ host: '0.0.0.0', apiKey: KEY });
+  expect(receiver.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect((await get(receiver, { 'x-api-key': KEY })).status).toBe(200);
+  const origin = { origin: 'https://evil.example' };
+  expect((await call(`${receiver.url}/runs`, 'OPTIONS', undefined, origin)).status).toBe(403);
+});
 
 describe('with a key', () => {
   const options = { apiKey: KEY };
@@ -295,59 +310,6 @@ describe('a login', () => {
     const headers = { 'content-type': 'application/json', origin: 'https://runs.example' };
     const reply = await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers);
     expect(reply.headers['set-cookie']).toMatch(/; Secure$/);
-  });
-});
-
-describe('the Host and Origin headers', () => {
-  const asked = async (receiver: Receiver, headers: string) => {
-    const lines = `GET /info HTTP/1.1\r\n${headers.replaceAll('PORT', portOf(receiver))}\r\nConnection: close\r\n\r\n`;
-    return Number((await raw(receiver.url.replace('[::1]', '127.0.0.1'), lines)).split(' ')[1]);
-  };
-
-  test.each([
-    ['Host: runs.example', 200],
-    ['Host: Runs.Example:8443', 200],
-    ['Host: runs.example\r\nOrigin: https://runs.example', 200],
-    ['Host: 127.0.0.1:PORT\r\nOrigin: http://runs.example:8080', 200],
-    ['Host: 127.0.0.1:PORT', 200],
-    ['Host: 127.0.0.1:1', 403],
-    ['Host: evil.runs.example', 403],
-    ['Host: runs.example.evil', 403],
-    ['Host: 192.168.1.2:PORT', 403],
-    ['Host: runs.example\r\nOrigin: https://evil.example', 403],
-    ['Host: runs.example\r\nOrigin: https://runs.example@evil.example', 403],
-    ['Host: runs.example\r\nOrigin: ftp://runs.example', 403],
-    ['Host: runs.example\r\nOrigin: null', 403],
-  ])('with allowedHosts: %s', async (headers, status) => {
-    expect(await asked(await start({ allowedHosts: ['runs.example'] }), headers)).toBe(status);
-  });
-
-  test.each([
-    ['Host: 127.0.0.1:PORT', 200],
-    ['Host: 192.168.1.2:PORT', 200],
-    ['Host: 192.168.1.2:8080', 200],
-    ['Host: [fe80::1]:PORT', 200],
-    ['Host: localhost:8080', 200],
-    ['Host: 192.168.1.2:8080\r\nOrigin: http://192.168.1.2:8080', 200],
-    ['Host: 192.168.1.2:8080\r\nOrigin: http://192.168.1.3:8080', 403],
-    ['Host: 192.168.1.2:8080\r\nOrigin: https://192.168.1.2:8080', 403],
-    ['Host: box:PORT', 403],
-    ['Host: 192.168.1.2.evil.example', 403],
-  ])('on every address: %s', async (headers, status) => {
-    expect(await asked(await start({ host: '0.0.0.0', apiKey: KEY }), headers)).toBe(status);
-  });
-
-  test('the page may use every loopback name', async () => {
-    const receiver = await start();
-    for (const name of ['localhost', '127.0.0.1']) {
-      expect(await asked(receiver, `Host: ${name}:PORT\r\nOrigin: http://${name}:PORT`)).toBe(200);
-    }
-  });
-
-  test('the url of a receiver on all addresses is usable', async () => {
-    const receiver = await start({ host: '0.0.0.0', apiKey: KEY });
-    expect(receiver.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect((await get(receiver, { 'x-api-key': KEY })).status).toBe(200);
   });
 });
 
