@@ -63,6 +63,13 @@ describe('the size of a body', () => {
     expect(await post(Buffer.from('hello'), name)).toMatch(/^400: The body is not valid (gzip|zstd): /);
   });
 
+  test('is limited as sent, also if it is compressed', async () => {
+    // Stored blocks without content (RFC 1951, 3.2.4).
+    const blocks = Buffer.alloc(100, Buffer.from([0, 0, 0, 0xff, 0xff]));
+    const empty = Buffer.concat([gzipSync('').subarray(0, 10), blocks]);
+    expect(await post(inChunks(empty), 'gzip', limits)).toBe('413: The body is larger than 100 bytes');
+  });
+
   test('is limited further by the route, before and after decompression', async () => {
     const url = await listen(undefined, 50);
     expect(await send(url, zeros(50))).toBe('50 bytes');
@@ -114,6 +121,12 @@ describe('the bytes of all requests', () => {
 
   test('exclude bodies that were refused or cut short', async () => {
     const url = await listen(given);
+    async function* failing(): AsyncGenerator<Buffer> {
+      yield zeros(60 * KIB);
+      throw new Error('cut short');
+    }
+    for (const encoding of [undefined, 'gzip'])
+      await expect(send(url, failing(), encoding)).rejects.toThrow('cut short');
     for (let round = 0; round < 5; round += 1) {
       expect(await send(url, zeros(60 * KIB), 'gzip')).toMatch(/^400: /);
       expect(await send(url, inChunks(zeros(101 * KIB), KIB))).toMatch(/^4(13|29): /);
