@@ -1,5 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
+import { attachmentResponse } from '../../src/receiver/query/attachment-routes.ts';
 import { CHILD, call, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 const attachment = (name: string, bytes: Buffer, type: string) =>
@@ -54,4 +55,73 @@ describe('an error for', () => {
     await sendParts(receiver, part(`post.${ROOT}`, makeRun()), attachment('photo', Buffer.from('x'), 'image/png'));
     expect(await call(receiver.url + path, 'GET')).toMatchObject({ status, body: { detail: expect.anything() } });
   });
+});
+
+const headersOf = (mimeType: string, name = 'photo') =>
+  attachmentResponse({ name, mimeType, bytes: Uint8Array.of(1) }).headers ?? {};
+
+test('every attachment is sandboxed and unchanged', () => {
+  const answer = attachmentResponse({ name: 'a', mimeType: 'image/png', bytes: Uint8Array.of(0, 255) });
+  expect(answer).toMatchObject({ status: 200, content: Uint8Array.of(0, 255) });
+  expect(answer.headers).toMatchObject({ 'content-security-policy': "sandbox; default-src 'none'" });
+});
+
+describe('a type', () => {
+  test.each([
+    'image/png',
+    'image/jpeg',
+    'image/gif',
+    'image/webp',
+    'image/avif',
+    'audio/mpeg',
+    'audio/x-wav',
+    'video/mp4',
+    'Image/PNG; charset=utf-8',
+  ])('%s is shown', (type) => {
+    expect(headersOf(type)).toMatchObject({
+      'content-type': type.toLowerCase().split(';')[0],
+      'content-disposition': expect.stringMatching(/^inline; /),
+    });
+  });
+
+  test.each([
+    'text/html',
+    'application/xhtml+xml',
+    'image/svg+xml',
+    'image/svg',
+    'text/xml',
+    'application/xml',
+    'text/javascript',
+    'application/javascript',
+    'text/css',
+    'text/plain',
+    'application/pdf',
+    'application/json',
+    'application/x-shockwave-flash',
+    'multipart/x-mixed-replace',
+    'image/png, text/html',
+    'image/png\r\nx: y',
+    'text/html; image/png',
+    'video/',
+    'audio/mp3/x',
+    '',
+  ])('%j is downloaded as bytes', (type) => {
+    expect(headersOf(type)).toMatchObject({
+      'content-type': 'application/octet-stream',
+      'content-disposition': expect.stringMatching(/^attachment; /),
+    });
+  });
+});
+
+test.each([
+  ['report.pdf', 'filename="report.pdf"; filename*=UTF-8\'\'report.pdf'],
+  ['größe 1.png', 'filename="gr__e_1.png"; filename*=UTF-8\'\'gr%C3%B6%C3%9Fe%201.png'],
+  ['a"; filename="b.exe', 'filename="a___filename__b.exe"; filename*=UTF-8\'\'a%22%3B%20filename%3D%22b.exe'],
+  ['../../etc/passwd', 'filename="__.._etc_passwd"; filename*=UTF-8\'\'..%2F..%2Fetc%2Fpasswd'],
+  ['a\r\nset-cookie: x', 'filename="a__set-cookie__x"; filename*=UTF-8\'\'a%0D%0Aset-cookie%3A%20x'],
+  ["it's (1)*", 'filename="it_s__1__"; filename*=UTF-8\'\'it%27s%20%281%29%2A'],
+  ['.bashrc', 'filename="_bashrc"; filename*=UTF-8\'\'.bashrc'],
+  ['\0\ud800', 'filename="__"; filename*=UTF-8\'\'%00%EF%BF%BD'],
+])('the name %j', (name, expected) => {
+  expect(headersOf('image/png', name)['content-disposition']).toBe(`inline; ${expected}`);
 });

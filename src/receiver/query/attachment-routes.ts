@@ -1,6 +1,6 @@
+import type { Attachment } from '../../run/record.ts';
 import { HttpError } from '../http-error.ts';
-import { idOf, type Route } from '../route.ts';
-import { attachmentAnswer } from './attachment-answer.ts';
+import { idOf, type Route, type RouteResponse } from '../route.ts';
 
 export const attachmentRoutes: readonly Route[] = [
   {
@@ -10,7 +10,40 @@ export const attachmentRoutes: readonly Route[] = [
       const runId = idOf(call);
       const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
       if (attachment === undefined) throw new HttpError(404, `There is no such attachment of a run ${runId} here`);
-      return attachmentAnswer(attachment);
+      return attachmentResponse(attachment);
     },
   },
 ];
+
+/** Types that a browser shows or plays without running code. Others are downloaded as bytes of an unknown type. */
+const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
+
+/**
+ * Returns the response for an attachment, which may be from anybody. The browser runs nothing in it, does not guess its
+ * type, and does not take a folder from its name.
+ */
+export function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
+  const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const isShown = SHOWN.test(type);
+  return {
+    status: 200,
+    content: bytes,
+    headers: {
+      'content-type': isShown ? type : 'application/octet-stream',
+      'content-disposition': `${isShown ? 'inline' : 'attachment'}; ${fileName(name)}`,
+      'content-security-policy': "sandbox; default-src 'none'",
+    },
+  };
+}
+
+/** Returns both parameters of RFC 6266, 4.3. The first one has only characters of plain names. */
+function fileName(name: string): string {
+  const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
+  return `filename="${plain}"; filename*=UTF-8''${encoded(name)}`;
+}
+
+/** Encodes by RFC 8187, 3.2. `encodeURIComponent` does not encode `'()*`, and throws for a lone surrogate. */
+function encoded(name: string): string {
+  const code = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+  return encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, code);
+}

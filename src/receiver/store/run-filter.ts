@@ -38,7 +38,8 @@ export interface FilteredRun {
 }
 
 /** Returns the times by which runs are filtered and sorted. */
-export function timesOf({ start_time, end_time }: RunSummary): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
+export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {
+  const { start_time, end_time } = run;
   const startUs = parseIsoTimestamp(start_time) ?? 0;
   const endUs = end_time === undefined ? undefined : parseIsoTimestamp(end_time);
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
