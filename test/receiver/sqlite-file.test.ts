@@ -26,8 +26,8 @@ const engine = await loadEngine();
 
 test('a Node whose SQLite lacks FTS5 uses the SQLite package', async () => {
   class WithoutFts5 {
-    prepare(): unknown {
-      return { get: () => undefined };
+    exec(): void {
+      throw new Error('no such module: fts5');
     }
     close(): void {}
   }

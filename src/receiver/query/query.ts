@@ -76,8 +76,8 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** Groups, those with most runs first; 1 to 200. @default 50 */
   groups?: number;
   /**
-   * Maximum number of time buckets, 1 to 500. If the time is longer than 10 minutes, buckets begin and end at whole
-   * minutes, hours or days. @default 60
+   * Maximum number of time buckets, 1 to 500. There may be fewer, because buckets begin at multiples of their length, for
+   * example at whole minutes, hours or days in UTC. @default 60
    */
   buckets?: number;
 }

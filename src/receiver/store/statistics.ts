@@ -99,53 +99,46 @@ function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
   return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
-const MINUTE_US = 60_000_000;
-/** Shorter times are divided into buckets of equal length. */
-const ALIGNED_MINUTES_MIN = 10;
-/** Lengths of buckets that end at whole minutes. Longer buckets have a whole number of days. */
-const STEP_MINUTES: readonly number[] = [1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440];
+/** The lengths of buckets in milliseconds. Longer buckets have a whole number of days. */
+const STEPS_MS: readonly number[] = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
+  ...[1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440].map((minutes) => minutes * 60_000),
+];
+const DAY_US = 86_400_000_000;
 
-/** The time buckets of statistics. */
+/** The time buckets of statistics. They begin at multiples of their length, except for the first one. */
 export class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
-  readonly count: number;
-  /** Undefined for buckets of equal length that may begin at any time. */
-  readonly stepMinutes: number | undefined;
-  readonly #stepUs: number;
-  readonly #firstUs: number;
+  readonly stepUs: number;
 
-  /** `toUs` is exclusive. */
+  /** Selects the shortest length with at most `countMax` buckets. `toUs` is exclusive. */
   constructor(fromUs: number, toUs: number, countMax: number) {
     this.fromUs = fromUs;
     this.toUs = toUs;
-    const lengthMinutes = (toUs - fromUs) / MINUTE_US;
-    if (lengthMinutes <= ALIGNED_MINUTES_MIN) {
-      this.stepMinutes = undefined;
-      this.#stepUs = Math.max(1, (toUs - fromUs) / countMax);
-      this.#firstUs = fromUs;
-      this.count = countMax;
-      return;
-    }
-    const countOf = (minutes: number): number => {
-      const stepUs = minutes * MINUTE_US;
-      return Math.floor((toUs - 1) / stepUs) - Math.floor(fromUs / stepUs) + 1;
-    };
-    let step = STEP_MINUTES.find((minutes) => countOf(minutes) <= countMax);
-    for (let days = 2; step === undefined; days += 1) if (countOf(days * 1_440) <= countMax) step = days * 1_440;
-    this.stepMinutes = step;
-    this.#stepUs = step * MINUTE_US;
-    this.#firstUs = Math.floor(fromUs / this.#stepUs) * this.#stepUs;
-    this.count = countOf(step);
+    const lastUs = Math.max(fromUs, toUs - 1);
+    const fits = (stepUs: number): boolean => indexOf(lastUs, stepUs) - indexOf(fromUs, stepUs) < countMax;
+    let stepUs = STEPS_MS.map((ms) => ms * 1_000).find(fits);
+    for (let days = 2; stepUs === undefined; days += 1) if (fits(days * DAY_US)) stepUs = days * DAY_US;
+    this.stepUs = stepUs;
+  }
+
+  get count(): number {
+    return this.indexOf(Math.max(this.fromUs, this.toUs - 1)) + 1;
   }
 
   indexOf(startUs: number): number {
-    return Math.min(this.count - 1, Math.max(0, Math.floor((startUs - this.#firstUs) / this.#stepUs)));
+    return indexOf(startUs, this.stepUs) - indexOf(this.fromUs, this.stepUs);
   }
 
   startUsOf(index: number): number {
-    return Math.max(this.fromUs, Math.round(this.#firstUs + index * this.#stepUs));
+    return Math.max(this.fromUs, (indexOf(this.fromUs, this.stepUs) + index) * this.stepUs);
   }
+}
+
+function indexOf(startUs: number, stepUs: number): number {
+  return Math.floor(startUs / stepUs);
 }
 
 /** Returns the time buckets of a query. Without a start or an end they cover the runs. */
@@ -180,7 +173,8 @@ export class StatisticsTally {
       this.#groups.set(counted.group, group);
       group.add(counted);
     }
-    if (this.#time !== undefined) this.#buckets[this.#time.indexOf(counted.startUs)]?.add(counted);
+    if (this.#time !== undefined)
+      this.#buckets[Math.min(this.#buckets.length - 1, this.#time.indexOf(counted.startUs))]?.add(counted);
   }
 
   statistics(): Statistics {

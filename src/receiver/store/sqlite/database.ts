@@ -1,4 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
+import { messageOf } from '../../../base/text.ts';
 
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type Row = Record<string, SqlValue>;
@@ -22,23 +23,31 @@ export interface Engine {
   readonly DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => Database;
 }
 
-/** Loads Node's built-in SQLite if it has FTS5 (nodejs.org builds do since 22.16), otherwise the SQLite package. */
+/** Loads Node's built-in SQLite if it can index words (builds of nodejs.org since 22.16), otherwise the SQLite package. */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;
-  if (own !== undefined && hasFts5(own)) return own;
+  if (own !== undefined && canIndexWords(own)) return own;
   try {
     return (await import('@photostructure/sqlite')) as unknown as Engine;
   } catch (cause) {
-    const lack = own === undefined ? 'no built-in SQLite' : 'a SQLite without FTS5';
+    const lack = own === undefined ? 'no built-in SQLite' : 'a SQLite without FTS5, or before 3.43';
     const message = `Node ${process.versions.node} has ${lack}: install the package @photostructure/sqlite, or use Node 22.16 or later`;
     throw new RunspanError('RUNSPAN_SQLITE_MISSING', message, { cause });
   }
 }
 
-function hasFts5({ DatabaseSync }: Engine): boolean {
+/** The table of the words of runs. */
+export const WORDS_TABLE = `CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
+  )`;
+
+function canIndexWords({ DatabaseSync }: Engine): boolean {
   const database = new DatabaseSync(':memory:');
   try {
-    return database.prepare("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").get() !== undefined;
+    database.exec(WORDS_TABLE);
+    return true;
+  } catch {
+    return false;
   } finally {
     database.close();
   }
@@ -128,4 +137,62 @@ export function idBytes(id: string): Uint8Array {
 export function idText(bytes: Uint8Array): string {
   const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Result codes of SQLite (https://sqlite.org/rescode.html) for problems of the file or the machine, not of a statement. */
+const CODES = {
+  permission: 3,
+  busy: 5,
+  locked: 6,
+  noMemory: 7,
+  readOnly: 8,
+  inputOutput: 10,
+  damaged: 11,
+  full: 13,
+  cannotOpen: 14,
+  noDatabase: 26,
+} as const;
+const OF_THE_FILE: readonly number[] = Object.values(CODES);
+
+/** Returns the result code of an error of SQLite. */
+function resultCodeOf(error: unknown): number | undefined {
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  // Higher bits refine the code.
+  return typeof errcode === 'number' ? errcode & 0xff : undefined;
+}
+
+export function isBusy(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.busy;
+}
+
+/** Whether SQLite reports that the file is not a database. */
+export function isNoDatabase(error: unknown): boolean {
+  return resultCodeOf(error) === CODES.noDatabase;
+}
+
+/** Whether the file cannot be used at present. */
+export function isOfTheFile(error: unknown): boolean {
+  return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
+}
+
+/** Converts an error of SQLite or the system to a RunspanError that says what to do. Returns other errors unchanged. */
+export function toStoreError(error: unknown, path: string): unknown {
+  if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
+  const code = resultCodeOf(error);
+  const options = { cause: error };
+  if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
+  const remedy =
+    code === CODES.full
+      ? 'the disk is full: make room'
+      : `${messageOf(error)}: see whether the folder and the file may be written`;
+  return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} cannot be used: ${remedy}`, options);
+}
+
+function damaged(path: string, problem: string, options: ErrorOptions): RunspanError {
+  const message = `The store ${path} is damaged (${problem}): move it away together with ${path}-wal to begin anew, and rescue from there what can be read with \`sqlite3 ${path} .recover\``;
+  return new RunspanError('RUNSPAN_STORE_INVALID', message, options);
+}
+
+function isOfTheSystem(error: unknown): boolean {
+  return typeof (error as { syscall?: unknown } | null)?.syscall === 'string';
 }

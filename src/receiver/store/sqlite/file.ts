@@ -3,8 +3,7 @@ import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import { type Engine, SqliteConnection } from './database.ts';
-import { isBusy, isNoDatabase, isOfTheFile, toStoreError } from './errors.ts';
+import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
@@ -20,7 +19,7 @@ export interface StoreOwner {
 /** A store that is open to write, and its lock. */
 export interface OpenFile {
   readonly connection: SqliteConnection;
-  readonly lock: SqliteLock;
+  readonly lock: StoreLock;
 }
 
 /** The time for which a statement waits for another connection. */
@@ -37,7 +36,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const version = checkedHeader(engine, path);
-    const lock = SqliteLock.take(engine, path);
+    const lock = takeLock(engine, path);
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
@@ -95,7 +94,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
 
 /** Returns the process that has the store open to write. */
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
-  const lock = SqliteLock.take(engine, path);
+  const lock = takeLock(engine, path);
   if (lock === undefined) return ownerOf(engine, path);
   lock.release();
   return undefined;
@@ -142,7 +141,6 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
     connection.exec(
       `PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = ${APPLICATION_ID}`,
     );
-    checkAbilities(connection);
     connection.exec(`BEGIN; ${SCHEMA}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
     fill(connection);
   } finally {
@@ -173,7 +171,6 @@ function openOwn(engine: Engine, path: string): SqliteConnection {
   try {
     connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
     checkedVersion(connection, path);
-    checkAbilities(connection);
     connection.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = NORMAL;
@@ -186,16 +183,6 @@ function openOwn(engine: Engine, path: string): SqliteConnection {
     connection.close();
     throw error;
   }
-}
-
-/** Throws if SQLite lacks FTS5, or is too old for its `contentless_delete`. */
-function checkAbilities(connection: SqliteConnection): void {
-  const hasFts5 = connection.one("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'") !== undefined;
-  const version = connection.one<{ version: string }>('SELECT sqlite_version() AS version')?.version ?? '';
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (hasFts5 && (major > 3 || (major === 3 && minor >= 43))) return;
-  const message = `SQLite ${version} ${hasFts5 ? 'is older than 3.43' : 'has no FTS5'}: install the package @photostructure/sqlite, or use a Node as nodejs.org builds it`;
-  throw new RunspanError('RUNSPAN_SQLITE_MISSING', message);
 }
 
 /** Returns the version of a store. Throws if this version of runspan does not support it. */
@@ -244,35 +231,27 @@ function sizeOf(path: string): number {
   return found.size;
 }
 
+/** The lock of a store for one process. */
+export interface StoreLock {
+  release(): void;
+}
+
 /**
- * Reserves a store for one process by a lock of the operating system on a small file beside it. The lock ends with the
- * process, also if the process is killed.
+ * Locks a store by a lock of the operating system on a small file beside it. The lock ends with the process, also if the
+ * process is killed. Returns undefined if another process has the lock.
  */
-export class SqliteLock {
-  readonly #connection: SqliteConnection;
-
-  /** Returns undefined if another process has the lock. */
-  static take(engine: Engine, path: string): SqliteLock | undefined {
-    // The file is never deleted. Otherwise two processes could lock two files with the same name.
-    const file = `${path}-lock`;
-    makeLockFile(file);
-    const connection = new SqliteConnection(engine, file);
-    try {
-      connection.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
-      return new SqliteLock(connection);
-    } catch (error) {
-      connection.close();
-      if (isBusy(error)) return undefined;
-      throw error;
-    }
-  }
-
-  private constructor(connection: SqliteConnection) {
-    this.#connection = connection;
-  }
-
-  release(): void {
-    this.#connection.close();
+function takeLock(engine: Engine, path: string): StoreLock | undefined {
+  // The file is never deleted. Otherwise two processes could lock two files with the same name.
+  const file = `${path}-lock`;
+  makeLockFile(file);
+  const connection = new SqliteConnection(engine, file);
+  try {
+    connection.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+    return { release: () => connection.close() };
+  } catch (error) {
+    connection.close();
+    if (isBusy(error)) return undefined;
+    throw error;
   }
 }
 

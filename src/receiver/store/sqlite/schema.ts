@@ -1,3 +1,5 @@
+import { WORDS_TABLE } from './database.ts';
+
 /** The application id in the header of a store file: `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
@@ -8,7 +10,7 @@ export const FORMAT_VERSION = 2;
  * Rows of `runs` are narrow, because lists scan them. `details` has the other fields, and `payloads` what may be large.
  * A key `n` of `runs` is also the key in `details`, `unindexed` and `words`.
  */
-export const SCHEMA = `
+export const SCHEMA: string = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
   INSERT INTO meta VALUES ('seq', 0);
 
@@ -145,8 +147,6 @@ export const SCHEMA = `
   CREATE INDEX tokens_by_run ON tokens (tenant, run_id);
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
-  CREATE VIRTUAL TABLE words USING fts5 (
-    text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
-  );
+  ${WORDS_TABLE};
   CREATE TABLE unindexed (n INTEGER PRIMARY KEY);
 `;

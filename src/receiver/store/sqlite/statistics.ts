@@ -47,8 +47,8 @@ export function statisticsIn(
   const { fromUs, beforeUs } = filter.range;
   const range = { fromUs: Math.max(fromUs, starts.firstUs), beforeUs: Math.min(beforeUs, starts.lastUs + 1) };
   const { groupBy = 'name' } = query;
-  const { stepMinutes } = timeBucketsOf(query, starts) ?? {};
-  const segments = counters === undefined || stepMinutes === undefined ? [] : segmentsOf(range, stepMinutes);
+  const stepMinutes = (timeBucketsOf(query, starts)?.stepUs ?? 0) / MINUTE_US;
+  const segments = counters === undefined || stepMinutes < 1 ? [] : segmentsOf(range, stepMinutes);
   for (const segment of segments.length > 0 ? segments : [{ range }]) {
     if ('period' in segment) counters?.add(segment, groupBy, tally);
     else scan(connection, conditionsFor(segment.range), groupBy, tally);

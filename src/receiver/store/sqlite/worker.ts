@@ -1,7 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { SqliteCommits } from './commits.ts';
-import { loadEngine } from './database.ts';
-import { toStoreError } from './errors.ts';
+import { loadEngine, toStoreError } from './database.ts';
 import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './file.ts';
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
