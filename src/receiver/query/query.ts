@@ -90,7 +90,7 @@ export interface Figures {
   errors: number;
   /** Percentiles of the runs that have ended, accurate to 1 %. Absent if none has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
-  /** Sums over the runs that tell tokens or costs; absent when none does. */
+  /** The sums that are not 0. Absent if there is none. */
   usage?: Usage;
 }
 

@@ -7,18 +7,11 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 const GROUPS = 50;
 const BUCKETS = 60;
 
-/** The sum of each kind of usage in the order of `USAGE_KEYS`, then the number of runs that have it. */
+/** The sum of each kind of usage, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
 
-export function usageSumsOf(usage: Usage): UsageSums {
-  const sums: UsageSums = new Array(2 * USAGE_KEYS.length).fill(0);
-  for (const [index, key] of USAGE_KEYS.entries()) {
-    const value = usage[key];
-    if (value === undefined) continue;
-    sums[index] = value;
-    sums[index + USAGE_KEYS.length] = 1;
-  }
-  return sums;
+export function usageSumsOf(usage: Usage | undefined): UsageSums {
+  return USAGE_KEYS.map((key) => usage?.[key] ?? 0);
 }
 
 export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
@@ -32,8 +25,8 @@ export interface Counted {
   readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
-  /** Undefined if none of the runs has usage that counts. */
-  readonly usage: UsageSums | undefined;
+  /** The usage that counts. */
+  readonly usage: UsageSums;
   readonly latencies: Latencies;
 }
 
@@ -90,7 +83,7 @@ export function statisticsOf(
   for (const { startUs, latencyUs, summary, usage } of runs) {
     const latencies = latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1);
     const group = groupOf(groupBy, summary);
-    tally.add({ startUs, group, status: summary.status, runs: 1, usage: usage && usageSumsOf(usage), latencies });
+    tally.add({ startUs, group, status: summary.status, runs: 1, usage: usageSumsOf(usage), latencies });
   }
   return tally.statistics();
 }
@@ -198,7 +191,7 @@ class FiguresTally {
   runs = 0;
   #pending = 0;
   #errors = 0;
-  readonly #usage: UsageSums = usageSumsOf({});
+  readonly #usage: UsageSums = usageSumsOf(undefined);
   /** Added up at the end, which is faster than one by one, and not necessary for groups that are left out. */
   readonly #latencies: Latencies[] = [];
 
@@ -207,16 +200,14 @@ class FiguresTally {
     if (status === 'pending') this.#pending += runs;
     if (status === 'error') this.#errors += runs;
     if (latencies !== '') this.#latencies.push(latencies);
-    if (usage !== undefined) addUsage(this.#usage, usage, 1);
+    addUsage(this.#usage, usage, 1);
   }
 
   figures(): Figures {
     const figures: Figures = { runs: this.runs, pending: this.#pending, errors: this.#errors };
     if (this.#latencies.length > 0) figures.latency_ms = percentilesOf(this.#latencies);
-    const kinds = USAGE_KEYS.map((key, index) => [key, index] as const).filter(
-      ([, index]) => (this.#usage[index + USAGE_KEYS.length] ?? 0) > 0,
-    );
-    if (kinds.length > 0) figures.usage = Object.fromEntries(kinds.map(([key, index]) => [key, this.#usage[index]]));
+    const kinds = USAGE_KEYS.map((key, index) => [key, this.#usage[index]] as const).filter(([, sum]) => sum !== 0);
+    if (kinds.length > 0) figures.usage = Object.fromEntries(kinds);
     return figures;
   }
 }

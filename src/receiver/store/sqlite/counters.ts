@@ -1,4 +1,5 @@
 import { USAGE_KEYS } from '../run-summary.ts';
+import type { Usage } from '../run-view.ts';
 import {
   addUsage,
   eachLatency,
@@ -8,33 +9,26 @@ import {
   type UsageSums,
   usageSumsOf,
 } from '../statistics.ts';
-import type { Row, SqliteConnection, SqlValue } from './database.ts';
+import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 
 /** The lengths of counter periods in minutes. Each is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
-/** The columns of usage, in the order of `UsageSums`. */
-const USAGE_COLUMNS: readonly string[] = [...USAGE_KEYS, ...USAGE_KEYS.map((key) => `${key}_runs`)];
-
-/** Sums over counters. The usage is null if no run has any. */
-export type SumsRow = Row & { runs: number; latencies: Latencies };
+/** Sums over counters. */
+export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
 
 /** SQL expressions for the columns of `SumsRow`. */
-export const SUMS: string = ['runs', ...USAGE_COLUMNS]
+export const SUMS: string = ['runs', ...USAGE_KEYS]
   .map((column) => `sum(${column}) AS ${column}`)
   .concat("group_concat(latencies, '') AS latencies")
   .join(', ');
-
-export function usageSumsIn(row: SumsRow): UsageSums | undefined {
-  return row[USAGE_KEYS[0] as string] === null ? undefined : USAGE_COLUMNS.map((column) => row[column] as number);
-}
 
 /** A counter, or a change to a counter. */
 interface Counter {
   readonly key: readonly SqlValue[];
   runs: number;
-  usage: UsageSums | undefined;
+  readonly usage: UsageSums;
   readonly latencies: Map<number, number>;
 }
 
@@ -72,17 +66,18 @@ export class Counters {
       const dimensions = [project, name, run_type, run.model ?? '', status];
       const text = dimensions.join('\0');
       const minute = Math.floor(startUs / MINUTE_US);
-      const counted = countedUsageIn(run);
-      const usage = counted && usageSumsOf(counted);
+      const usage = usageSumsOf(countedUsageIn(run));
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;
         let counter = counters.get(id);
         if (counter === undefined) {
-          counter = { key: [tenant, period, start, ...dimensions], runs: 0, usage: undefined, latencies: new Map() };
+          const key = [tenant, period, start, ...dimensions];
+          counter = { key, runs: 0, usage: usageSumsOf(undefined), latencies: new Map() };
           counters.set(id, counter);
         }
-        add(counter, sign, 1, usage);
+        counter.runs += sign;
+        addUsage(counter.usage, usage, sign);
         if (endUs !== null) addLatency(counter, latencyBucketOf(Math.max(0, endUs - startUs)), sign);
       }
     }
@@ -93,24 +88,17 @@ export class Counters {
   #write(counter: Counter): void {
     const row = this.#connection.one<SumsRow>(SELECT, ...counter.key);
     if (row !== undefined) {
-      add(counter, 1, row.runs, usageSumsIn(row));
+      counter.runs += row.runs;
+      addUsage(counter.usage, usageSumsOf(row), 1);
       eachLatency(row.latencies, (bucket, runs) => addLatency(counter, bucket, runs));
     }
     if (counter.runs === 0) {
       this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...counter.key);
       return;
     }
-    const usage = counter.usage?.some((value) => value !== 0) ? counter.usage : USAGE_COLUMNS.map(() => null);
     const latencies = [...counter.latencies].map(([bucket, runs]) => latencyPairs(bucket, runs)).join('');
-    this.#connection.run(REPLACE, ...counter.key, counter.runs, ...usage, latencies);
+    this.#connection.run(REPLACE, ...counter.key, counter.runs, ...counter.usage, latencies);
   }
-}
-
-function add(counter: Counter, sign: 1 | -1, runs: number, usage: UsageSums | undefined): void {
-  counter.runs += sign * runs;
-  if (usage === undefined) return;
-  counter.usage ??= usageSumsOf({});
-  addUsage(counter.usage, usage, sign);
 }
 
 function addLatency({ latencies }: Counter, bucket: number, runs: number): void {
@@ -121,6 +109,6 @@ function addLatency({ latencies }: Counter, bucket: number, runs: number): void 
 
 const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
 const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
-const SELECT = `SELECT runs, ${USAGE_COLUMNS.join(', ')}, latencies FROM counters WHERE ${KEY}`;
-const COLUMNS = [...KEY_COLUMNS, 'runs', ...USAGE_COLUMNS, 'latencies'];
+const SELECT = `SELECT runs, ${USAGE_KEYS.join(', ')}, latencies FROM counters WHERE ${KEY}`;
+const COLUMNS = [...KEY_COLUMNS, 'runs', ...USAGE_KEYS, 'latencies'];
 const REPLACE = `INSERT OR REPLACE INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;

@@ -103,15 +103,10 @@ export const SCHEMA: string = `
     model TEXT NOT NULL,
     status TEXT NOT NULL,
     runs INTEGER NOT NULL,
-    -- The sums of usage, and the numbers of runs that have it. Null if no run has any.
-    input_tokens REAL,
-    output_tokens REAL,
-    total_tokens REAL,
-    total_cost REAL,
-    input_tokens_runs INTEGER,
-    output_tokens_runs INTEGER,
-    total_tokens_runs INTEGER,
-    total_cost_runs INTEGER,
+    input_tokens REAL NOT NULL,
+    output_tokens REAL NOT NULL,
+    total_tokens REAL NOT NULL,
+    total_cost REAL NOT NULL,
     -- Pairs of characters, as \`Latencies\` in statistics.ts.
     latencies TEXT NOT NULL,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status)

@@ -10,7 +10,7 @@ import {
   usageSumsOf,
 } from '../statistics.ts';
 import { all, among, type Condition, equal } from './conditions.ts';
-import { PERIODS, SUMS, type SumsRow, usageSumsIn } from './counters.ts';
+import { PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
@@ -138,7 +138,7 @@ class CounterReader {
     for (const row of rows) {
       const { start, status, grp, runs, latencies } = row;
       const group = grp === '' && groupBy === 'model' ? undefined : grp;
-      tally.add({ startUs: start * MINUTE_US, group, status, runs, usage: usageSumsIn(row), latencies });
+      tally.add({ startUs: start * MINUTE_US, group, status, runs, usage: usageSumsOf(row), latencies });
     }
   }
 }
@@ -181,7 +181,7 @@ function scan(
       group: row.grp ?? undefined,
       status: row.status,
       runs: 1,
-      usage: usage && usageSumsOf(usage),
+      usage: usageSumsOf(usage),
       latencies: latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1),
     });
   }
