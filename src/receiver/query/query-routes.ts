@@ -12,7 +12,7 @@ import { readListQuery, readStatisticsQuery } from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
-/** What the page, and whoever else reads a receiver over HTTP, asks: all under `/query`. */
+/** The routes under `/query`, which the page uses. */
 export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',

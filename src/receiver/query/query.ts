@@ -1,36 +1,36 @@
 import type { RunStatus, Usage } from '../store/run-view.ts';
 
-/** Which runs are asked for: those that match every field given. */
+/** Selects the runs that match all fields. */
 export interface RunQuery {
-  /** Name of the project, or its id. */
+  /** The name or the id of the project. */
   project?: string;
   traceId?: string;
-  /** The whole name. */
+  /** The complete name. */
   name?: string;
   runType?: string;
   model?: string;
-  /** One of these. */
+  /** Any of these. */
   status?: RunStatus | readonly RunStatus[];
-  /** Each of these. */
+  /** All of these. */
   tag?: string | readonly string[];
-  /** Keys of `extra.metadata` with the text that their value has, JSON for what is no text; `null` stands for any value. */
+  /** Keys of `extra.metadata` and the text of their values: JSON if the value is not a string. `null` matches any value. */
   metadata?: Readonly<Record<string, string | null>>;
-  /** ISO 8601. This moment included. */
+  /** ISO 8601, inclusive. */
   startedFrom?: string;
-  /** This moment not included. */
+  /** ISO 8601, exclusive. */
   startedBefore?: string;
-  /** From start to end, milliseconds, both included. A pending run has no latency. */
+  /** Milliseconds from start to end, inclusive. A pending run has no latency. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Total tokens of the run itself, for traces those of the whole trace. Both included. */
+  /** Total tokens of the run, or in a list of traces of the whole trace, inclusive. */
   tokensMin?: number;
   tokensMax?: number;
   /**
-   * Words that the run has to have, each as the beginning of a word, in its name, error, inputs, outputs, tags or values of
-   * metadata, upper or lower case, with or without accents. Words in double quotes have to stand next to each other.
+   * Words in the name, the error, the inputs, the outputs, the tags or the metadata values of the run. Each matches the
+   * beginning of a word, regardless of case and accents. Words in double quotes must be adjacent.
    */
   text?: string;
-  /** At most so many, the first in order. */
+  /** Maximum number of runs. */
   limit?: number;
 }
 
@@ -46,7 +46,7 @@ export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   'startedFrom' | 'startedBefore'
 > & { readonly range: TimeRange };
 
-/** What a list is sorted by. Runs without the value come last, whichever way. For traces, tokens and costs are those of the whole trace. */
+/** Runs without the value come last in both orders. In a list of traces, tokens and costs are those of the whole trace. */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
 /** A page of a list. */
@@ -55,9 +55,9 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /** What the page before gave as `next`. All else has to be asked as for that page. */
+  /** `next` of the previous page. The other fields must be the same as for that page. */
   cursor?: string;
-  /** Items of a page, 1 to 1000. @default 50 */
+  /** Maximum number of items, 1 to 1000. @default 50 */
   limit?: number;
 }
 
@@ -67,13 +67,12 @@ export interface Page<Item> {
   next?: string;
 }
 
-/** What figures are grouped by. */
 export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
-  /** Groups, those with most runs first; 1 to 200. @default 50 */
+  /** Maximum number of groups, 1 to 200. Groups with most runs come first. @default 50 */
   groups?: number;
   /**
    * Maximum number of time buckets, 1 to 500. There may be fewer, because buckets begin at multiples of their length, for
@@ -82,7 +81,7 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   buckets?: number;
 }
 
-/** What runs come to. */
+/** The figures of a number of runs. */
 export interface Figures {
   runs: number;
   pending: number;
@@ -95,11 +94,11 @@ export interface Figures {
 }
 
 export interface Statistics {
-  /** The time that the buckets cover: as asked, else from the first to the last start. Absent when there is no run. */
+  /** The time range of the query, or of the starts of its runs. Absent if there are no runs. */
   from?: string;
   to?: string;
   total: Figures;
   groups: (Figures & { group: string })[];
-  /** In order of time, those without runs too. */
+  /** In order of time, including buckets without runs. */
   buckets: (Figures & { start_time: string })[];
 }

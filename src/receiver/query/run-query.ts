@@ -11,7 +11,7 @@ const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelle
 const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
-/** Tags, and keys of metadata, of one query. */
+/** Maximum number of statuses, tags, or metadata keys of a query. */
 const CONDITIONS_MAX = 20;
 
 const TEXT: Check = ['text', (value) => typeof value === 'string'];
@@ -25,7 +25,6 @@ function oneOf(values: readonly string[]): Check {
   return [values.join(', '), (value) => values.includes(value as string)];
 }
 
-/** One, or a list of them. */
 function some([expected, holds]: Check): Check {
   return [
     `${expected}, or an array of up to ${CONDITIONS_MAX} of it`,
@@ -75,12 +74,12 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   buckets: wholeFrom(1, 500),
 };
 
-/** The query with its trace id in the one spelling, or a RunspanError that names what is wrong. */
+/** Checks a query. Throws a RunspanError that names the invalid field. */
 export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** The query of a list that the parameters of an address make up; 422 for what is wrong with them. */
+/** Reads the query of a list from the parameters of a URL. Throws 422 for invalid parameters. */
 export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }
@@ -89,12 +88,12 @@ export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
   return spelled(readParameters(search, STATISTICS_CHECKS));
 }
 
-/** Runs in one answer. */
+/** Maximum number of runs in a response. */
 const RUNS_MAX = 100;
 
 /**
- * What the field's `POST /runs/query` asks for, of which one form is taken: `{ "trace": id, "limit": count }`. A trace has
- * to be named, so that nobody can read what they do not know of.
+ * Reads the body of `POST /runs/query`. One form is supported: `{ "trace": id, "limit": count }`. The trace is required, so
+ * that clients can read only traces whose id they know.
  */
 export function readRunQuery(body: unknown): RunQuery {
   if (!isObject(body)) throw new HttpError(400, 'The body is no JSON object');
@@ -110,7 +109,7 @@ export function readRunQuery(body: unknown): RunQuery {
   return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
 }
 
-/** The id in the one spelling, from either. */
+/** Returns the id in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
   const id = uuidOf(traceId);
   if (id !== undefined) return id;
@@ -125,7 +124,7 @@ function uuidOf(value: unknown): string | undefined {
   return typeof value === 'string' ? parseUuid(value, true) : undefined;
 }
 
-/** Those that may be given more than once. */
+/** Parameters that may be repeated. */
 const REPEATABLE: readonly string[] = ['status', 'tag', 'metadata'];
 const NUMBERS: readonly string[] = [
   'latencyMsMin',
@@ -137,7 +136,7 @@ const NUMBERS: readonly string[] = [
   'buckets',
 ];
 
-/** In an address the fields of a query are in snake case, and `metadata` is `key=value`, or `key` for any value. */
+/** Parameters are the fields of a query in snake case. `metadata` is `key=value`, or `key` for any value. */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};

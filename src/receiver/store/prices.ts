@@ -3,17 +3,17 @@ import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** What a model costs, in the same currency for all models, for a million tokens. */
+/** The price of a million tokens of a model. All models have the same currency. */
 export interface Price {
   input: number;
   output: number;
 }
 
-/** Prices by model. A name also stands for its dated versions: `gpt-x` for `gpt-x-2026-01-31`. */
+/** Prices by model. A name includes its versions: `gpt-x` is also the price of `gpt-x-2026-01-31`. */
 export type Prices = Readonly<Record<string, Price>>;
 
 const TOKENS = 1_000_000;
-/** What may follow the name of a model where a version of it is meant. */
+/** Separates the name of a model from its version. */
 const VERSION = /^[-@:]/;
 
 /** Adds the cost of the tokens if the run has no cost and the price of its model is known. */
@@ -25,7 +25,7 @@ export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices
   return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
 }
 
-/** Prices as somebody gives them; a RunspanError names the model whose price cannot be used. */
+/** Checks prices. Throws a RunspanError that names the model with the invalid price. */
 export function checkedPrices(given: unknown): Prices {
   if (!isObject(given)) throw invalid(`Expected \`prices\` to be an object, got ${shown(given)}`);
   for (const [model, price] of Object.entries(given)) {
@@ -37,7 +37,7 @@ export function checkedPrices(given: unknown): Prices {
   return given as unknown as Prices;
 }
 
-/** By the whole name, else by the longest that it begins with. */
+/** Finds a price by the whole name, or else by the longest name without a version. */
 function priceOf(model: string, prices: Prices): Price | undefined {
   if (Object.hasOwn(prices, model)) return prices[model];
   const names = Object.keys(prices).filter((name) => model.startsWith(name) && VERSION.test(model.slice(name.length)));

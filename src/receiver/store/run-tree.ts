@@ -5,10 +5,10 @@ import type { RunFields } from './store.ts';
 /** Runs that are nested deeper are sorted beside their ancestor at this level, which limits the length of orders. */
 const LEVELS_MAX = 64;
 
-/** The keys of the OpenTelemetry span that a run was made of, and of its parent span. */
+/** The keys of the OpenTelemetry span of a run and of its parent span. */
 export interface SpanKeys {
   readonly span: string | undefined;
-  /** Undefined if the run names its parent itself. */
+  /** Undefined if the run has a `parent_run_id` or a `dotted_order`. */
   readonly parentSpan: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly startUs: number;
-  /** The `dotted_order` that came with the run. */
+  /** The `dotted_order` of the messages. */
   readonly order: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // A run on the path again closes a ring of parents. It is then a root.
+    // If parents form a cycle, the run that is reached twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;

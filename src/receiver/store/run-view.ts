@@ -1,13 +1,12 @@
 import type { RunRecord, UsageMetadata } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 
-/** The fields that hold what a run was about. They may be megabytes, so that lists leave them out. */
+/** The fields that may be megabytes. Lists do not have them. */
 export type PayloadField = 'inputs' | 'outputs' | 'events';
 
-/** Stores number payloads in this order. */
 export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
 
-/** What is told of an attachment without its bytes. */
+/** An attachment without its bytes. */
 export interface AttachmentInfo {
   name: string;
   mime_type: string;
@@ -15,16 +14,16 @@ export interface AttachmentInfo {
   size: number;
 }
 
-/** A run as a store gives it back. */
+/** A run as a store returns it. */
 export interface StoredRun extends RunRecord {
-  /** Absent when the run has none. `Store.attachment` gives the bytes. */
+  /** Absent if there are none. `Store.attachment` returns the bytes. */
   attachments?: AttachmentInfo[];
 }
 
 /**
- * How a run stands. `pending` has not ended. `cancelled` and `interrupted` ended before their work did: the caller gave it up,
- * or nobody was left who would have ended it (`extra.metadata.end_reason`). `incomplete` was given up by its exporter,
- * and may go on. All others with an `error` are `error`.
+ * The status of a run. `pending`: has not ended. `cancelled`: the caller gave up. `interrupted`: nothing was left that
+ * could end the run. Both come from `extra.metadata.end_reason`. `incomplete`: its exporter gave up, and the run may
+ * still go on. `error`: any other run with an `error`.
  */
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 
@@ -37,10 +36,7 @@ export interface UnpricedUsage extends Usage {
   cache_surcharge_tokens?: number;
 }
 
-/**
- * A run in the outline of a trace, with the fields that a tree and a waterfall show. Fields that the run lacks are
- * absent.
- */
+/** A run in the outline of a trace. Fields that the run does not have are absent. */
 export interface RunOutline {
   id: string;
   parent_run_id?: string;
@@ -49,30 +45,30 @@ export interface RunOutline {
   status: RunStatus;
   start_time: string;
   end_time?: string;
-  /** In lists the first line, of 200 characters at the most. */
+  /** The first line, up to 200 characters. */
   error?: string;
-  /** The model that was called: `ls_model_name` of the metadata, or `model` of the parameters that are told of the call. */
+  /** `ls_model_name` of the metadata, or `model` of the parameters of the call. */
   model?: string;
-  /** Tokens and costs that the run itself carries, in its outputs or in its metadata. */
+  /** Tokens and costs in the outputs or the metadata of the run itself. */
   usage?: Usage;
-  /** When the first piece of a streamed answer came. */
+  /** The time of the first token of a streamed answer. */
   first_token_time?: string;
 }
 
-/** A run in a line of a list. */
+/** A run in a list. */
 export interface RunSummary extends RunOutline {
   trace_id: string;
   session_name?: string;
   session_id?: string;
   tags?: string[];
-  /** What the inputs say, in 200 characters at the most: their text, or JSON. */
+  /** The text of the inputs, or their JSON, up to 200 characters. */
   inputs_preview?: string;
   outputs_preview?: string;
 }
 
-/** A trace in a line of a list: its root, or the first of its runs while the root has not come. */
+/** A trace in a list: its root, or its first run until the root arrives. */
 export interface TraceSummary extends RunSummary {
-  /** Of the whole trace. */
+  /** The totals of the trace. */
   trace: {
     runs: number;
     pending: number;
@@ -80,7 +76,7 @@ export interface TraceSummary extends RunSummary {
     errors: number;
     /** The latest end of a run. */
     end_time?: string;
-    /** The sum over runs of the types `llm` and `embedding`: what stands on runs around them as a rule repeats it. */
+    /** The sum over model calls, and over other runs without usage below them, which often repeat it. */
     usage?: Usage;
     feedback?: FeedbackFigures[];
   };
@@ -89,20 +85,20 @@ export interface TraceSummary extends RunSummary {
 /** A run without its payloads. */
 export interface RunDetails extends RunSummary {
   dotted_order: string;
-  /** Whole: `Name: message` on the first line, then stack and causes. */
+  /** The whole error: `Name: message` on the first line, then the stack and the causes. */
   error?: string;
   extra?: NonNullable<RunRecord['extra']>;
-  /** Bytes of the payloads as JSON text, of those that the run has. */
+  /** The bytes of each payload as JSON text. */
   payload_sizes: Partial<Record<PayloadField, number>>;
   attachments?: AttachmentInfo[];
   feedback?: Feedback[];
 }
 
-/** A project with the traces that it has. */
+/** A project in a list. */
 export interface ProjectSummary {
-  /** The name, or the id of one that came without a name; `default` for runs that came with neither. */
+  /** The name, or the id if it has no name, or `default` for runs without a project. */
   name: string;
   traces: number;
-  /** When its latest trace started. */
+  /** The start of its latest trace. */
   last_start_time: string;
 }

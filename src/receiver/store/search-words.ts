@@ -1,39 +1,39 @@
 import type { RunFields } from './store.ts';
 
-/** What a search asks for. */
+/** A parsed search. */
 export interface Search {
-  /** Each has to be the beginning of a word. */
+  /** Each matches the beginning of a word. */
   readonly prefixes: readonly string[];
-  /** The words of each have to stand next to each other. */
+  /** The words of each phrase must be adjacent. */
   readonly phrases: readonly (readonly string[])[];
 }
 
-/** Stands between the words of two texts, so that no phrase reaches from one into the other. It is no word. */
+/** Separates the words of two texts, so that no phrase matches across them. It is not a word. */
 export const BREAK = '|';
 
-/** Longer words are those that nobody types: they are looked at up to here. */
+/** Longer words are cut to this length. */
 const WORD_LENGTH_MAX = 64;
-/** Characters of one run that can be found. */
+/** The number of characters of a run that are searched. */
 const TEXT_LENGTH_MAX = 1024 * 1024;
 
 const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
-/** Scripts that put no space between words: each character counts as one. */
+/** Scripts without spaces between words. Each character is a word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
-/** The words of a text in the one form in which they are compared: lower case, without accents. */
+/** Returns the words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
   const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(MARK, '').replace(UNSPACED, ' $& ');
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }
 
-/** What somebody has typed; undefined when it has no word in it. */
+/** Parses the text of a query. Returns undefined if it has no words. */
 export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
-  // What stands between two quotes is at the odd places; a quote that is not closed is passed over.
+  // The odd pieces are between quotes. A quote that is not closed is ignored.
   for (const [at, piece] of text.split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
@@ -42,14 +42,14 @@ export function parseSearch(text: string): Search | undefined {
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
 
-/** The words of a run by which it is found, with a BREAK after each text. */
+/** Returns the words of a run, with a `BREAK` after each text. */
 export function runWords(fields: RunFields): string[] {
   return runTexts(fields).flatMap((text) => [...wordsOf(text), BREAK]);
 }
 
 /**
- * What an index takes the words of a run from: any character that no word has stands between words. ASCII is left to it as it
- * is, since taking that apart here would cost more than all else, but not with a NUL, at which a text would end for it.
+ * Returns the text of a run for an index that divides it at all characters that are not in words. The index divides ASCII
+ * faster than `wordsOf`, except for text with a NUL, where SQLite would stop.
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)
@@ -57,7 +57,7 @@ export function indexText(fields: RunFields): string {
     .join(BREAK);
 }
 
-/** The texts by which a run is found. */
+/** Returns the texts of a run that are searched. */
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;
@@ -83,7 +83,7 @@ function runTexts(fields: RunFields): string[] {
   return texts;
 }
 
-/** Whether a run with these words is among those that a search asks for. */
+/** Whether the words of a run match a search. */
 export function isFound({ prefixes, phrases }: Search, words: readonly string[]): boolean {
   return (
     prefixes.every((prefix) => words.some((word) => word.startsWith(prefix))) &&
