@@ -5,7 +5,6 @@ import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
 import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
 import {
-  changeOf,
   newSubscribers,
   type ReaderCalls,
   SqliteStore,
@@ -28,7 +27,7 @@ export function storePath(): string {
 export async function openLocalStore(path = storePath(), limits = LIMITS): Promise<SqliteStore> {
   const subscribers = newSubscribers();
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
-    const handler = await openHandler(options, (change) => subscribers.report(change.tenant, changeOf(change)));
+    const handler = await openHandler(options, (change) => subscribers.report(change));
     return {
       call: (name, ...args) => handler.call(name, structuredClone(args)) as never,
       close: async () => handler.close(),

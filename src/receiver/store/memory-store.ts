@@ -293,7 +293,7 @@ export class MemoryStore implements Store {
     const { changed } = this.#tenant(scope);
     for (const id of touched) changed.set(id, this.#seq);
     const change = { cursor: `${this.#seq}`, traceIds: [...touched], ...(forgotten && { forgotten }) };
-    this.#subscribers.report(scope.tenant, change);
+    this.#subscribers.report({ tenant: scope.tenant, ...change });
   }
 
   /** Deletes the oldest traces if a limit is exceeded, of the tenant of the request first. */

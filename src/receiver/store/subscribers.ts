@@ -5,6 +5,11 @@ import type { StoreChange } from './store.ts';
 /** Minimum time between two log lines about deleted traces. */
 const NOTICE_INTERVAL_MS = 60_000;
 
+/** A change to the traces of a tenant. */
+export interface TenantChange extends StoreChange {
+  readonly tenant: string;
+}
+
 /** Reports changes to the listeners of a tenant, and logs how much a store has deleted to stay within its limits. */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
@@ -28,7 +33,7 @@ export class Subscribers {
     };
   }
 
-  report(tenant: string, change: StoreChange): void {
+  report({ tenant, ...change }: TenantChange): void {
     if (change.forgotten !== undefined) this.#notice(change.forgotten);
     for (const listener of this.#listeners.values()) {
       if (listener.tenant !== tenant) continue;

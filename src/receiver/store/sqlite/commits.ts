@@ -2,12 +2,13 @@ import { clearTimer, setSoon, setTimer } from '../../../base/timers.ts';
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
 import type { Scope } from '../store.ts';
+import type { TenantChange } from '../subscribers.ts';
 import { isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
-import { SqliteWriter, type TenantChange } from './writer.ts';
+import { SqliteWriter } from './writer.ts';
 
 /** Time after which a transaction includes no further calls. */
 const GROUP_MS = 50;
@@ -151,7 +152,7 @@ export class SqliteCommits {
       const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
       this.#changes.push({
         tenant,
-        seq: this.#writer.nextSeq(),
+        cursor: `${this.#writer.nextSeq()}`,
         traceIds: traces.map(({ traceId }) => traceId),
         forgotten,
       });

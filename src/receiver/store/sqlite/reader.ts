@@ -14,10 +14,20 @@ import {
   type TraceSummary,
 } from '../run-view.ts';
 import type { Changes, Scope } from '../store.ts';
-import { all, type Condition, conditionsOf, defineFilterFunctions, isSessionId } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
-import { outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
+import {
+  all,
+  type Condition,
+  conditionsOf,
+  defineFilterFunctions,
+  isSessionId,
+  outlineIn,
+  RUN_SORTS,
+  rowsOfPage,
+  summaryIn,
+  TRACE_SORTS,
+} from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';

@@ -1,7 +1,7 @@
 import { indexText, isFound, runWords, type Search } from '../search-words.ts';
 import type { RunFields } from '../store.ts';
-import type { Condition } from './conditions.ts';
 import type { SqliteConnection } from './database.ts';
+import type { Condition } from './lists.ts';
 import { readPayload } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 

@@ -7,13 +7,12 @@ import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } f
 import { checkedPrices, type Prices } from '../prices.ts';
 import type { RunOutline, RunSummary, TraceSummary } from '../run-view.ts';
 import { type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
-import { Subscribers } from '../subscribers.ts';
+import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import type { StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
-import type { TenantChange } from './writer.ts';
 
 /** The limits of a store on disk. Beyond a limit the traces that were changed least recently are deleted as a whole. */
 export interface SqliteStoreOptions {
@@ -90,7 +89,7 @@ export class SqliteStore implements Store {
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
     const file = resolve(path);
     const subscribers = newSubscribers();
-    const onChange = (change: TenantChange): void => subscribers.report(change.tenant, changeOf(change));
+    const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} has failed, restart the program: ${problem}`);
     const openReader = (): Promise<Thread<ReaderCalls>> => WorkerThread.open({ path: file }, onChange, onEnd);
@@ -239,11 +238,6 @@ export class SqliteStore implements Store {
 /** @internal */
 export function newSubscribers(): Subscribers {
   return new Subscribers('maxAgeMs and maxBytes');
-}
-
-/** @internal */
-export function changeOf({ seq, traceIds, forgotten }: TenantChange): StoreChange {
-  return { cursor: `${seq}`, traceIds, ...(forgotten && { forgotten }) };
 }
 
 function ownOwner(): StoreOwner {

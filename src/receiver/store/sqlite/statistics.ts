@@ -9,9 +9,9 @@ import {
   timeBucketsOf,
   usageSumsOf,
 } from '../statistics.ts';
-import { all, among, type Condition, equal } from './conditions.ts';
 import { PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
+import { all, among, type Condition, equal } from './lists.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const MINUTE_US = 60_000_000;

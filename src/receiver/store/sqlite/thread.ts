@@ -3,9 +3,9 @@ import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import type { Prices } from '../prices.ts';
 import { StoreError } from '../store.ts';
+import type { TenantChange } from '../subscribers.ts';
 import type { StoreOwner } from './file.ts';
 import type { Retention } from './retention.ts';
-import type { TenantChange } from './writer.ts';
 
 /** The `workerData` of the threads of stores. */
 export const STORE_THREAD = 'runspan-store';

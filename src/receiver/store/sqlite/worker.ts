@@ -1,10 +1,10 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine, toStoreError } from './database.ts';
 import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './file.ts';
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
-import type { TenantChange } from './writer.ts';
 
 /** Executes the calls of a thread. */
 export interface CallHandler {

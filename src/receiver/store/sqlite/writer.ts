@@ -1,19 +1,12 @@
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { Prices } from '../prices.ts';
 import { ATTACHMENTS_MAX, StoreError, TOKENS_MAX } from '../store.ts';
+import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { StoredRun } from './stored-run.ts';
-
-/** Traces of a tenant that have changed. */
-export interface TenantChange {
-  readonly tenant: string;
-  readonly seq: number;
-  readonly traceIds: readonly string[];
-  readonly forgotten?: { readonly runs: number; readonly traces: number };
-}
 
 /** Writes to the store within a transaction of the caller. */
 export class SqliteWriter {
@@ -73,8 +66,7 @@ export class SqliteWriter {
 
   /** Returns the sequence number of the change that is being made. */
   nextSeq(): number {
-    this.#connection.run("UPDATE meta SET value = value + 1 WHERE key = 'seq'");
-    return this.#connection.number("SELECT value FROM meta WHERE key = 'seq'");
+    return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
 
   #tenant(name: string): number {
@@ -100,7 +92,7 @@ export class SqliteWriter {
 
   #finish(tenant: string, placement: Placement): TenantChange {
     const seq = this.nextSeq();
-    return { tenant, seq, traceIds: placement.finish(seq, this.#nowMs()) };
+    return { tenant, cursor: `${seq}`, traceIds: placement.finish(seq, this.#nowMs()) };
   }
 }
 
