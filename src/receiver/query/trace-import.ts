@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
@@ -9,6 +10,7 @@ import { decompressed } from '../ingest/request-body.ts';
 import { readRun } from '../ingest/run-message.ts';
 import { type Call, checkJsonType } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
+import { filledText, parsed, text, validate } from '../validation.ts';
 import { ExportReader } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
@@ -133,22 +135,14 @@ function isTime(value: unknown): value is string {
   return typeof value === 'string' && parseIsoTimestamp(value) !== undefined;
 }
 
-function attachmentsOf(value: unknown, loc: Location, issues: ValidationIssues): Attachment[] {
-  if (value === undefined) return [];
-  if (!Array.isArray(value)) {
-    issues.add(loc, 'array', 'Expected an array of attachments');
-    return [];
-  }
-  return value.flatMap((one: unknown, at) => {
-    const { name, mime_type: mimeType, data } = isObject(one) ? one : {};
-    if (typeof name === 'string' && name !== '' && typeof mimeType === 'string' && isBase64(data)) {
-      return { name, mimeType, bytes: Uint8Array.from(Buffer.from(data, 'base64')) };
-    }
-    issues.add([...loc, at], 'object', 'Expected an object with `name` and `mime_type`, and `data` in base64');
-    return [];
-  });
-}
+const base64 = (value: unknown): Uint8Array | undefined =>
+  typeof value === 'string' && value.length % 4 === 0 && /^[a-z0-9+/]*={0,2}$/i.test(value)
+    ? Uint8Array.from(Buffer.from(value, 'base64'))
+    : undefined;
+const attachment = v.object({ name: filledText, mime_type: text, data: parsed('base64', base64) }, 'an object');
+const attachmentsSchema = v.array(attachment, 'an array');
 
-function isBase64(data: unknown): data is string {
-  return typeof data === 'string' && data.length % 4 === 0 && /^[a-z0-9+/]*={0,2}$/i.test(data);
+function attachmentsOf(value: unknown, loc: Location, issues: ValidationIssues): Attachment[] {
+  const attachments = value === undefined ? [] : (validate(attachmentsSchema, value, loc, issues) ?? []);
+  return attachments.map(({ name, mime_type: mimeType, data: bytes }) => ({ name, mimeType, bytes }));
 }

@@ -328,6 +328,11 @@ export class MemoryStore implements Store {
   }
 }
 
+/** The methods of `Store`, which are those of `MemoryStore`. */
+export const STORE_METHODS: readonly (keyof Store)[] = Object.getOwnPropertyNames(MemoryStore.prototype).filter(
+  (name) => name !== 'constructor',
+) as (keyof Store)[];
+
 /** The keys by which other runs name a run as their parent. */
 function keysOf({ id, spans }: MemoryRun): string[] {
   return spans.span === undefined ? [id] : [id, spans.span];

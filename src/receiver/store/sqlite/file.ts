@@ -26,7 +26,9 @@ export interface OpenFile {
 const BUSY_MS = 5_000;
 /** The size to which the WAL is truncated after a checkpoint. */
 const WAL_BYTES = 64 * 1024 * 1024;
-const CACHE_KIB = 64 * 1024;
+const READER_PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
+const WRITER_PRAGMAS = `${READER_PRAGMAS};
+  PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
  * Opens a store to write. Creates the file, or upgrades it from an earlier format. Throws a RunspanError, and leaves the
@@ -35,13 +37,13 @@ const CACHE_KIB = 64 * 1024;
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const version = checkedHeader(engine, path);
+    headerVersion(engine, path);
     const lock = takeLock(engine, path);
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
       if (sizeOf(path) === 0) create(engine, path, () => {});
-      else if (version !== undefined && version < FORMAT_VERSION) upgradeFile(engine, path);
-      return { connection: openOwn(engine, path), lock };
+      else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path);
+      return { connection: connect(engine, path, (connection) => connection.exec(WRITER_PRAGMAS)), lock };
     } catch (error) {
       lock.release();
       throw error;
@@ -55,20 +57,19 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 export function openToRead(engine: Engine, path: string): SqliteConnection {
   try {
     if (sizeOf(path) === 0) throw new RunspanError('RUNSPAN_STORE_FAILED', `There is no store at ${path}`);
-    checkedHeader(engine, path);
-    const connection = new SqliteConnection(engine, path, { readOnly: true });
-    try {
-      connection.exec(
-        `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${CACHE_KIB}; PRAGMA temp_store = MEMORY`,
-      );
-      const version = checkedVersion(connection, path);
-      if (version === FORMAT_VERSION) return connection;
-      const message = `The store ${path} is of version ${version}, and this runspan reads ${FORMAT_VERSION}: open it to write once, for example with \`runspan dev\``;
-      throw new RunspanError('RUNSPAN_STORE_INVALID', message);
-    } catch (error) {
-      connection.close();
-      throw error;
-    }
+    headerVersion(engine, path);
+    return connect(
+      engine,
+      path,
+      (connection) => {
+        connection.exec(READER_PRAGMAS);
+        const version = checkedVersion(connection, path);
+        if (version === FORMAT_VERSION) return;
+        const message = `The store ${path} is of version ${version}, and this runspan reads ${FORMAT_VERSION}: open it to write once, for example with \`runspan dev\``;
+        throw new RunspanError('RUNSPAN_STORE_INVALID', message);
+      },
+      { readOnly: true },
+    );
   } catch (error) {
     throw toStoreError(error, path);
   }
@@ -111,13 +112,10 @@ export function clearOwner(connection: SqliteConnection): void {
 
 function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
   try {
-    const connection = new SqliteConnection(engine, path, { readOnly: true });
-    try {
-      const row = connection.one<{ value: string }>("SELECT value FROM meta WHERE key = 'owner'");
-      return row && JSON.parse(row.value);
-    } finally {
-      connection.close();
-    }
+    const sql = "SELECT value FROM meta WHERE key = 'owner'";
+    const read = (connection: SqliteConnection) => connection.one<{ value: string }>(sql);
+    const row = withConnection(engine, path, read, { readOnly: true });
+    return row && JSON.parse(row.value);
   } catch {
     // The file is being created, or cannot be read.
     return undefined;
@@ -136,29 +134,23 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
   const aside = `${path}-new`;
   for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
   makeEmpty(aside);
-  const connection = new SqliteConnection(engine, aside);
-  try {
+  withConnection(engine, aside, (connection) => {
     connection.exec(
       `PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = ${APPLICATION_ID}`,
     );
     connection.exec(`BEGIN; ${SCHEMA}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
     fill(connection);
-  } finally {
-    connection.close();
-  }
+  });
   renameSync(aside, path);
 }
 
 /** Replaces a store of an earlier format by a copy in the current one. */
 function upgradeFile(engine: Engine, path: string): void {
-  const earlier = new SqliteConnection(engine, path);
-  try {
+  withConnection(engine, path, (earlier) => {
     // Moves the content of the WAL into the file. A WAL that remains would be applied to the new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
     create(engine, path, (connection) => upgrade(earlier, connection));
-  } finally {
-    earlier.close();
-  }
+  });
 }
 
 /** Creates an empty file that only its owner can read. Throws if the file exists. */
@@ -166,22 +158,35 @@ function makeEmpty(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
 
-function openOwn(engine: Engine, path: string): SqliteConnection {
-  const connection = new SqliteConnection(engine, path);
+/** Opens a connection. Closes it if `prepare` throws. */
+function connect(
+  engine: Engine,
+  path: string,
+  prepare: (connection: SqliteConnection) => void,
+  options: { readonly readOnly?: boolean } = {},
+): SqliteConnection {
+  const connection = new SqliteConnection(engine, path, options);
   try {
-    connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-    checkedVersion(connection, path);
-    connection.exec(`
-      PRAGMA journal_mode = WAL;
-      PRAGMA synchronous = NORMAL;
-      PRAGMA journal_size_limit = ${WAL_BYTES};
-      PRAGMA cache_size = -${CACHE_KIB};
-      PRAGMA temp_store = MEMORY;
-    `);
+    prepare(connection);
     return connection;
   } catch (error) {
     connection.close();
     throw error;
+  }
+}
+
+/** Calls `use` with a connection that is closed afterwards. */
+function withConnection<Result>(
+  engine: Engine,
+  path: string,
+  use: (connection: SqliteConnection) => Result,
+  options: { readonly readOnly?: boolean } = {},
+): Result {
+  const connection = new SqliteConnection(engine, path, options);
+  try {
+    return use(connection);
+  } finally {
+    connection.close();
   }
 }
 
@@ -195,26 +200,21 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
 }
 
 /**
- * Returns the version in the header of a file. Refuses files of another application or a later version. The check uses an immutable connection, which takes no lock
- * and creates no files next to the database. The file must be opened through SQLite only. When a process closes any
+ * Returns the version of a file, and refuses a file of another application or of a later version. The check uses an immutable connection, which takes no lock
+ * and creates no files next to the database. The file must be opened through SQLite only: when a process closes any
  * descriptor of a file, POSIX releases all its locks on that file, and SQLite can only account for its own descriptors.
  */
-function checkedHeader(engine: Engine, path: string): number | undefined {
-  if (sizeOf(path) === 0) return undefined;
+function headerVersion(engine: Engine, path: string): number {
+  if (sizeOf(path) === 0) return FORMAT_VERSION;
   try {
     const uri = `${pathToFileURL(path).href}?immutable=1`;
-    const connection = new SqliteConnection(engine, uri, { readOnly: true });
-    try {
-      return checkedVersion(connection, path);
-    } finally {
-      connection.close();
-    }
+    return withConnection(engine, uri, (connection) => checkedVersion(connection, path), { readOnly: true });
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
-    // Without locks, a file may appear damaged while another connection is writing to it. A later connection with locks
+    // Without locks, a file may appear damaged while another connection writes to it. A later connection with locks
     // decides.
     if (!isOfTheFile(error)) throw error;
-    return undefined;
+    return FORMAT_VERSION;
   }
 }
 
@@ -244,12 +244,11 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
   // The file is never deleted. Otherwise two processes could lock two files with the same name.
   const file = `${path}-lock`;
   makeLockFile(file);
-  const connection = new SqliteConnection(engine, file);
   try {
-    connection.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+    const begin = 'PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE';
+    const connection = connect(engine, file, (lock) => lock.exec(begin));
     return { release: () => connection.close() };
   } catch (error) {
-    connection.close();
     if (isBusy(error)) return undefined;
     throw error;
   }
