@@ -35,7 +35,7 @@ export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | u
 
 /** Whether a span that has just started records the same model call as its parent run. */
 export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
-  if (modelOf(span.attributes) === undefined) return false;
+  if (isEmpty(span.attributes) || modelOf(span.attributes) === undefined) return false;
   const above = enclosingModelCall(parent, sink);
   return above !== undefined && isSameCall(above, spanModelCall(span));
 }
