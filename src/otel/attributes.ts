@@ -262,7 +262,7 @@ function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): 
     const branch = branchAt(root, path);
     if (!(branch.get(last) instanceof Map)) branch.set(last, value);
   }
-  return grown(root);
+  return listOrObject(root);
 }
 
 function branchAt(root: Branch, path: readonly string[]): Branch {
@@ -278,13 +278,13 @@ function branchAt(root: Branch, path: readonly string[]): Branch {
   return branch;
 }
 
-function grown(value: unknown): unknown {
+function listOrObject(value: unknown): unknown {
   if (!(value instanceof Map)) return value;
   const keys = [...value.keys()] as string[];
   if (keys.every((key) => /^\d+$/.test(key))) {
-    return keys.sort((a, b) => Number(a) - Number(b)).map((key) => grown(value.get(key)));
+    return keys.sort((a, b) => Number(a) - Number(b)).map((key) => listOrObject(value.get(key)));
   }
   const object: Fields = Object.create(null);
-  for (const key of keys) object[key] = grown(value.get(key));
+  for (const key of keys) object[key] = listOrObject(value.get(key));
   return object;
 }

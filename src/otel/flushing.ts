@@ -10,25 +10,20 @@ const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Limits each flush to one timeout. A failed flush and a shutdown right after it share a single timeout. */
 export class FlushTime {
-  /** Start of the last flush, if it did not deliver everything. */
-  #startedMs = Number.NEGATIVE_INFINITY;
-  #endedMs = Number.NEGATIVE_INFINITY;
+  /** End of the timeout of the last flush, if it did not deliver everything. */
+  #endMs = Number.NEGATIVE_INFINITY;
 
   /** Calls `flush` with the full timeout. `flush` resolves to true if everything was delivered. */
   async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
-    const startedMs = monotonicNowMs();
+    const endMs = monotonicNowMs() + FLUSH_TIMEOUT_MS;
     const isDelivered = await flush(FLUSH_TIMEOUT_MS);
-    this.#startedMs = isDelivered ? Number.NEGATIVE_INFINITY : startedMs;
-    this.#endedMs = isDelivered ? Number.NEGATIVE_INFINITY : monotonicNowMs();
+    this.#endMs = isDelivered ? Number.NEGATIVE_INFINITY : endMs;
   }
 
-  /**
-   * Milliseconds for the flush at shutdown: the full timeout, or its remainder after a failed flush that ended
-   * recently.
-   */
+  /** Milliseconds for the flush at shutdown: the full timeout, or the rest of it after a recent flush that failed. */
   get lastMs(): number {
-    const isRecent = monotonicNowMs() - this.#endedMs < FLUSH_TIMEOUT_MS;
-    return isRecent ? Math.max(0, FLUSH_TIMEOUT_MS - (this.#endedMs - this.#startedMs)) : FLUSH_TIMEOUT_MS;
+    const leftMs = this.#endMs - monotonicNowMs();
+    return leftMs < -FLUSH_TIMEOUT_MS ? FLUSH_TIMEOUT_MS : Math.max(0, leftMs);
   }
 }
 

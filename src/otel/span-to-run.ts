@@ -270,8 +270,8 @@ function mapStart(
   if (nameFrom !== undefined) {
     fields.name = attributes[nameFrom] as string;
     reader.use(nameFrom);
-  } else if (rename !== undefined && fields.name === rename.plain) {
-    fields.name = rename.telling;
+  } else if (rename !== undefined && fields.name === rename.from) {
+    fields.name = rename.to;
   }
   return groups;
 }

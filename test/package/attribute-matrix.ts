@@ -66,7 +66,7 @@ const kindRow =
   (attributes: Attributes): string[] => {
     const { runType = '', nameFrom, rename } = vocabulary.kindOf(attributes);
     const said = Object.entries(attributes).map(([name, value]) => `${code(name)} ${value}`);
-    return [said.join(', '), runType, nameFrom === undefined ? (rename?.telling ?? '') : code(nameFrom)];
+    return [said.join(', '), runType, nameFrom === undefined ? (rename?.to ?? '') : code(nameFrom)];
   };
 
 function reasons(omitted: NonNullable<Notes['omitted']>): Map<string, string[]> {

@@ -42,7 +42,7 @@ function messagesOf(message: Fields): Fields[] {
   const blocks: Fields[] = [];
   for (const part of objects(content)) {
     if (part.type === 'tool-call') calls.push(toolCallOf(part));
-    else if (part.type === 'tool-result') answers.push(toolAnswerOf(part));
+    else if (part.type === 'tool-result') answers.push(toolResultOf(part));
     else blocks.push(blockOf(part));
   }
   if (role === 'tool' && blocks.length === 0) return answers;
@@ -63,7 +63,7 @@ function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
 }
 
 /** Versions 5 and later use `output`, an object with a type. Version 4 uses `result`. */
-function toolAnswerOf({ toolCallId, toolName, output, result }: Fields): Fields {
+function toolResultOf({ toolCallId, toolName, output, result }: Fields): Fields {
   const given = isObject(output) && 'value' in output ? output.value : output;
   return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: given ?? result });
 }

@@ -2,7 +2,7 @@ import type { SpanLike } from '../span-like.ts';
 import { aiSdkAnswer, aiSdkArguments, aiSdkMessages, aiSdkPrompt } from './ai-sdk-messages.ts';
 import { aiSdkServiceTier, aiSdkUsage } from './ai-sdk-usage.ts';
 import { type Attributes, anyJson, type Fields, json, microseconds, number, same, text, texts } from './values.ts';
-import { FIRST_TOKEN, type Kind, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { FIRST_TOKEN, type Kind, kindsOf, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'ai.operationId';
 const METADATA = 'ai.telemetry.metadata';
@@ -14,13 +14,11 @@ const CONTEXT = 'ai.settings.context';
  * `ai.generateText`.
  */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
-  ['doGenerate', { runType: 'llm' }],
-  ['doStream', { runType: 'llm' }],
-  ['doEmbed', { runType: 'embedding' }],
-  ['doRerank', { runType: 'retriever' }],
-  ['generateSpeech', { runType: 'llm' }],
-  ['transcribe', { runType: 'llm' }],
-  ['streamTranscribe', { runType: 'llm' }],
+  ...kindsOf({
+    llm: ['doGenerate', 'doStream', 'generateSpeech', 'transcribe', 'streamTranscribe'],
+    embedding: ['doEmbed'],
+    retriever: ['doRerank'],
+  }),
   ['toolCall', { runType: 'tool', nameFrom: 'ai.toolCall.name' }],
 ]);
 

@@ -13,35 +13,33 @@ import {
   text,
   texts,
 } from './values.ts';
-import { FIRST_TOKEN, type Kind, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { FIRST_TOKEN, type Kind, kindsOf, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
 
+const MEMORY_WRITES: readonly string[] = [
+  'create_memory',
+  'update_memory',
+  'upsert_memory',
+  'delete_memory',
+  'create_memory_store',
+  'delete_memory_store',
+];
+
 const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
-  ['chat', { runType: 'llm' }],
-  ['generate_content', { runType: 'llm' }],
-  ['text_completion', { runType: 'llm' }],
-  ['completion', { runType: 'llm' }],
-  ['fetch_response', { runType: 'llm' }],
-  ['embeddings', { runType: 'embedding' }],
-  ['embedding', { runType: 'embedding' }],
-  ['retrieval', { runType: 'retriever' }],
-  ['rerank', { runType: 'retriever' }],
-  ['search_memory', { runType: 'retriever' }],
-  ['create_memory', { runType: 'tool' }],
-  ['update_memory', { runType: 'tool' }],
-  ['upsert_memory', { runType: 'tool' }],
-  ['delete_memory', { runType: 'tool' }],
-  ['create_memory_store', { runType: 'tool' }],
-  ['delete_memory_store', { runType: 'tool' }],
+  ...kindsOf({
+    llm: ['chat', 'generate_content', 'text_completion', 'completion', 'fetch_response'],
+    embedding: ['embeddings', 'embedding'],
+    retriever: ['retrieval', 'rerank', 'search_memory'],
+    tool: MEMORY_WRITES,
+    // The conventions do not define `agent_step` and `handoff`. These spans name the model of nested calls, so they would
+    // look like calls.
+    chain: ['plan', 'agent_step', 'handoff'],
+  }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
   ['create_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
   ['invoke_agent', { runType: 'chain', nameFrom: 'gen_ai.agent.name' }],
   ['invoke_workflow', { runType: 'chain', nameFrom: 'gen_ai.workflow.name' }],
-  ['plan', { runType: 'chain' }],
-  // Operations outside the conventions. These spans name the model of nested calls, so they would look like calls.
-  ['agent_step', { runType: 'chain' }],
-  ['handoff', { runType: 'chain' }],
   ['guard', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
   ['guardrail.run', { runType: 'chain', nameFrom: 'gen_ai.guardrail.name' }],
 ]);
@@ -167,7 +165,7 @@ export function genAiInputMessages(value: unknown, attributes: Attributes): Fiel
   const messages = objects(json(value)).flatMap(messagesOf);
   if (messages.length === 0) return undefined;
   const [instructions] = genAiInstructions(attributes['gen_ai.system_instructions']) ?? [];
-  return instructions === undefined || isSaidBy(messages, instructions) ? messages : [instructions, ...messages];
+  return instructions === undefined || isRepeatedBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
 /**
@@ -202,7 +200,7 @@ export function genAiDocuments(value: unknown): Fields[] | undefined {
 }
 
 /** Whether the first message repeats the instructions, as some instrumentations do. */
-function isSaidBy([first]: readonly Fields[], instructions: Fields): boolean {
+function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean {
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
@@ -215,7 +213,7 @@ function messagesOf(message: Fields): Fields[] {
   const blocks: Fields[] = [];
   for (const part of objects(parts)) {
     if (part.type === 'tool_call') calls.push(toolCallOf(part));
-    else if (part.type === 'tool_call_response') answers.push(toolAnswerOf(part));
+    else if (part.type === 'tool_call_response') answers.push(toolResultOf(part));
     else blocks.push(blockOf(part));
   }
   const content = contentOfBlocks(blocks);
@@ -247,6 +245,6 @@ function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fi
 }
 
 /** The schema uses `response`, the examples use `result`. */
-function toolAnswerOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
+function toolResultOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

@@ -1,20 +1,17 @@
 import { type Attributes, count, type Fields, isEmpty, isObject, json, jsonObject, text, texts } from './values.ts';
-import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
 
-const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
-  ['span', { runType: 'chain' }],
-  ['event', { runType: 'chain' }],
-  ['agent', { runType: 'chain' }],
-  ['chain', { runType: 'chain' }],
-  ['evaluator', { runType: 'chain' }],
-  ['guardrail', { runType: 'chain' }],
-  ['generation', { runType: 'llm' }],
-  ['embedding', { runType: 'embedding' }],
-  ['tool', { runType: 'tool' }],
-  ['retriever', { runType: 'retriever' }],
-]);
+const TYPES: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>(
+  kindsOf({
+    chain: ['span', 'event', 'agent', 'chain', 'evaluator', 'guardrail'],
+    llm: ['generation'],
+    embedding: ['embedding'],
+    tool: ['tool'],
+    retriever: ['retriever'],
+  }),
+);
 
 /** The attributes of Langfuse's SDK: https://langfuse.com/integrations/native/opentelemetry#property-mapping */
 export const langfuse: Vocabulary = {

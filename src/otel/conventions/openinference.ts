@@ -15,21 +15,20 @@ import {
   text,
   texts,
 } from './values.ts';
-import { type Kind, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Kind, kindsOf, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
 
 const KINDS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
-  ['LLM', { runType: 'llm' }],
-  ['CHAIN', { runType: 'chain' }],
+  ...kindsOf({
+    llm: ['LLM'],
+    chain: ['CHAIN', 'GUARDRAIL', 'EVALUATOR'],
+    retriever: ['RETRIEVER', 'RERANKER'],
+    embedding: ['EMBEDDING'],
+    prompt: ['PROMPT'],
+  }),
   ['AGENT', { runType: 'chain', nameFrom: 'agent.name' }],
   ['TOOL', { runType: 'tool', nameFrom: 'tool.name' }],
-  ['RETRIEVER', { runType: 'retriever' }],
-  ['RERANKER', { runType: 'retriever' }],
-  ['EMBEDDING', { runType: 'embedding' }],
-  ['GUARDRAIL', { runType: 'chain' }],
-  ['EVALUATOR', { runType: 'chain' }],
-  ['PROMPT', { runType: 'prompt' }],
 ]);
 
 /**
@@ -106,10 +105,10 @@ export const openInference: Vocabulary = {
   ],
   metadata: [
     ['llm.request.model_name', 'ls_model_name', text],
-    ['llm.invocation_parameters', 'ls_model_name', askedModel, 'kept'],
+    ['llm.invocation_parameters', 'ls_model_name', requestedModel, 'kept'],
     ['llm.model_name', 'ls_model_name', text],
     ['llm.response.model_name', 'response_model', text],
-    ['llm.model_name', 'response_model', answeringModel, 'repeats'],
+    ['llm.model_name', 'response_model', respondingModel, 'repeats'],
     ['embedding.model_name', 'ls_model_name', text],
     ['reranker.model_name', 'ls_model_name', text],
     ['llm.provider', 'ls_provider', text],
@@ -190,13 +189,13 @@ function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
   return { type: 'function', function: defined({ name, description }) };
 }
 
-function askedModel(parameters: unknown): string | undefined {
+function requestedModel(parameters: unknown): string | undefined {
   return text(jsonObject(parameters)?.model);
 }
 
 /** Instrumentations replace `llm.model_name` with the answering model, which may differ from the requested model. */
-function answeringModel(value: unknown, attributes: Attributes): unknown {
-  const asked = text(attributes['llm.request.model_name']) ?? askedModel(attributes['llm.invocation_parameters']);
+function respondingModel(value: unknown, attributes: Attributes): unknown {
+  const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
 }
 

@@ -58,7 +58,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
-  return method === undefined || place === undefined ? undefined : { plain: method, telling: `${method} ${place}` };
+  return method === undefined || place === undefined ? undefined : { from: method, to: `${method} ${place}` };
 }
 
 function placeOf(attributes: Attributes): string | undefined {

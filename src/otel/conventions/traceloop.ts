@@ -15,20 +15,15 @@ import {
   text,
   texts,
 } from './values.ts';
-import { type Kind, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const NAME = 'traceloop.entity.name';
 const WORKFLOW = 'traceloop.workflow.name';
 const GUARDRAIL = 'gen_ai.guardrail.name';
 
-const RETRIEVER: Kind = { runType: 'retriever' };
-
-const REQUESTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
-  ['chat', { runType: 'llm' }],
-  ['completion', { runType: 'llm' }],
-  ['embedding', { runType: 'embedding' }],
-  ['rerank', RETRIEVER],
-]);
+const REQUESTS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>(
+  kindsOf({ llm: ['chat', 'completion'], embedding: ['embedding'], retriever: ['rerank'] }),
+);
 
 const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['chat', 'chat'],
@@ -120,7 +115,7 @@ function kindOf(attributes: Attributes): Kind {
   if (attributes[GUARDRAIL] !== undefined) return { runType: 'chain', nameFrom: GUARDRAIL };
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
-  if (SEARCHES.some((name) => attributes[name] !== undefined)) return RETRIEVER;
+  if (SEARCHES.some((name) => attributes[name] !== undefined)) return { runType: 'retriever' };
   // Without this check, a write would look like a search, because the spans do not name the operation.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }

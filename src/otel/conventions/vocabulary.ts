@@ -43,10 +43,15 @@ export interface Kind {
   readonly rename?: Rename | undefined;
 }
 
-/** The name `telling` replaces the span's name `plain`. */
+/** Returns the kinds of values, which are listed by run type. */
+export function kindsOf(values: Readonly<Record<string, readonly string[]>>): [value: string, Kind][] {
+  return Object.entries(values).flatMap(([runType, list]) => list.map((value): [string, Kind] => [value, { runType }]));
+}
+
+/** Replaces the name `from` of a span. */
 export interface Rename {
-  readonly plain: string;
-  readonly telling: string;
+  readonly from: string;
+  readonly to: string;
 }
 
 /** The table of one semantic convention. */
