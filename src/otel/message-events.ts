@@ -1,3 +1,5 @@
+import type { PayloadRules } from '../payload/limits.ts';
+import { serialize } from '../payload/serialize.ts';
 import { attributesOfVectorEvent } from './conventions/traceloop.ts';
 import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
 import type { SpanEventLike } from './span-like.ts';
@@ -44,14 +46,31 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Adds attributes. Lists are extended, and other values are kept. The first list is copied, because it may belong to
- * the application.
+ * Copies of the messages that log records add to an open span, under the names of attributes. All messages together are
+ * subject to the limits of one payload. Records beyond the limits are dropped and counted.
  */
-export function addAttributes(to: Fields, values: Attributes): void {
-  for (const [name, value] of Object.entries(values)) {
-    const before = to[name];
-    if (before === undefined) to[name] = Array.isArray(value) ? [...value] : value;
-    else if (Array.isArray(before) && Array.isArray(value)) for (const item of value) before.push(item);
+export class LogMessages {
+  readonly attributes: Fields = {};
+  readonly #rules: PayloadRules;
+  #charactersLeft: number;
+  /** Number of records beyond the limits. */
+  leftOut = 0;
+
+  constructor(rules: PayloadRules) {
+    // Texts are masked and truncated when the span ends, because the paths of the values are not known before.
+    this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
+    this.#charactersLeft = rules.bytes;
+  }
+
+  add(values: Attributes): void {
+    if (this.#charactersLeft <= 0) {
+      this.leftOut++;
+      return;
+    }
+    const json = serialize(values, this.#rules);
+    this.#charactersLeft -= json.length;
+    const copy: unknown = JSON.parse(json);
+    addAttributes(this.attributes, copy as Attributes);
   }
 }
 
@@ -71,6 +90,18 @@ export function carriesInputs(name: string): boolean {
 
 export function carriesOutputs(name: string): boolean {
   return OUTPUT_EVENTS.has(name);
+}
+
+/**
+ * Adds attributes. Lists are extended, and other values are kept. The first list is copied, because it may belong to
+ * the application.
+ */
+function addAttributes(to: Fields, values: Attributes): void {
+  for (const [name, value] of Object.entries(values)) {
+    const before = to[name];
+    if (before === undefined) to[name] = Array.isArray(value) ? [...value] : value;
+    else if (Array.isArray(before) && Array.isArray(value)) for (const item of value) before.push(item);
+  }
 }
 
 const INPUTS = 'gen_ai.input.messages';

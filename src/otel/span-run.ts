@@ -19,7 +19,7 @@ import type { CapturePolicy, RunSink } from '../run/sink.ts';
 import { isoTimestamp } from '../run/time.ts';
 import type { Attributes } from './conventions/values.ts';
 import { resourceWait } from './flushing.ts';
-import { LogMessages } from './log-messages.ts';
+import { LogMessages } from './message-events.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 import { exceptionFields } from './span-error.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
