@@ -180,16 +180,16 @@ export class AttributeReader {
         source.isUsed = true;
         return { fields: {}, text: value as string };
       }
-      const meant = readSafely(read, value, this.attributes);
-      if (meant === undefined) continue;
+      const converted = readSafely(read, value, this.attributes);
+      if (converted === undefined) continue;
       if (manner !== 'kept') source.isUsed = true;
-      if (meant === NOTHING_NEW) continue;
+      if (converted === NOTHING_NEW) continue;
       if (key !== WHOLE) {
-        fields = put(fields ?? {}, key, meant);
+        fields = put(fields ?? {}, key, converted);
         continue;
       }
-      const whole = wholeOf(meant, WHOLE_KEYS[group] ?? 'value');
-      if (isAlone && whole === meant && this.#isText(value, whole, read))
+      const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
+      if (isAlone && whole === converted && this.#isText(value, whole, read))
         return { fields: whole, text: value as string };
       // The attribute itself must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };

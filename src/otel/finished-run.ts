@@ -64,7 +64,7 @@ function parsed(metadata: ReadonlyMap<string, string>): Record<string, unknown> 
   return Object.fromEntries([...metadata].map(([key, json]) => [key, JSON.parse(json)]));
 }
 
-/** The attachments of a span come from data URIs and bytes, never from a Blob. */
+/** Spans only have attachments from data URIs and bytes, never from a Blob. */
 function attachmentsOf(payload: EncodedPayload | undefined): Attachment[] {
   return (payload?.attachments ?? []).flatMap(({ bytes, ...rest }) =>
     bytes instanceof Uint8Array ? [{ ...rest, bytes }] : [],

@@ -38,7 +38,7 @@ export interface Place {
   readonly order: number;
 }
 
-/** What the tables say about the name of an attribute. */
+/** The entries of the tables for one attribute name. */
 export interface NameFacts {
   /** One bit per vocabulary, by rank, that a span with this attribute may use. */
   readonly candidates: number;

@@ -72,7 +72,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Sends spans that wait for their parents. Then waits for at most 29 s until all runs are delivered or given up.
+   * Sends spans that wait for their parents. Then waits for at most 29 s until all runs are delivered or dropped.
    * Never rejects.
    */
   async forceFlush(): Promise<void> {

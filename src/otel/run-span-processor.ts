@@ -92,8 +92,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Waits for at most 29 s until the runs recorded so far are delivered or given up. Never rejects; `stats()` counts
-   * lost runs.
+   * Waits for at most 29 s until the runs recorded so far are delivered or dropped. Never rejects. `stats()` counts
+   * dropped runs.
    */
   forceFlush(): Promise<void> {
     return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
@@ -139,7 +139,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** The filter is asked again, because the ended span has all its attributes. */
+  /** Applies the filter again, because the ended span has all its attributes. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);

@@ -3,7 +3,7 @@ import { enclosingModelCall, type RunContext } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
 import type { SpanContextLike } from './span-like.ts';
 
-/** A span that a processor or exporter has seen. `SpanRun` is the entry of a span that has a run of its own. */
+/** A span that a processor or exporter has received. `SpanRun` is the entry of a span that became a run. */
 export abstract class SpanEntry {
   readonly ids: SpanContextLike;
   isOpen = true;

@@ -40,7 +40,7 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 
 /**
  * LangSmith's SDK sets the final status OK while the run is still open, so a later ERROR is ignored. It records an
- * exception only for failed runs. The stack of this exception is its own, not the stack of the error.
+ * exception only for failed runs. The stack of this exception is the stack of the SDK, not the stack of the error.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);

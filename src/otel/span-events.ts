@@ -9,7 +9,7 @@ import type { SpanEventLike } from './span-like.ts';
 export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
-/** The event of the AI SDK. In version 7, the event comes at the end, and only an attribute has the time. */
+/** The event of the AI SDK. Version 7 emits it at the end of the span, and an attribute has the time of the first chunk. */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
 
 /** Adds an event for the first token at `afterUs` microseconds after the start, unless there is one. */

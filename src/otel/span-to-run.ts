@@ -278,7 +278,7 @@ function mapStart(
 
 const HTTP_RANK = vocabularies.indexOf(http);
 
-/** The payloads of these run types never come from an HTTP request. */
+/** The payloads of runs of these types are never read from HTTP attributes. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);
 
 function encoded(

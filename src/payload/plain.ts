@@ -236,6 +236,8 @@ function isEscaped(json: string, quoteAt: number): boolean {
 
 /** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */
 function hasOddEscape(json: string): boolean {
+  // `indexOf` for one character is several times faster than a search for a longer text.
+  if (json.indexOf('\\') < 0) return false;
   return json.includes(':\\/') || (json.includes('\\u') && SURROGATE_ESCAPE.test(json));
 }
 

@@ -25,7 +25,7 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/** Our own attributes, for fields that no convention defines. They have the highest precedence. */
+/** The attributes of runspan, for fields that no convention defines. They have the highest precedence. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],
