@@ -20,7 +20,7 @@ export interface BodyLimits {
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory used by a chunk in addition to its bytes. Without it, a body of tiny chunks would exceed the limit. */
+/** Memory that a chunk uses in addition to its bytes. A body of tiny chunks uses a hundred times its size. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
@@ -52,7 +52,7 @@ export class RequestBodies {
     const chunks: Buffer[] = [];
     let sizeBytes = 0;
     let reservedBytes = 0;
-    const take = (chunk: Buffer): void => {
+    const add = (chunk: Buffer): void => {
       sizeBytes += chunk.length;
       if (sizeBytes > sizeBytesMax) throw tooLarge(sizeBytesMax, isCompressed ? ' when decompressed' : '');
       const reservation = chunk.length + CHUNK_OVERHEAD_BYTES;
@@ -69,7 +69,7 @@ export class RequestBodies {
       await new Promise<void>((resolve, reject) => {
         source.on('data', (chunk: Buffer) => {
           try {
-            take(chunk);
+            add(chunk);
           } catch (error) {
             reject(error);
           }
@@ -77,7 +77,10 @@ export class RequestBodies {
         source.on('end', resolve).on('error', (error) => reject(failureOf(error)));
       });
       const [first] = chunks;
-      return await use(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks));
+      const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
+      // Frees the chunks while the body is in use.
+      chunks.length = 0;
+      return await use(body);
     } finally {
       this.#inFlightBytes -= reservedBytes;
       close();
