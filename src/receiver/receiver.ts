@@ -111,7 +111,7 @@ function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
     }
   }
   if (writeKey !== undefined && (apiKey === undefined || apiKey === writeKey)) {
-    fail('`writeKey` to differ from `apiKey`, which must also be set');
+    fail('`writeKey` to differ from `apiKey`, which must be set');
   }
 }
 
