@@ -69,7 +69,7 @@ export function listen({ fetch }: Hono, host: string, port: number, log: (line: 
     server.once('listening', () => resolve(server));
     server.on('error', (error: NodeJS.ErrnoException) => {
       if (server.listening) log(`a connection failed: ${error.message}`);
-      else reject(new Error(reasonOf(error, host, port)));
+      else reject(new Error(listenError(error, host, port)));
     });
   });
 }
@@ -79,7 +79,7 @@ export function urlOf(server: ServerType, host: string): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function reasonOf({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
+function listenError({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
   if (code === 'EADDRINUSE') return `Port ${port} is in use. Choose another port with --port.`;
   if (code === 'EACCES') return `Port ${port} needs more rights. Choose a port from 1024 with --port.`;
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')

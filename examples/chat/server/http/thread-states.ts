@@ -3,7 +3,7 @@ import type { StateSnapshot } from '@langchain/langgraph';
 import type { z } from 'zod';
 import { RequestError } from '../errors.ts';
 import { fieldsOf, withMessages } from '../runs/messages.ts';
-import { type Agent, reasonOf } from '../runs/run.ts';
+import { type Agent, failureText } from '../runs/run.ts';
 import type { HISTORY, STATE_UPDATE } from './requests.ts';
 
 type Place = { readonly checkpoint_id?: string | undefined; readonly checkpoint_ns?: string | undefined };
@@ -40,7 +40,7 @@ export class ThreadStates {
     // The first state is written like an input, so that the first step of the graph is next.
     const node = as_node ?? ((await this.#exists(threadId)) ? undefined : '__start__');
     await this.#agent.updateState(configOf(threadId, place), written, node).catch((error) => {
-      throw new RequestError('invalid_state_update', reasonOf(error));
+      throw new RequestError('invalid_state_update', failureText(error));
     });
     return this.get(threadId);
   }

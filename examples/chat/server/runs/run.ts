@@ -131,7 +131,7 @@ export class Run {
 
   #endOf(failure: Error | undefined): readonly [LifecycleStatus, string?] {
     if (this.#stopReason !== undefined) return ENDS[this.#stopReason];
-    if (failure !== undefined) return ['failed', reasonOf(failure)];
+    if (failure !== undefined) return ['failed', failureText(failure)];
     return [this.#events.isInputRequested ? 'interrupted' : 'completed'];
   }
 
@@ -232,6 +232,6 @@ function lastQuestionId(values: unknown): string | undefined {
 }
 
 /** The message of an error of LangChain, without the address for developers that LangChain appends. */
-export function reasonOf({ message }: Error): string {
+export function failureText({ message }: Error): string {
   return message.split('\n\nTroubleshooting URL: ')[0] ?? message;
 }
