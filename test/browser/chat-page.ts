@@ -89,7 +89,7 @@ export class ChatPage {
 
 /** Starts the chats of a test file. Returns a function that opens a page with a new chat. */
 export function chatPages(): (
-  options?: { traced?: boolean; asks?: boolean } & BrowserContextOptions,
+  options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
 ) => Promise<ChatPage> {
   let program: ChildProcess;
   let control = '';
@@ -109,8 +109,8 @@ export function chatPages(): (
     if (!answer.ok) throw new Error(`${path} got ${answer.status}`);
     return answer;
   };
-  return async ({ traced = false, asks = false, ...options } = {}) => {
-    const chat = (await (await post('/chats', { traced, asks })).json()) as {
+  return async ({ traced = false, asks = false, eventsMax, ...options } = {}) => {
+    const chat = (await (await post('/chats', { traced, asks, eventsMax })).json()) as {
       id: number;
       url: string;
       viewer_url: string;

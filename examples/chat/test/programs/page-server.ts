@@ -1,7 +1,7 @@
 /**
  * Chats for the tests of the page, each on its own port:
  *
- * - `POST /chats {traced?, asks?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts with a question that is no approval request
+ * - `POST /chats {traced?, asks?, eventsMax?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts with a question that is no approval request
  * - `POST /chats/:id/model` changes the script of the model
  * - `POST /chats/:id/release` continues the answers that wait
  * - `POST /chats/:id/cut` breaks all connections
@@ -19,18 +19,25 @@ import { openStorage, type Storage } from '../../server/storage/storage.ts';
 import { TraceService, TurnTracer } from '../../server/traces.ts';
 import { type ChatServer, startChatServer } from '../support/chat-server.ts';
 
+interface ChatRequest {
+  readonly traced?: boolean;
+  readonly asks?: boolean;
+  /** The limit of the log of a thread. */
+  readonly eventsMax?: number;
+}
+
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
 const chats: ChatServer[] = [];
 let receiver: Promise<Receiver> | undefined;
 
 const control = new Hono();
 control.post('/chats', async (context) => {
-  const { traced = false, asks = false } = (await context.req.json()) as { traced?: boolean; asks?: boolean };
+  const { traced, asks, ...limits } = (await context.req.json()) as ChatRequest;
   if (traced) receiver ??= openReceiver();
   const url = traced ? (await receiver)?.url : undefined;
   const traces = url === undefined ? {} : { traces: new TraceService({ endpoint: url, viewerUrl: url }) };
   const callbacks = traced ? [new TurnTracer()] : [];
-  const storage = await openStorage({});
+  const storage = await openStorage({}, limits);
   const chat = await startChatServer({
     page: PAGE,
     storage,
