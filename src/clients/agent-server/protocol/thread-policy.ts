@@ -95,6 +95,10 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     return event;
   }
 
+  nameOf({ name }: ThreadEvent<Values>): string {
+    return name;
+  }
+
   recorded({ method, name, params: { namespace, data } }: ThreadEvent<Values>): ReceivedEvent {
     const isState = method === 'values' && namespace.length === 0;
     return { name: [name, ...namespace].join('|'), data, state: isState ? () => JSON.stringify(data) : undefined };

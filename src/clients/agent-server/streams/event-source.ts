@@ -51,6 +51,8 @@ export interface ResumePolicy<Event> {
   connected(): string;
   /** Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
+  /** Returns the name of the event for errors. */
+  nameOf(event: Event): string;
   /** Returns the event as the run of the stream records it. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
   /** Returns whether the connection works. Throws a NoAnswerError to reconnect, or an UnrecoverableError. */
@@ -236,9 +238,9 @@ export class EventSource<Event> {
     const event = policy.accept(item.event);
     if (event === undefined) return undefined;
     this.#reconnects = 0;
-    const recorded = policy.recorded(event, item.event);
-    this.lastEvent = { name: recorded.name, id: item.event.id === '' ? undefined : item.event.id };
-    trace?.received(recorded);
+    const { id } = item.event;
+    this.lastEvent = { name: policy.nameOf(event), id: id === '' ? undefined : id };
+    trace?.received(policy.recorded(event, item.event));
     return event;
   }
 

@@ -87,6 +87,10 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     return { event, characters: sent.data.length };
   }
 
+  nameOf({ event }: SentEvent<Values>): string {
+    return event.name;
+  }
+
   recorded({ event }: SentEvent<Values>, sent: ServerSentEvent): ReceivedEvent {
     const isState = event.event === 'values' && event.namespace.length === 0;
     return { name: sent.name, data: event.data, state: isState ? () => sent.data : undefined };
