@@ -62,7 +62,7 @@ export class Placement {
       if (span !== undefined) this.#spans.set(span, run);
     }
     for (const run of received) this.#place(run, received, new Set());
-    for (const run of received) for (const child of this.#waitingFor(run)) this.#adopt(child, run);
+    this.#adopt(received);
     const recounted = new Set<StoredTrace>();
     for (const run of [...this.#changed]) {
       if (this.#hasLeftUsage(run)) for (const id of [run.storedTraceId, run.traceId]) recounted.add(this.trace(id));
@@ -126,22 +126,22 @@ export class Placement {
     return false;
   }
 
-  /** Returns the stored runs whose parent is a run that has just arrived. */
-  #waitingFor(run: StoredRun): StoredRun[] {
-    const { span } = run.spans;
-    const keys = [idBytes(run.id), span === undefined ? null : Buffer.from(span, 'hex')];
-    const rows = this.#connection.all<{ id: Uint8Array }>(WAITING, this.#tenant, ...keys);
-    return rows.flatMap(({ id }) => this.find(idText(id)) ?? []);
-  }
-
-  #adopt(child: StoredRun, parent: StoredRun): void {
-    const keys = [parent.id.replaceAll('-', ''), parent.spans.span];
-    if (child.waitsFor === undefined || !keys.includes(child.waitsFor) || this.#isBelow(parent, child)) return;
-    child.waitsFor = undefined;
-    child.fields.parent_run_id = parent.id;
-    child.parentId = parent.id;
-    if (!child.isNamed) this.#move(child, parent.traceId);
-    this.#changed.add(child);
+  /** Links stored runs to parents that have just arrived. */
+  #adopt(received: ReadonlySet<StoredRun>): void {
+    const parents = new Map<string | undefined, StoredRun>();
+    for (const run of received) parents.set(run.id.replaceAll('-', ''), run);
+    for (const [span, run] of this.#spans) parents.set(span, run);
+    const keys = JSON.stringify([...parents.keys()]);
+    for (const { id } of this.#connection.all<{ id: Uint8Array }>(WAITING, this.#tenant, keys)) {
+      const child = this.find(idText(id));
+      const parent = parents.get(child?.waitsFor);
+      if (child === undefined || parent === undefined || this.#isBelow(parent, child)) continue;
+      child.waitsFor = undefined;
+      child.fields.parent_run_id = parent.id;
+      child.parentId = parent.id;
+      if (!child.isNamed) this.#move(child, parent.traceId);
+      this.#changed.add(child);
+    }
   }
 
   /** Moves a run, and all below it that name no trace, to another trace. */
@@ -230,7 +230,7 @@ export class Placement {
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ?`;
 const BY_SPAN = 'SELECT id FROM runs WHERE tenant = ? AND span = ? ORDER BY n DESC LIMIT 1';
-const WAITING = 'SELECT id FROM runs WHERE tenant = ? AND waits_for IN (?, ?)';
+const WAITING = 'SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT unhex(value) FROM json_each(?))';
 const UNNAMED = 'SELECT id FROM runs WHERE trace = ? AND is_named = 0 AND parent IS NOT NULL';
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;

@@ -33,7 +33,8 @@ export class SqliteWriter {
       received.add(run);
     }
     placement.write(received);
-    for (const { row } of received) this.#connection.run('INSERT OR IGNORE INTO unindexed VALUES (?)', row?.n ?? null);
+    const keys = JSON.stringify([...received].map(({ row }) => row?.n));
+    this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(operations, placement);
     return this.#finish(tenant, placement);
   }
