@@ -66,7 +66,8 @@ export class Counters {
       const dimensions = [project, name, run_type, run.model ?? '', status];
       const text = dimensions.join('\0');
       const minute = Math.floor(startUs / MINUTE_US);
-      const usage = usageSumsOf(countedUsageIn(run));
+      const counted = countedUsageIn(run);
+      const usage = counted && usageSumsOf(counted);
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;
@@ -77,7 +78,7 @@ export class Counters {
           counters.set(id, counter);
         }
         counter.runs += sign;
-        addUsage(counter.usage, usage, sign);
+        if (usage !== undefined) addUsage(counter.usage, usage, sign);
         if (endUs !== null) addLatency(counter, latencyBucketOf(Math.max(0, endUs - startUs)), sign);
       }
     }
