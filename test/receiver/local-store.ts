@@ -42,9 +42,9 @@ export async function openLocalStore(path = storePath(), limits = LIMITS): Promi
 }
 
 /** Returns the runs that match a query. */
-export async function runsIn(store: Store, query: RunQuery = {}): Promise<StoredRun[]> {
+export async function runsIn(store: Store, query: RunQuery = {}, scope = DEFAULT_SCOPE): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
+  for await (const text of store.runs(scope, ranged(query))) runs.push(JSON.parse(text));
   return runs;
 }
 
