@@ -30,17 +30,17 @@ function slicesOf(...runs: RunOutline[]): Record<string, Slice> {
 }
 
 describe('in the trace for Perfetto', () => {
-  test('a run stands at its microsecond for as long as it took', () => {
+  test('a run has its start and duration in microseconds', () => {
     const { a } = slicesOf(run('a', 1, 3));
     expect(a).toMatchObject({ ts: Date.UTC(2026, 10, 20, 7) * 1_000 + 1_000, dur: 2_000, tid: 1 });
   });
 
-  test('runs one after the other and within one another share a lane', () => {
+  test('consecutive and nested runs share a lane', () => {
     const slices = slicesOf(run('a', 0, 100), run('b', 10, 20, 'a'), run('c', 20, 40, 'a'), run('d', 25, 40, 'c'));
     expect(Object.values(slices).map(({ tid }) => tid)).toEqual([1, 1, 1, 1]);
   });
 
-  test('runs that overlap have lanes of their own, with what is below them', () => {
+  test('runs that overlap are in different lanes, with the runs below them', () => {
     const slices = slicesOf(run('a', 0, 100), run('b', 10, 50, 'a'), run('c', 20, 60, 'a'), run('d', 30, 60, 'c'));
     expect([slices.b?.tid, slices.c?.tid, slices.d?.tid]).toEqual([1, 2, 2]);
     expect(slicesOf(run('a', 0, 100), run('b', 10, 20, 'a'), run('c', 15, 20, 'a'), run('d', 20, 30, 'a')).d?.tid).toBe(
@@ -48,17 +48,17 @@ describe('in the trace for Perfetto', () => {
     );
   });
 
-  test('a lane is used again as soon as what stood in it has ended, also at once', () => {
+  test('a lane is free as soon as its run has ended', () => {
     const roots = slicesOf(run('a', 0, 10), run('b', 5, 20), run('c', 10, 30), run('d', 20, 20), run('e', 21, 25));
     expect(Object.values(roots).map(({ tid }) => tid)).toEqual([1, 2, 1, 2, 2]);
   });
 
-  test('a run that outlasts the one above it does not stand within it', () => {
+  test('a run that ends after its parent is in another lane', () => {
     const slices = slicesOf(run('a', 0, 10), run('b', 5, 20, 'a'));
     expect([slices.a?.tid, slices.b?.tid]).toEqual([1, 2]);
   });
 
-  test('a run that has not ended reaches to the last moment that is known', () => {
+  test('a run that has not ended lasts until the last known time', () => {
     expect(slicesOf(run('a', 0), run('b', 10, 50, 'a')).a?.dur).toBe(50_000);
     expect(slicesOf(run('a', 5)).a?.dur).toBe(0);
   });

@@ -54,8 +54,8 @@ function counts(connection: SqliteConnection): Record<string, number> {
   return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
 }
 
-describe('calls that wait', () => {
-  test('are committed together, each with a change of its own, in the order in which they came', async () => {
+describe('pending calls', () => {
+  test('are committed together, each with its own change, in the order of arrival', async () => {
     const { apply, changes, connection } = await make();
     const exec = vi.spyOn(connection, 'exec');
     await Promise.all([apply(post(1)), apply(post(2)), apply(post(3))]);
@@ -66,34 +66,34 @@ describe('calls that wait', () => {
     );
   });
 
-  test('are kept or refused each for itself, and nothing of one that is refused is left', async () => {
+  test('succeed or fail separately, and a failed call leaves nothing', async () => {
     const { apply, changes, connection } = await make();
     const bad = { ...post(2, { inputs: { a: 1 } }), attachments: TOO_MANY };
-    const told = await Promise.allSettled([apply(post(1)), apply(post(4), bad), apply(post(3))]);
-    expect(told.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(told[1]).toMatchObject({ reason: { reason: 'too_large' } });
+    const settled = await Promise.allSettled([apply(post(1)), apply(post(4), bad), apply(post(3))]);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(settled[1]).toMatchObject({ reason: { reason: 'too_large' } });
     expect(connection.all('SELECT hex(id) AS id FROM runs')).toHaveLength(2);
     expect(counts(connection)).toMatchObject({ runs: 2, traces: 2, payloads: 0, attachments: 0, unindexed: 2 });
     expect(changes.map(({ cursor }) => cursor)).toEqual(['1', '2']);
   });
 
-  test('are told when the disk is full, and leave nothing, and what comes when there is room is kept', async () => {
+  test('fail if the disk is full and leave nothing, and later calls succeed once there is space', async () => {
     const { apply, connection } = await make();
     await apply(post(1));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
     const before = counts(connection);
     connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
     const large = post(2, { inputs: { text: noise(1_000_000) } });
-    const told = await Promise.allSettled([apply(post(3)), apply(large)]);
-    expect(told.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(told[1]).toMatchObject({ reason: { errcode: 13 } });
+    const settled = await Promise.allSettled([apply(post(3)), apply(large)]);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(settled[1]).toMatchObject({ reason: { errcode: 13 } });
     expect(counts(connection)).toEqual(before);
     connection.exec('PRAGMA max_page_count = 1000000');
     await apply(post(3), large);
     expect(connection.number('SELECT count(*) FROM runs')).toBe(3);
   });
 
-  test('are written before the end', async () => {
+  test('are written before the store closes', async () => {
     const { apply, commits, connection } = await make();
     const applied = apply(post(1));
     commits.close();
@@ -102,8 +102,8 @@ describe('calls that wait', () => {
   });
 });
 
-describe('the pauses', () => {
-  test('are used to index what has come', async () => {
+describe('background steps', () => {
+  test('index new runs', async () => {
     const { apply, connection } = await make();
     await apply(post(1, { inputs: { text: 'zebra' } }));
     expect(counts(connection)).toMatchObject({ unindexed: 1 });
@@ -111,7 +111,7 @@ describe('the pauses', () => {
     expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
   });
 
-  test('are not needed: runs are indexed and pages freed between continuous writes', async () => {
+  test('index runs and free pages between continuous writes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
@@ -133,7 +133,7 @@ describe('the pauses', () => {
     }
   });
 
-  test('are used to index what was left at the last end', async () => {
+  test('index runs that were not indexed when the store was closed', async () => {
     const path = storePath();
     const { connection, lock } = openToWrite(await loadEngine(), path);
     connection.run('INSERT INTO unindexed VALUES (1)');
@@ -144,7 +144,7 @@ describe('the pauses', () => {
   });
 });
 
-describe('what is kept', () => {
+describe('the limits', () => {
   const TRACES = 30;
 
   async function filled(maxBytes: number) {
@@ -155,7 +155,7 @@ describe('what is kept', () => {
     return made;
   }
 
-  test('is no more than its bytes: the traces changed longest ago go, each whole, and are told', async () => {
+  test('delete whole traces that changed least recently until the file is within its bytes, and report them', async () => {
     const { connection, changes, apply } = await filled(2_000_000);
     await apply({ kind: 'patch', id: id(TRACES), fields: {}, attachments: [] });
     const used = () =>
@@ -167,12 +167,12 @@ describe('what is kept', () => {
     expect(counts(connection)).toMatchObject({ traces: left, details: left, payloads: left });
     const forgotten = changes.flatMap((change) => (change.forgotten === undefined ? [] : change.traceIds));
     expect(forgotten).toEqual(Array.from({ length: TRACES - left }, (_, at) => id(at + 1)));
-    const told = changes.flatMap((change) => change.forgotten ?? []);
-    expect(told.reduce((sum, { runs }) => sum + runs, 0)).toBe(TRACES - left);
-    expect(told.reduce((sum, { traces }) => sum + traces, 0)).toBe(TRACES - left);
+    const reported = changes.flatMap((change) => change.forgotten ?? []);
+    expect(reported.reduce((sum, { runs }) => sum + runs, 0)).toBe(TRACES - left);
+    expect(reported.reduce((sum, { traces }) => sum + traces, 0)).toBe(TRACES - left);
   });
 
-  test('stays about its bytes while more comes without a pause', async () => {
+  test('hold approximately during continuous writes', async () => {
     const { apply, connection } = await make({ limits: { ...LIMITS, maxBytes: 4_000_000 } });
     let mostPages = 0;
     for (let round = 0; round < 50; round += 1) {
@@ -185,7 +185,7 @@ describe('what is kept', () => {
     expect(mostPages * connection.number('PRAGMA page_size')).toBeLessThan(8_000_000);
   });
 
-  test('a trace that still changes is not the oldest', async () => {
+  test('keep an old trace that still changes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 1_000 }, nowMs: () => nowMs.value });
     await apply(post(1));
@@ -201,7 +201,7 @@ describe('what is kept', () => {
     );
   });
 
-  test('leaves nothing behind of what is forgotten, and the file shrinks', async () => {
+  test('delete everything of a trace, and the file shrinks', async () => {
     const nowMs = { value: 1_000 };
     const path = storePath();
     const { apply, commits, connection } = await make({

@@ -4,7 +4,7 @@ import { moduleText, runNode, startNode } from '../support/program.ts';
 import { expectWhole, killedUnderLoad, sendRequest } from './killed-store.ts';
 import { storePath } from './local-store.ts';
 
-test('a receiver that is killed has kept all that it has acknowledged, and can go on', async () => {
+test('a killed receiver has all acknowledged runs when it starts again', async () => {
   const path = storePath();
   let next = 0;
   for (const afterMs of [150, 300, 600]) next = await killedUnderLoad(path, next, afterMs);
@@ -58,7 +58,7 @@ const PROGRAM = `
   console.log((await store.list(DEFAULT_SCOPE, ranged({ text: 'zebra' }))).items.length, (await store.statistics(DEFAULT_SCOPE, ranged({}))).total.runs);
 `;
 
-test('a program that has a store open ends by itself, with or without closing it, and says nothing of its own', async () => {
+test('a program with an open store ends by itself, with or without closing it, and prints nothing else', async () => {
   const path = storePath();
   for (const end of ['', 'await store.close();', 'await Promise.all([store.close(), store.close()]);']) {
     const ended = await runNode(['--input-type=module', '-e', PROGRAM + end, path]);
@@ -66,7 +66,7 @@ test('a program that has a store open ends by itself, with or without closing it
   }
 });
 
-test('a program whose file is open in another is told who has it', async () => {
+test('a program learns which process has its file open', async () => {
   const path = storePath();
   const program = `
     import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';

@@ -51,14 +51,14 @@ function close(file: OpenFile): void {
   file.lock.release();
 }
 
-/** What is in the folder of a file, byte for byte. */
+/** Returns the contents of all files in the folder of a file. */
 function contents(path: string): Record<string, string> {
   const folder = dirname(path);
   return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'latin1')]));
 }
 
 describe('a new store', () => {
-  test('is made with the folders above it, for its user alone', () => {
+  test('is created with its folders, readable only by its owner', () => {
     const path = join(dirname(storePath()), 'a', 'b', 'runs.db');
     open(path);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -66,7 +66,7 @@ describe('a new store', () => {
     expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
   });
 
-  test('gives pages back and is written ahead', () => {
+  test('uses incremental vacuum and a WAL', () => {
     const { connection } = open(storePath());
     expect(connection.number('PRAGMA auto_vacuum')).toBe(2);
     expect(connection.one('PRAGMA journal_mode')).toEqual({ journal_mode: 'wal' });
@@ -74,7 +74,7 @@ describe('a new store', () => {
     expect(connection.number('PRAGMA user_version')).toBe(FORMAT_VERSION);
   });
 
-  test('is made anew where an earlier making was interrupted, or where there is an empty file', () => {
+  test('replaces an interrupted creation and an empty file', () => {
     const path = storePath();
     writeFileSync(`${path}-new`, 'half of it');
     writeFileSync(path, '');
@@ -84,7 +84,7 @@ describe('a new store', () => {
 });
 
 describe('a store that is open', () => {
-  test('is refused to a second opener, who is told by whom and where', () => {
+  test('cannot be opened again, and the error names the process and the address', () => {
     const path = storePath();
     const { connection } = open(path);
     setOwner(connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z', address: 'http://127.0.0.1:4777' });
@@ -93,7 +93,7 @@ describe('a store that is open', () => {
     expect(currentOwner(engine, path)?.pid).toBe(4711);
   });
 
-  test('is free again when it is closed, whatever it says of its owner', () => {
+  test('can be opened again after it is closed, even if the file names an owner', () => {
     const path = storePath();
     const file = open(path);
     setOwner(file.connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z' });
@@ -102,7 +102,7 @@ describe('a store that is open', () => {
     open(path);
   });
 
-  test('can be read beside its writer, and not be written', () => {
+  test('can be read but not written by other connections', () => {
     const path = storePath();
     const { connection } = open(path);
     const reader = openToRead(engine, path);
@@ -113,12 +113,12 @@ describe('a store that is open', () => {
   });
 });
 
-describe('a file that is no store of ours', () => {
+describe('a file that is not a store', () => {
   test.each<[string, (path: string) => void, string]>([
     ['text', (path) => writeFileSync(path, 'dear diary, '.repeat(100)), 'is not a runspan store'],
     ['a few bytes', (path) => writeFileSync(path, 'x'), 'is not a runspan store'],
     [
-      'a database of somebody else',
+      'a database of another application',
       (path) => {
         const other = new SqliteConnection(engine, path);
         other.exec('CREATE TABLE runs (a); PRAGMA user_version = 1');
@@ -135,7 +135,7 @@ describe('a file that is no store of ours', () => {
       },
       `is of version ${FORMAT_VERSION + 1}, and this runspan knows ${FORMAT_VERSION}: use the newer runspan`,
     ],
-  ])('%s is refused, and stays as it is byte for byte, with nothing beside it', (_, make, message) => {
+  ])('%s is rejected and not changed, and no files are created next to it', (_, make, message) => {
     const path = storePath();
     make(path);
     const before = contents(path);
@@ -147,7 +147,7 @@ describe('a file that is no store of ours', () => {
     }
   });
 
-  test('a folder is refused, and no file to read', () => {
+  test('a folder, and a missing file to read, are rejected', () => {
     const path = storePath();
     mkdirSync(path);
     expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: name a file in it`);
@@ -155,7 +155,7 @@ describe('a file that is no store of ours', () => {
     expect(existsSync(`${path}-none`)).toBe(false);
   });
 
-  test('a place where nothing may be made is told', () => {
+  test('an invalid folder is reported', () => {
     const path = storePath();
     writeFileSync(path, '');
     expect(() => openToWrite(engine, join(path, 'runs.db'))).toThrow(
@@ -163,8 +163,8 @@ describe('a file that is no store of ours', () => {
     );
   });
 
-  // Whoever may do anything is kept from nothing.
-  test.skipIf(process.getuid?.() === 0)('a folder that may not be written is told', () => {
+  // Permissions do not apply to root.
+  test.skipIf(process.getuid?.() === 0)('a folder without write permission is reported', () => {
     const folder = dirname(storePath());
     chmodSync(folder, 0o500);
     onTestFinished(() => chmodSync(folder, 0o700));
@@ -180,7 +180,7 @@ describe('a damaged store', () => {
     message: expect.stringMatching(/is damaged \(.+\): move it away together with .+-wal to begin anew, and rescue/),
   });
 
-  test('is told when it is opened and the damage is met, and is left as it is', () => {
+  test('is reported when it is opened, and not changed', () => {
     const path = storePath();
     close(open(path));
     const bytes = readFileSync(path);
@@ -191,7 +191,7 @@ describe('a damaged store', () => {
     expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
-  test('is told when it is read and the damage is met', async () => {
+  test('is reported when it is read', async () => {
     const path = storePath();
     await (await openLocalStore(path)).close();
     truncateSync(path, statSync(path).size - 16_384);
@@ -209,7 +209,7 @@ describe('a store of an earlier version', () => {
     return path;
   }
 
-  test('is refused to a reader', () => {
+  test('cannot be opened to read', () => {
     expect(() => openToRead(engine, earlier())).toThrow(
       `is of version 1, and this runspan reads ${FORMAT_VERSION}: open it to write once`,
     );
@@ -233,7 +233,7 @@ describe('a store of an earlier version', () => {
     expect(existsSync(`${path}-new`)).toBe(false);
   });
 
-  test('stays as it is if the upgrade fails', () => {
+  test('is not changed if the upgrade fails', () => {
     const path = earlier();
     const file = new SqliteConnection(engine, path);
     file.exec("UPDATE details SET posted = '{'");

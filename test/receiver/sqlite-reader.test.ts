@@ -24,7 +24,7 @@ async function make() {
   return { connection, reader: new SqliteReader(connection, () => undefined) };
 }
 
-/** How SQLite goes about what the reader asks it. */
+/** Returns the query plans of the statements that `ask` executes. */
 function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
   const asked = new Set<string>();
   for (const method of ['all', 'one', 'each'] as const) {
@@ -36,7 +36,7 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
   }
   ask();
   vi.restoreAllMocks();
-  // What is attached to one run, or said of one trace, is sorted when it has been read.
+  // Attachments of a run and feedback on a trace are sorted after reading.
   const lists = [...asked].filter((sql) => !/FROM (attachments|feedback)/.test(sql));
   return lists.flatMap((sql) =>
     connection.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail),

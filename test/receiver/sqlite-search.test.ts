@@ -9,7 +9,7 @@ import { storePath } from './local-store.ts';
 
 const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
 
-/** Which of some texts a search finds: each is the input of one run. */
+/** Returns a search over runs with these inputs. */
 async function make(texts: readonly string[], isIndexed: boolean, rareMax?: number) {
   const { connection, lock } = openToWrite(await loadEngine(), storePath());
   onTestFinished(() => {
@@ -31,7 +31,7 @@ async function make(texts: readonly string[], isIndexed: boolean, rareMax?: numb
 
 const LONG = 'x'.repeat(64);
 
-test.each([true, false])('words are found as they are in memory, indexed: %s', async (isIndexed) => {
+test.each([true, false])('words are found by the same rules as in memory, indexed: %s', async (isIndexed) => {
   const found = await make(['before\0behind', 'Grün ist gut', `${LONG}y`, 'a_b c', 'gut ist grün', '東京'], isIndexed);
   expect(found('behind')).toEqual([0]);
   expect(found('grun')).toEqual([1, 4]);
@@ -46,7 +46,7 @@ test.each([true, false])('words are found as they are in memory, indexed: %s', a
 });
 
 test.each([9, 10, 11])(
-  'ten runs with a word are all found, and a phrase where it stands, when up to %i are rare',
+  'ten runs with a word, and the runs with a phrase, are found if up to %i runs are rare',
   async (rareMax) => {
     const texts = Array.from({ length: 10 }, (_, index) => (index % 5 === 0 ? 'red house' : 'house red'));
     const found = await make(texts, true, rareMax);

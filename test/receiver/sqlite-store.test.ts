@@ -19,7 +19,7 @@ function post(text = ''): RunOperation {
   return { kind: 'post', id: ID, fields, attachments: [] };
 }
 
-/** A store whose threads answer what they are told to. */
+/** A store with scripted threads. */
 function make(write: () => Promise<unknown>) {
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
@@ -49,7 +49,7 @@ function linesOf(): string[] {
 }
 
 describe('a store on disk', () => {
-  test('has what it had, and counts on, when it is opened again', async () => {
+  test('has the same runs and continues its sequence numbers when it is opened again', async () => {
     const path = storePath();
     const store = await openLocalStore(path);
     await store.apply(DEFAULT_SCOPE, [post('zebra')]);
@@ -62,7 +62,7 @@ describe('a store on disk', () => {
     expect((await again.changes(DEFAULT_SCOPE, '1', 10)).cursor).toBe('2');
   });
 
-  test('tells the traces of one change together, however few are asked for', async () => {
+  test('returns all traces of a change, even if more than the limit', async () => {
     const store = await openLocalStore();
     await store.apply(DEFAULT_SCOPE, [post(), ...[2, 3].map((index) => ({ ...post(), id: ID.slice(0, -1) + index }))]);
     await store.apply(DEFAULT_SCOPE, [{ ...post(), id: `${ID.slice(0, -1)}4` }]);
@@ -70,7 +70,7 @@ describe('a store on disk', () => {
     expect((await store.changes(DEFAULT_SCOPE, '0', 4)).traceIds).toHaveLength(4);
   });
 
-  test('tells what tokens cost by the prices that it was opened with, of runs that are written from then on', async () => {
+  test('computes the cost of runs that it writes by the prices that it was opened with', async () => {
     const path = storePath();
     const usage = { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } };
     const model = { run_type: 'llm', outputs: usage, extra: { metadata: { ls_model_name: 'gpt-x' } } };
@@ -93,12 +93,12 @@ describe('a store on disk', () => {
     }
   });
 
-  test('refuses a path that is no text', async () => {
+  test('rejects a path that is not a string', async () => {
     const path = new URL('file:///runs.db') as unknown as string;
     await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
   });
 
-  test('refuses options that it does not have', async () => {
+  test('rejects unknown and invalid options', async () => {
     const open = (options: object) => SqliteStore.open(storePath(), options);
     await expect(open({ maxBytes: 0 })).rejects.toThrow('Expected `maxBytes` to be a whole number from 1');
     await expect(open({ prices: { m: 1 } })).rejects.toThrow('Expected the price of "m"');
@@ -107,7 +107,7 @@ describe('a store on disk', () => {
     );
   });
 
-  test('asks for lists that an index has in order where no other question takes long', async () => {
+  test('reads lists that an index has in order in the fast reader, and other lists in the slow one', async () => {
     const { asked, store } = make(async () => {});
     await traces(store, { project: 'a', status: 'error', limit: 5 });
     await traces(store, { project: 'a', text: 'b' });
@@ -123,7 +123,7 @@ describe('a store on disk', () => {
     ]);
   });
 
-  test('closes its readers first and its writer once', async () => {
+  test('closes its readers first, and its writer once', async () => {
     const { asked, store } = make(async () => {});
     await list(store, { text: 'a' });
     await Promise.all([store.close(), store.close()]);
@@ -131,8 +131,8 @@ describe('a store on disk', () => {
   });
 });
 
-describe('when more comes than can be written', () => {
-  test('requests are told to come again while 64 MiB wait, and are taken again when these are written', async () => {
+describe('if more runs arrive than can be written', () => {
+  test('requests are rejected as busy while 64 MiB are pending, and accepted again when these are written', async () => {
     const bareBytes = encodedOperation(post()).sizeBytes;
     for (const [waitingBytes, isTaken] of [
       [64 * 1024 * 1024 - 1, true],
@@ -154,8 +154,8 @@ describe('when more comes than can be written', () => {
   });
 });
 
-describe('when nothing can be written', () => {
-  test('requests are told to come again, and the log why, once a minute', async () => {
+describe('if nothing can be written', () => {
+  test('requests are rejected as unavailable, and the reason is logged once a minute', async () => {
     const lines = linesOf();
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
