@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WorkerThread } from '../../src/receiver/store/sqlite/thread.ts';
 
@@ -14,7 +15,7 @@ async function open(path = 'store') {
     { path },
     (change) => told.push(change),
     (problem) => told.push(problem),
-    new URL('../fixtures/store-thread.mjs', import.meta.url),
+    () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url)),
   );
   onTestFinished(() => link.close());
   return { link, told };

@@ -74,6 +74,12 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
+function startStoreWorker(): Worker {
+  // Node's own SQLite prints in each thread that it is experimental.
+  const execArgv = ['--disable-warning=ExperimentalWarning'];
+  return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
+}
+
 /** A thread with a connection to the file. It keeps the process alive only while a call is pending. */
 export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #worker: Worker;
@@ -91,14 +97,9 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void,
     onEnd: (problem: string) => void,
-    module: URL = new URL('./worker.js', import.meta.url),
+    startWorker: () => Worker = startStoreWorker,
   ): Promise<WorkerThread<Calls>> {
-    const worker = new Worker(module, {
-      workerData: STORE_THREAD,
-      // Node's own SQLite prints in each thread that it is experimental.
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-    });
-    const thread = new WorkerThread<Calls>(worker, onChange, onEnd);
+    const thread = new WorkerThread<Calls>(startWorker(), onChange, onEnd);
     await thread.#send('open', [options]);
     thread.#isOpen = true;
     return thread;
