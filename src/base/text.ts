@@ -113,3 +113,12 @@ function isList(value: object): boolean {
 
 /** The key of the method that `util.inspect` and `console.log` of Node call. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
+
+const BACKSLASH = 0x5c;
+
+/** Whether the character at this index in JSON text follows an odd number of backslashes, so that a string contains it. */
+export function isEscaped(json: string, at: number): boolean {
+  let first = at;
+  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
+}

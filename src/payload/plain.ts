@@ -1,3 +1,4 @@
+import { isEscaped } from '../base/text.ts';
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
@@ -225,13 +226,6 @@ function keysIn(json: string): number {
     if (before === QUOTE && (json.charCodeAt(at - 2) !== BACKSLASH || !isEscaped(json, at - 1))) keys++;
   }
   return keys;
-}
-
-/** Whether an odd number of backslashes precedes a quote. The quote then belongs to a text, and does not end a key. */
-function isEscaped(json: string, quoteAt: number): boolean {
-  let at = quoteAt;
-  while (json.charCodeAt(at - 1) === BACKSLASH) at--;
-  return (quoteAt - at) % 2 === 1;
 }
 
 /** Whether JSON text may contain an escaped surrogate, or a URL whose slashes are escaped. */

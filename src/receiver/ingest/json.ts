@@ -1,4 +1,4 @@
-import { messageOf } from '../../base/text.ts';
+import { isEscaped, messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
 /** Deeper values would overflow the stack when they are serialized or copied. */
@@ -58,10 +58,3 @@ export class JsonReader {
 }
 
 const [QUOTE, BACKSLASH, COMMA, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,[]{}');
-
-/** Whether the character follows an odd number of backslashes. */
-function isEscaped(text: string, at: number): boolean {
-  let first = at;
-  while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-  return (at - first) % 2 === 1;
-}
