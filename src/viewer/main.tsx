@@ -19,11 +19,10 @@ void logInFromAddress()
   .then(() => render(<App />, document.body));
 
 function App(): JSX.Element {
-  const home = { trace: undefined, run: undefined, base: undefined };
   useKeys({
-    'g t': () => go({ view: 'traces', ...home }),
-    'g r': () => go({ view: 'runs', ...home }),
-    'g s': () => go({ view: 'statistics', ...home }),
+    'g t': () => go({ view: 'traces' }),
+    'g r': () => go({ view: 'runs' }),
+    'g s': () => go({ view: 'statistics' }),
     '?': () => {
       isHelpOpen.value = true;
     },

@@ -1,20 +1,9 @@
 import { expect, test } from 'vitest';
-import {
-  fieldTerm,
-  metadataTerm,
-  parseDuration,
-  parseFilter,
-  printFilter,
-  queryOf,
-  rangeTerms,
-  withTerm,
-} from '../../src/viewer/data/filter.ts';
+import { condition, metadataCondition, parseFilter, queryOf, withTerms } from '../../src/viewer/data/filter.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00.000Z');
-const query = (text: string): string =>
-  [...queryOf(parseFilter(text), NOW_MS)].map(([name, value]) => `${name}=${value}`).join(' & ');
-const added = (text: string, more: string): string =>
-  printFilter(parseFilter(more).reduce(withTerm, parseFilter(text)));
+const query = (filter: string): string =>
+  [...queryOf({ filter }, NOW_MS)].map(([name, value]) => `${name}=${value}`).join(' & ');
 
 test.each([
   ['', ''],
@@ -49,7 +38,7 @@ test.each([
   ['status:error late', 'status=error & text=late'],
 ])('%s queries %s', (text, expected) => {
   expect(query(text)).toBe(expected);
-  expect(parseFilter(printFilter(parseFilter(text)))).toEqual(parseFilter(text));
+  expect(parseFilter(withTerms(text, ''))).toEqual(parseFilter(text));
 });
 
 test.each([
@@ -69,25 +58,29 @@ test.each([
   ['name:a status:error', 'name:b', 'status:error name:b'],
   ['status:error', 'status:pending', 'status:error status:pending'],
   ['status:error', 'status:error', 'status:error'],
+  ['name:a', 'name', 'name:a name'],
   ['latency>1s latency<9s', 'latency>=2s', 'latency<9s latency>=2s'],
   ['since:1h word', 'since:2h more', 'word since:2h more'],
   ['meta.a=1 meta.b=2', 'meta.a=3', 'meta.b=2 meta.a=3'],
 ])('%s with %s becomes %s', (text, more, expected) => {
-  expect(added(text, more)).toBe(expected);
+  expect(withTerms(text, more)).toBe(expected);
 });
 
-test('conditions for values and time ranges survive their printed form', () => {
+test('conditions for values survive their printed form', () => {
   for (const value of ['plain', 'two words', 'a "quote"', 'back\\slash', 'c:d=e', ' ']) {
-    expect(query(fieldTerm('tag', value).text)).toBe(`tag=${value}`);
-    expect(query(metadataTerm('a key', value).text)).toBe(`metadata=a key=${value}`);
+    expect(query(condition('tag', value))).toBe(`tag=${value}`);
+    expect(query(metadataCondition('a key', value))).toBe(`metadata=a key=${value}`);
   }
-  expect(query(printFilter(rangeTerms(NOW_MS - 1, NOW_MS)))).toBe(
-    'started_from=2026-11-20T11:59:59.999Z & started_before=2026-11-20T12:00:00.000Z',
-  );
+});
+
+test('the selected project replaces the project of the filter', () => {
+  expect(`${queryOf({ filter: 'project:a', project: 'b' }, NOW_MS)}`).toBe('project=b');
 });
 
 test('durations have units, and are in seconds without one', () => {
   const valid = { '5': 5, '5ms': 0.005, '5s': 5, '5m': 300, '5min': 300, '5h': 18_000, '1d': 86_400, '1w': 604_800 };
-  for (const [text, seconds] of Object.entries(valid)) expect(parseDuration(text)).toBe(seconds * 1_000);
-  expect(['5x', '', '-1s'].map(parseDuration)).toEqual([undefined, undefined, undefined]);
+  for (const [text, seconds] of Object.entries(valid)) {
+    expect(query(`latency>=${text}`)).toBe(`latency_ms_min=${seconds * 1_000}`);
+  }
+  expect(['5x', '', '-1s'].map((text) => query(`latency>=${text}`))).toEqual(['', '', '']);
 });

@@ -60,7 +60,7 @@ function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {
   return (
     <span class="line">
       <strong aria-hidden="true">{sign}</strong>
-      <Link to={{ view: 'runs', trace: run.trace_id, run: run.id, base: undefined }}>{visible(run.name)}</Link>
+      <Link to={{ view: 'runs', trace: run.trace_id, run: run.id }}>{visible(run.name)}</Link>
       <StatusMark status={run.status} />
       <span class="note">
         {latencyOf(run)}

@@ -39,22 +39,28 @@ export function readAddress(search: string): Address {
   };
 }
 
+/** Parameters of the URL, in their order. */
+const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
+  ['view', 'view'],
+  ['project', 'project'],
+  ['q', 'filter'],
+  ['sort', 'sort'],
+  ['order', 'order'],
+  ['by', 'groupBy'],
+  ['trace', 'trace'],
+  ['base', 'base'],
+  ['run', 'run'],
+];
+
 /** Returns the path and query of the URL, without defaults. */
 export function writeAddress(address: Address): string {
-  const { view, project, filter, sort, order, groupBy, trace, run, base } = address;
-  const pairs: [string, string | undefined][] = [
-    ['view', view === 'traces' ? undefined : view],
-    ['project', project],
-    ['q', filter === '' ? undefined : filter],
-    ['sort', sort === 'start_time' ? undefined : sort],
-    ['order', order === 'descending' ? undefined : order],
-    ['by', groupBy === 'name' ? undefined : groupBy],
-    ['trace', trace],
-    ['base', base],
-    ['run', run],
-  ];
-  const set = pairs.filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return set.length === 0 ? '/' : `/?${new URLSearchParams(set)}`;
+  const defaults = readAddress('');
+  const query = new URLSearchParams();
+  for (const [name, field] of PARAMETERS) {
+    const value = address[field];
+    if (value !== undefined && value !== defaults[field]) query.set(name, value);
+  }
+  return query.size === 0 ? '/' : `/?${query}`;
 }
 
 function oneOf<Name extends string>(names: readonly Name[], value: string | null): Name {

@@ -1,42 +1,49 @@
-/** One condition of a filter. `text` is its source; `problem` explains why it is ignored. */
+import type { Address } from './address.ts';
+
+/** One condition of a filter. */
 export interface Term {
-  readonly kind: 'words' | 'field' | 'metadata' | 'bound' | 'time';
+  /** Source of the condition. */
   readonly text: string;
-  readonly key: string;
+  /** Query parameter of the receiver. */
+  readonly parameter: string;
+  /** Value of the parameter. `queryOf` resolves times. */
   readonly value: string;
-  readonly operator?: string;
-  readonly problem?: string;
+  /** Explains why the condition is ignored. */
+  readonly problem?: string | undefined;
 }
 
-/** Query parameter of each key. `REPEATABLE` keys accumulate; for others the last value wins. */
-const FIELDS: Readonly<Record<string, string>> = {
-  status: 'status',
-  type: 'run_type',
-  name: 'name',
-  tag: 'tag',
-  model: 'model',
-  project: 'project',
-  trace: 'trace_id',
-};
-const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag']);
+interface FilterKey {
+  /** Key with its separator, as the user types it. */
+  readonly key: string;
+  readonly about: string;
+  /** Query parameter of a key that matches a value. */
+  readonly parameter?: string;
+  /** Values to suggest. */
+  readonly values?: readonly string[];
+}
 
-export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+const STATUSES = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+const RUN_TYPES = ['llm', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];
+const AGES = ['15m', '1h', '24h', '7d'];
 
-/** Keys for help and suggestions. */
-export const KEYS: readonly { readonly key: string; readonly about: string }[] = [
-  { key: 'status:', about: STATUSES.join(', ') },
-  { key: 'type:', about: 'chain, llm, tool, retriever, embedding, prompt, parser' },
-  { key: 'name:', about: 'the full name, in quotes if it has spaces' },
-  { key: 'model:', about: 'the model' },
-  { key: 'tag:', about: 'a tag; several tags must all match' },
+/** Keys with their descriptions for help and suggestions. */
+export const KEYS: readonly FilterKey[] = [
+  { key: 'status:', about: STATUSES.join(', '), parameter: 'status', values: STATUSES },
+  { key: 'type:', about: RUN_TYPES.join(', '), parameter: 'run_type', values: RUN_TYPES },
+  { key: 'name:', about: 'the full name, in quotes if it has spaces', parameter: 'name' },
+  { key: 'model:', about: 'the model', parameter: 'model' },
+  { key: 'tag:', about: 'a tag; several tags must all match', parameter: 'tag' },
   { key: 'meta.', about: 'metadata: meta.user=42, or meta.user for any value' },
   { key: 'latency>', about: 'longer than 500ms, 2s or 1m (< for shorter)' },
-  { key: 'tokens>', about: 'more tokens than 1000 (< for fewer)' },
-  { key: 'since:', about: 'started in the last 15m, 1h or 7d, or after 2026-01-31T09:00' },
-  { key: 'before:', about: 'started more than 1h ago, or before 2026-01-31' },
-  { key: 'project:', about: 'the project' },
-  { key: 'trace:', about: 'the id of a trace' },
+  { key: 'tokens>', about: 'more than 1000 tokens (< for fewer)' },
+  { key: 'since:', about: 'started in the last 15m, 1h or 7d, or after 2026-01-31T09:00', values: AGES },
+  { key: 'before:', about: 'started more than 1h ago, or before 2026-01-31', values: AGES },
+  { key: 'project:', about: 'the project', parameter: 'project' },
+  { key: 'trace:', about: 'the id of a trace', parameter: 'trace_id' },
 ];
+
+/** Parameters that accumulate. For others the last condition wins. */
+const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag', 'text']);
 
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"?';
 const TOKEN = new RegExp(
@@ -52,76 +59,87 @@ export function parseFilter(text: string): Term[] {
   return [...text.matchAll(TOKEN)].map(({ 0: source, groups = {} }) => termOf(source, groups));
 }
 
-export function printFilter(terms: readonly Term[]): string {
-  return terms.map(({ text }) => text).join(' ');
+/** Returns the condition that a key has a value. */
+export function condition(key: string, value: string): string {
+  return `${key}:${quoted(value)}`;
 }
 
-/** Adds a condition, and removes the ones that it replaces. */
-export function withTerm(terms: readonly Term[], added: Term): Term[] {
-  const stays = (term: Term): boolean => {
-    if (term.text === added.text) return false;
-    if (term.kind !== added.kind || term.key !== added.key) return true;
-    if (term.kind === 'bound') return term.operator?.[0] !== added.operator?.[0];
-    return term.kind === 'words' || (term.kind === 'field' && REPEATABLE.has(term.key));
-  };
-  return [...terms.filter(stays), added];
+export function metadataCondition(key: string, value: string): string {
+  return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-export function fieldTerm(key: string, value: string): Term {
-  return parseFilter(`${key}:${quoted(value)}`)[0] as Term;
-}
-
-/** Conditions for runs that started in a time range. */
-export function rangeTerms(fromMs: number, beforeMs: number): Term[] {
-  return parseFilter(`since:${new Date(fromMs).toISOString()} before:${new Date(beforeMs).toISOString()}`);
-}
-
-export function metadataTerm(key: string, value: string): Term {
-  return parseFilter(`meta.${quoted(key)}=${quoted(value)}`)[0] as Term;
-}
-
-/** Converts conditions to query parameters. `nowMs` resolves relative times, so that all pages of a list use the same time. */
-export function queryOf(terms: readonly Term[], nowMs: number): URLSearchParams {
-  const query = new URLSearchParams();
-  const words: string[] = [];
-  for (const term of terms) {
-    const { kind, key, value, operator = '' } = term;
-    if (term.problem !== undefined) continue;
-    const field = FIELDS[key];
-    if (kind === 'words') words.push(value);
-    else if (kind === 'metadata') query.append('metadata', value === '' ? key : `${key}=${value}`);
-    else if (kind === 'time')
-      query.set(key === 'since' ? 'started_from' : 'started_before', toIsoTime(value, nowMs) ?? '');
-    else if (kind === 'bound') setBound(query, key, operator, value);
-    else if (field !== undefined && REPEATABLE.has(key)) query.append(field, value);
-    else if (field !== undefined) query.set(field, value);
+/** Adds conditions to a filter, and removes the ones that they replace. */
+export function withTerms(filter: string, added: string): string {
+  const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
+  for (const term of parseFilter(added)) {
+    // Delete first: the new condition goes to the end.
+    terms.delete(slotOf(term));
+    terms.set(slotOf(term), term.text);
   }
-  if (words.length > 0) query.set('text', words.join(' '));
+  return [...terms.values()].join(' ');
+}
+
+/** Removes conditions from a filter. */
+export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean): string {
+  const kept = parseFilter(filter).filter((term) => !isRemoved(term));
+  return kept.map(({ text }) => text).join(' ');
+}
+
+/** Converts the filter and the project to query parameters. `nowMs` resolves relative times. */
+export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const { parameter, value, problem } of parseFilter(filter)) {
+    if (problem !== undefined) continue;
+    if (parameter === 'text') query.set(parameter, [...query.getAll(parameter), value].join(' '));
+    else if (parameter.startsWith('started_')) query.set(parameter, toIsoTime(value, nowMs) ?? '');
+    else if (parameter === 'metadata' || REPEATABLE.has(parameter)) query.append(parameter, value);
+    else query.set(parameter, value);
+  }
+  if (project !== undefined) query.set('project', project);
   return query;
+}
+
+/** Conditions with the same slot replace each other. */
+function slotOf({ text, parameter, value }: Term): string {
+  if (REPEATABLE.has(parameter)) return `${parameter} ${text}`;
+  return parameter === 'metadata' ? `metadata ${value.split('=', 1)}` : parameter;
 }
 
 function termOf(text: string, groups: Readonly<Record<string, string | undefined>>): Term {
   const { metadata, equal, field, value = '', bound, operator = '', limit = '', words = text } = groups;
-  if (metadata !== undefined) return { kind: 'metadata', text, key: unquoted(metadata), value: unquoted(equal ?? '') };
-  if (bound !== undefined) {
-    const amount = bound === 'latency' ? parseDuration(limit) : parseCount(limit);
-    const wanted = bound === 'latency' ? 'a duration: 500ms, 2s, 1m' : 'a number: 1000';
-    const term: Term = { kind: 'bound', text, key: bound, operator, value: `${amount}` };
-    return amount === undefined ? { ...term, problem: `${bound}${operator} expects ${wanted}` } : term;
+  if (metadata !== undefined) {
+    const wanted = unquoted(equal ?? '');
+    return { text, parameter: 'metadata', value: unquoted(metadata) + (wanted === '' ? '' : `=${wanted}`) };
   }
+  if (bound !== undefined) return boundOf(text, bound, operator, limit);
+  const plain = unquoted(value);
   if (field === 'since' || field === 'before') {
-    const term: Term = { kind: 'time', text, key: field, value: unquoted(value) };
-    if (toIsoTime(term.value, 0) !== undefined) return term;
-    return { ...term, problem: `${field}: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00` };
+    const problem = `${field}: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00`;
+    const term: Term = { text, parameter: field === 'since' ? 'started_from' : 'started_before', value: plain };
+    return toIsoTime(plain, 0) === undefined ? { ...term, problem } : term;
   }
-  if (field !== undefined && Object.hasOwn(FIELDS, field)) {
-    const term: Term = { kind: 'field', text, key: field, value: unquoted(value) };
-    const problem = expectedValue(field, term.value);
-    return problem === undefined ? term : { ...term, problem: `${field}: expects ${problem}` };
+  const parameter = KEYS.find(({ key }) => key === `${field}:`)?.parameter;
+  if (field !== undefined && parameter !== undefined) {
+    const wanted = expectedValue(field, plain);
+    return { text, parameter, value: plain, problem: wanted && `${field}: expects ${wanted}` };
   }
   const isUnclosed = words.startsWith('"') && !/[^\\]"$/.test(words);
   const closed = isUnclosed && field === undefined ? `${words}"` : text;
-  return { kind: 'words', text: closed, key: '', value: closed };
+  return { text: closed, parameter: 'text', value: closed };
+}
+
+/** The API's bounds are inclusive, so `>` and `<` add or subtract one token or one microsecond. */
+function boundOf(text: string, key: string, operator: string, limit: string): Term {
+  const isLatency = key === 'latency';
+  const isMin = operator.startsWith('>');
+  const amount = isLatency ? parseDuration(limit) : parseCount(limit);
+  const step = operator.endsWith('=') ? 0 : isLatency ? 0.001 : 1;
+  const parameter = `${isLatency ? 'latency_ms' : key}_${isMin ? 'min' : 'max'}`;
+  if (amount === undefined) {
+    const wanted = isLatency ? 'a duration: 500ms, 2s, 1m' : 'a number: 1000';
+    return { text, parameter, value: '', problem: `${key}${operator} expects ${wanted}` };
+  }
+  return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
 /** Describes the expected value if the receiver would reject the query. */
@@ -137,16 +155,8 @@ function unquoted(text: string): string {
 }
 
 /** Quotes a value if the filter's syntax requires it. */
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return /^[^\s"\\=:]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
-}
-
-/** The API's bounds are inclusive, so `>` and `<` add or subtract one token or one microsecond. */
-function setBound(query: URLSearchParams, key: string, operator: string, value: string): void {
-  const step = operator.endsWith('=') ? 0 : key === 'tokens' ? 1 : 0.001;
-  const isMin = operator.startsWith('>');
-  const name = `${key === 'latency' ? 'latency_ms' : key}_${isMin ? 'min' : 'max'}`;
-  query.set(name, `${Math.max(0, Number((Number(value) + (isMin ? step : -step)).toFixed(3)))}`);
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = {
@@ -160,7 +170,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 };
 
 /** Parses `2s` or `1.5m`. A number without a unit is in seconds. */
-export function parseDuration(text: string): number | undefined {
+function parseDuration(text: string): number | undefined {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?$/.exec(text) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS_MS[unit] ?? 1);
 }

@@ -13,9 +13,9 @@ addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Changes the address. `replace` overwrites the current history entry instead of adding one. */
+/** Changes the address: see `changed`. `replace` overwrites the current history entry instead of adding one. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
-  const next = { ...address.peek(), ...change };
+  const next = changed(address.peek(), change);
   const url = writeAddress(next);
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, '', url);
@@ -30,12 +30,19 @@ export function hasMoved(): boolean {
 
 /** Returns the URL that `go(change)` would set. */
 export function linkTo(change: Partial<Address>): string {
-  return writeAddress({ ...address.value, ...change });
+  return writeAddress(changed(address.value, change));
 }
 
 /** The first call remembers a run, the second opens the comparison. A second call with the same run cancels. */
 export function compare(id: string, name: string): void {
   const base = compared.value;
   compared.value = base === undefined ? { id, name } : undefined;
-  if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id, trace: undefined });
+  if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id });
+}
+
+/** Setting the view closes the trace and the comparison. Setting the trace deselects the run. */
+function changed(address: Address, change: Partial<Address>): Address {
+  const closed = 'view' in change ? { trace: undefined, run: undefined, base: undefined } : {};
+  const deselected = 'trace' in change ? { run: undefined } : {};
+  return { ...address, ...closed, ...deselected, ...change };
 }

@@ -1,7 +1,7 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SortKey } from '../../receiver/query/query.ts';
-import { parseFilter, queryOf } from '../data/filter.ts';
+import { queryOf } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { Problem } from '../elements/controls.tsx';
 import { plural, useNow } from '../elements/figures.ts';
@@ -27,8 +27,7 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
   const list = useMemo(() => {
-    const query = queryOf(parseFilter(filter), Date.now());
-    if (project !== undefined) query.set('project', project);
+    const query = queryOf({ filter, project }, Date.now());
     if (sort !== 'start_time') query.set('sort', sort);
     if (order !== 'descending') query.set('order', order);
     return new RunList(view, query, closed?.key === key ? closed : undefined);

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
-import { fieldTerm, metadataTerm, parseFilter, printFilter, type Term, withTerm } from '../data/filter.ts';
+import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Section } from '../elements/controls.tsx';
 import { cost, count, duration, exact, latencyOf, millisecondsAt } from '../elements/figures.ts';
@@ -30,7 +30,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
     { name: 'Project', value: visible(session_name ?? session_id ?? '') },
     {
       name: 'Tags',
-      value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} term={fieldTerm('tag', tag)} value={tag} />),
+      value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />),
     },
   ];
   return <Facts facts={facts.filter(({ value }) => value)} />;
@@ -70,16 +70,15 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
 
 function MetadataValue({ name, value }: { name: string; value: string }): JSX.Element {
   if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
-  return <FilterLink term={metadataTerm(name, value)} value={value} />;
+  return <FilterLink added={metadataCondition(name, value)} value={value} />;
 }
 
 /** Link to the list of runs with the same value. */
-function FilterLink({ term, value }: { term: Term; value: string }): JSX.Element {
-  const filter = printFilter(withTerm(parseFilter(address.value.filter), term));
+function FilterLink({ added, value }: { added: string; value: string }): JSX.Element {
+  const filter = withTerms(address.value.filter, added);
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;
-  const to = { view, filter, trace: undefined, run: undefined };
   return (
-    <Link class="chip" title={`Filter by ${visible(term.text)}`} to={to}>
+    <Link class="chip" title={`Filter by ${visible(added)}`} to={{ view, filter }}>
       {visible(value)}
     </Link>
   );

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Figures, GroupKey, Statistics } from '../../receiver/query/query.ts';
 import { api } from '../data/api.ts';
-import { fieldTerm, parseFilter, printFilter, queryOf, rangeTerms, type Term, withTerm } from '../data/filter.ts';
+import { condition, queryOf, withoutTerms, withTerms } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Pending, Problem, Toggle } from '../elements/controls.tsx';
@@ -25,8 +25,7 @@ const GROUPS: readonly { readonly key: GroupKey; readonly name: string; readonly
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
   const read = async (signal: AbortSignal) => {
-    const query = queryOf(parseFilter(filter), Date.now());
-    if (project !== undefined) query.set('project', project);
+    const query = queryOf({ filter, project }, Date.now());
     query.set('group_by', groupBy);
     query.set('buckets', `${BUCKETS}`);
     return { ...(await api.statistics(query, signal)), groupBy };
@@ -121,12 +120,14 @@ function chartsOf({ buckets, to = '' }: Statistics): Omit<ChartProps, 'zoom'>[] 
 
 /** Sets the time range of the filter, or removes it. */
 function zoom(range?: { fromMs: number; toMs: number }): void {
-  const terms = parseFilter(address.value.filter);
-  const next =
-    range === undefined
-      ? terms.filter(({ kind }) => kind !== 'time')
-      : rangeTerms(range.fromMs, Math.max(range.toMs, range.fromMs + 1)).reduce<readonly Term[]>(withTerm, terms);
-  go({ filter: printFilter(next) });
+  const { filter } = address.value;
+  if (range === undefined) {
+    go({ filter: withoutTerms(filter, ({ parameter }) => parameter.startsWith('started_')) });
+    return;
+  }
+  const from = new Date(range.fromMs).toISOString();
+  const before = new Date(Math.max(range.toMs, range.fromMs + 1)).toISOString();
+  go({ filter: withTerms(filter, `since:${from} before:${before}`) });
 }
 
 function Groups({ statistics, groupBy }: { statistics: Statistics; groupBy: GroupKey }): JSX.Element {
@@ -173,7 +174,7 @@ function Group(props: { figures: Statistics['groups'][number]; filter: string; t
     printed(usage?.total_tokens, count),
     printed(usage?.total_cost, cost),
   ];
-  const filter = printFilter(withTerm(parseFilter(address.value.filter), fieldTerm(props.filter, group)));
+  const filter = withTerms(address.value.filter, condition(props.filter, group));
   return (
     <tr>
       <th scope="row">

@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import { parseFilter, printFilter, type Term, withTerm } from '../data/filter.ts';
+import { parseFilter, type Term, withoutTerms, withTerms } from '../data/filter.ts';
 import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Names, readNames, type Suggestion, suggestionsFor } from './suggestions.ts';
@@ -32,10 +32,10 @@ export class FilterModel {
 
   /** Applies the typed text and hides the suggestions. */
   close(): void {
-    const added = parseFilter(this.text.value.trim());
+    const added = this.text.value.trim();
     this.#type('');
     this.#isOpen.value = false;
-    if (added.length > 0) this.#show(added.reduce<readonly Term[]>(withTerm, this.terms));
+    if (added !== '') go({ filter: withTerms(address.value.filter, added) });
   }
 
   dispose(): void {
@@ -60,7 +60,7 @@ export class FilterModel {
   }
 
   remove(term: Term): void {
-    this.#show(this.terms.filter(({ text }) => text !== term.text));
+    go({ filter: withoutTerms(address.value.filter, ({ text }) => text === term.text) });
   }
 
   /** Returns true if the key was handled. */
@@ -75,10 +75,6 @@ export class FilterModel {
     else if (key === 'Backspace' && this.text.value === '' && last !== undefined) this.edit(last);
     else return false;
     return true;
-  }
-
-  #show(terms: readonly Term[]): void {
-    go({ filter: printFilter(terms) });
   }
 
   #type(text: string): void {

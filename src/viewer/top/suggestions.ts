@@ -1,6 +1,6 @@
 import type { GroupKey } from '../../receiver/query/query.ts';
 import { api } from '../data/api.ts';
-import { KEYS, quoted, STATUSES } from '../data/filter.ts';
+import { condition, KEYS } from '../data/filter.ts';
 
 /** A condition, or the start of one, that completes the typed text. */
 export interface Suggestion {
@@ -16,13 +16,6 @@ const SUGGESTIONS_MAX = 12;
 const NAMES_MAX = 100;
 const TAGGED_RUNS_MAX = 300;
 
-const FIXED: Readonly<Record<string, readonly string[]>> = {
-  status: STATUSES,
-  type: ['llm', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'],
-  since: ['15m', '1h', '24h', '7d'],
-  before: ['15m', '1h', '24h', '7d'],
-};
-
 export function suggestionsFor(typed: string, names: Names): Suggestion[] {
   const [, key, value = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
   if (key === undefined) {
@@ -32,13 +25,13 @@ export function suggestionsFor(typed: string, names: Names): Suggestion[] {
       .map((one) => ({ text: one.key, about: one.about, isComplete: false }));
   }
   const wanted = value.replace(/^"/, '').toLowerCase();
-  const fixed = FIXED[key] ?? [];
+  const fixed = KEYS.find((one) => one.key === `${key}:`)?.values ?? [];
   const found = (names[key] ?? []).filter(([name]) => !fixed.includes(name));
   return [...fixed.map((name) => [name, undefined] as const), ...found]
     .filter(([name]) => name.toLowerCase().includes(wanted) && name !== '')
     .slice(0, SUGGESTIONS_MAX)
     .map(([name, runs]) => ({
-      text: `${key}:${quoted(name)}`,
+      text: condition(key, name),
       about: runs === undefined ? '' : runs.toLocaleString('en'),
       isComplete: true,
     }));

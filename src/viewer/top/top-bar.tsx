@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { Address, View } from '../data/address.ts';
+import { readAddress, type View } from '../data/address.ts';
 import { api } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { useLive } from '../data/live-value.ts';
@@ -18,17 +18,6 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
-const HOME: Partial<Address> = {
-  view: 'traces',
-  project: undefined,
-  filter: '',
-  sort: 'start_time',
-  order: 'descending',
-  trace: undefined,
-  run: undefined,
-  base: undefined,
-};
-
 /** Navigation, page-wide buttons, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, trace } = address.value;
@@ -36,14 +25,14 @@ export function TopBar(): JSX.Element {
   return (
     <header class="top">
       <nav class="line" aria-label="Views">
-        <Link class="brand" to={HOME}>
+        <Link class="brand" to={readAddress('')}>
           runspan
         </Link>
         {VIEWS.map((one) => (
           <Link
             key={one.view}
             class="button quiet"
-            to={{ view: one.view, trace: undefined, run: undefined, base: undefined }}
+            to={{ view: one.view }}
             title={`${one.name} (${one.keys})`}
             aria-current={view === one.view ? 'page' : undefined}
           >

@@ -19,7 +19,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
   const root = tree.branches[0]?.run;
   return (
     <header class="line trace-bar">
-      <Link class="button quiet" to={{ trace: undefined, run: undefined }} title="Back to the list (Esc)">
+      <Link class="button quiet" to={{ trace: undefined }} title="Back to the list (Esc)">
         <Icon name="back" />
         {address.value.view === 'runs' ? 'Runs' : 'Traces'}
       </Link>

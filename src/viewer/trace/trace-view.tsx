@@ -41,7 +41,7 @@ export function TraceView({ id }: { id: string }): JSX.Element {
 }
 
 function back(): void {
-  go({ trace: undefined, run: undefined });
+  go({ trace: undefined });
 }
 
 function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element {
