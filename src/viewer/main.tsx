@@ -1,16 +1,22 @@
-import { type ComponentType, type JSX, render } from 'preact';
+import { type JSX, render } from 'preact';
 import { isLocked } from './data/api.ts';
 import { listen } from './data/changes.ts';
-import { useLive } from './data/live-value.ts';
 import { address, go } from './data/navigation.ts';
 import { Pending } from './elements/controls.tsx';
 import { useKeys } from './elements/keys.ts';
+import { lazy } from './elements/lazy.tsx';
 import { ListView } from './list/list-view.tsx';
 import { Help, isHelpOpen } from './top/help.tsx';
 import { notice } from './top/import-file.ts';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { TopBar } from './top/top-bar.tsx';
 import { TraceView } from './trace/trace-view.tsx';
+
+const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
+  <Pending problem={problem} note="Loading…" />
+);
+const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Loading);
+const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());
@@ -45,13 +51,7 @@ function App(): JSX.Element {
 function Content(): JSX.Element {
   const { view, trace } = address.value;
   if (trace !== undefined) return <TraceView key={trace} id={trace} />;
-  if (view === 'statistics') return <Lazy key={view} load={() => import('./statistics/statistics-view.tsx')} />;
-  if (view === 'compare') return <Lazy key={view} load={() => import('./compare/compare-view.tsx')} />;
+  if (view === 'statistics') return <StatisticsView />;
+  if (view === 'compare') return <CompareView />;
   return <ListView key={view} view={view} />;
-}
-
-/** A view that is loaded when it is opened. */
-function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }): JSX.Element {
-  const { value: module, problem } = useLive('view', load);
-  return module === undefined ? <Pending problem={problem} note="Loading…" /> : <module.default />;
 }

@@ -27,6 +27,7 @@ function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   void listen();
   FakeStream.last.emit('open');
   const list = new RunList(view, new URLSearchParams());
+  list.open();
   onTestFinished(() => list.close());
   const arrive = (added: number): void => {
     const last = Number(traces[0]?.id ?? 0);
@@ -112,7 +113,7 @@ test('a page that was requested before the list was cut is dropped', async () =>
   await settled();
   let release = (): void => {};
   held.set(
-    list.read.next as string,
+    idsOf(list).at(-1) as string,
     new Promise((resolve) => {
       release = resolve;
     }),

@@ -23,18 +23,13 @@ export class ApiError extends Error {
   }
 }
 
-export interface TraceContent {
-  readonly items: RunOutline[];
-  readonly feedback: Feedback[];
-}
-
 export const api = {
   projects: (signal?: AbortSignal): Promise<{ items: ProjectSummary[] }> => get('/query/projects', signal),
   traces: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<TraceSummary>> =>
     get(`/query/traces?${query}`, signal),
   runs: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<RunSummary>> =>
     get(`/query/runs?${query}`, signal),
-  trace: (id: string, signal?: AbortSignal): Promise<TraceContent> =>
+  trace: (id: string, signal?: AbortSignal): Promise<{ items: RunOutline[] }> =>
     get(`/query/traces/${encodeURIComponent(id)}`, signal),
   run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),
   payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>

@@ -57,9 +57,9 @@ export function ago(ms: number, nowMs: number): string {
 }
 
 /** Date and time with milliseconds, in the local time zone. */
-export function exact(iso: string): string {
-  const at = new Date(iso);
-  if (Number.isNaN(at.getTime())) return iso;
+export function exact(instant: string | number): string {
+  const at = new Date(instant);
+  if (Number.isNaN(at.getTime())) return `${instant}`;
   const time = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
   return `${dateOf(at)} ${time}.${`${at.getMilliseconds()}`.padStart(3, '0')}`;
 }
@@ -67,6 +67,11 @@ export function exact(iso: string): string {
 /** `1 run`, `2 runs`. */
 export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** A dash replaces an unknown value. */
+export function orDash(value: number | undefined, print: (value: number) => string): string {
+  return value === undefined ? '–' : print(value);
 }
 
 /** Start to end, or an empty string while the run is open. */

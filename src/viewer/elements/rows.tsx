@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
+import { useKeys } from './keys.ts';
 
 /** The rows of a scrolled list that are in the document. */
 interface RowWindow {
@@ -56,6 +57,30 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
     };
   }, [element, rowHeight]);
   return rowWindow(place.scrollTop, place.height, rowHeight, count);
+}
+
+/** Registers the keys that move from a row to another. `select` receives an index between 0 and `count - 1`. */
+export function useRowKeys(
+  element: RefObject<HTMLElement | null>,
+  rowHeight: number,
+  count: number,
+  position: number,
+  select: (row: number) => void,
+): void {
+  const moveTo = (row: number): void => select(Math.max(0, Math.min(count - 1, row)));
+  const down = (): void => moveTo(position + 1);
+  const up = (): void => moveTo(position - 1);
+  const page = (): number => Math.max(1, Math.floor((element.current?.clientHeight ?? 0) / rowHeight) - 1);
+  useKeys({
+    j: down,
+    ArrowDown: down,
+    k: up,
+    ArrowUp: up,
+    PageDown: () => moveTo(position + page()),
+    PageUp: () => moveTo(position - page()),
+    Home: () => moveTo(0),
+    End: () => moveTo(count - 1),
+  });
 }
 
 function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {

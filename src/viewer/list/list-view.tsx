@@ -7,10 +7,10 @@ import { Problem } from '../elements/controls.tsx';
 import { plural, useNow } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { Rows, scrollToRow, useRowWindow } from '../elements/rows.tsx';
+import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { EmptyState } from './empty-state.tsx';
 import { ListRow } from './list-row.tsx';
-import { type Line, type ReadLines, RunList } from './run-list.ts';
+import { type Line, RunList } from './run-list.ts';
 
 type ListKind = 'traces' | 'runs';
 
@@ -19,50 +19,66 @@ const ROW_HEIGHT = 34;
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** State of the list that was closed last, restored when the user returns from a trace. */
-let closed: (ReadLines & { key: string; cursor: string | undefined; scrollTop: number }) | undefined;
+/** The last list, which is shown again when the user returns from a trace. */
+let last: { readonly key: string; readonly list: RunList } | undefined;
 
 /** The list of traces, or of all runs. */
 export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
   const list = useMemo(() => {
+    if (last?.key === key) return last.list;
     const query = queryOf({ filter, project }, Date.now());
     if (sort !== 'start_time') query.set('sort', sort);
     if (order !== 'descending') query.set('order', order);
-    return new RunList(view, query, closed?.key === key ? closed : undefined);
+    last = { key, list: new RunList(view, query) };
+    return last.list;
   }, [key]);
-  useEffect(() => () => list.close(), [list]);
+  useEffect(() => {
+    list.open();
+    return () => list.close();
+  }, [list]);
   const problem = list.problem.value;
   if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
   return (
     <section class="list column" aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
-      <ListGrid key={key} listKey={key} view={view} list={list} />
+      <ListGrid key={key} view={view} list={list} />
       <Problem text={problem} />
     </section>
   );
 }
 
-function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; list: RunList }): JSX.Element {
+function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Element {
   const lines = list.lines.value;
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, ROW_HEIGHT, lines.length);
   const nowMs = useNow(true, TICK_MS);
-  const [cursor, setCursor] = useState<string>();
-  const position = lines.findIndex(({ id }) => id === cursor);
+  const selected = list.selected.value;
+  const position = lines.findIndex(({ id }) => id === selected);
   const isAtTop = first === 0;
   useEffect(() => {
     list.see(lines.slice(first, end), isAtTop);
     if (end > lines.length - AHEAD) list.grow();
   }, [first, end, lines, list, list.isBehind.value]);
-  useRestored(element, listKey, list, cursor, setCursor);
+  useRestoredScroll(element, list);
   const unseen = useAnchoredScroll(element, list, isAtTop);
   const open = (line: Line): void => {
-    setCursor(line.id);
+    list.selected.value = line.id;
     go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined });
   };
   useFocus(element);
-  useListKeys(element, lines, position, setCursor, open);
+  useRowKeys(element, ROW_HEIGHT, lines.length, position, (row) => {
+    list.selected.value = lines[row]?.id;
+    scrollToRow(element.current, row, ROW_HEIGHT);
+  });
+  const line = lines[position];
+  useKeys({
+    Enter: line && (() => open(line)),
+    c: line && (() => compare(line.id, line.name)),
+    Escape: () => {
+      list.selected.value = undefined;
+    },
+  });
   return (
     <>
       {(unseen > 0 || list.isBehind.value) && (
@@ -78,7 +94,7 @@ function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; li
         role="grid"
         aria-label={view === 'traces' ? 'Traces' : 'Runs'}
         aria-rowcount={list.hasMore ? -1 : lines.length + 1}
-        aria-activedescendant={position >= first && position < end ? `line-${cursor}` : undefined}
+        aria-activedescendant={position >= first && position < end ? `line-${selected}` : undefined}
         tabIndex={0}
         aria-busy={list.isLoading.value}
       >
@@ -90,7 +106,7 @@ function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; li
               line={line}
               row={first + offset + 2}
               nowMs={nowMs}
-              isSelected={line.id === cursor}
+              isSelected={line.id === selected}
               open={open}
               to={{ trace: line.trace_id, run: view === 'runs' ? line.id : undefined }}
             />
@@ -102,27 +118,16 @@ function ListGrid({ listKey, view, list }: { listKey: string; view: ListKind; li
   );
 }
 
-/** Restores the scroll position and the cursor of a list that is opened again. */
-function useRestored(
-  element: RefObject<HTMLElement | null>,
-  key: string,
-  list: RunList,
-  cursor: string | undefined,
-  setCursor: (cursor: string | undefined) => void,
-): void {
-  const last = useRef(cursor);
-  last.current = cursor;
+/** Restores the scroll position of a list that is shown again. */
+function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList): void {
   useLayoutEffect(() => {
     const scrolled = element.current;
     if (scrolled === null) return;
-    if (closed?.key === key) {
-      scrolled.scrollTop = closed.scrollTop;
-      setCursor(closed.cursor);
-    }
+    scrolled.scrollTop = list.scrollTop;
     return () => {
-      closed = { key, ...list.read, cursor: last.current, scrollTop: scrolled.scrollTop };
+      list.scrollTop = scrolled.scrollTop;
     };
-  }, []);
+  }, [list]);
 }
 
 /** Scrolls by the height of rows that arrive at the top, so that visible rows do not move. Returns the number of unseen rows. */
@@ -139,36 +144,6 @@ function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList
     if (isAtTop) setUnseen(0);
   }, [isAtTop]);
   return unseen;
-}
-
-function useListKeys(
-  element: RefObject<HTMLElement | null>,
-  lines: readonly Line[],
-  position: number,
-  setCursor: (cursor: string | undefined) => void,
-  open: (line: Line) => void,
-): void {
-  const moveTo = (row: number): void => {
-    const to = Math.max(0, Math.min(lines.length - 1, row));
-    setCursor(lines[to]?.id);
-    scrollToRow(element.current, to, ROW_HEIGHT);
-  };
-  const move = (by: number) => (): void => moveTo(position + by);
-  const page = Math.max(1, Math.floor((element.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1);
-  const line = lines[position];
-  useKeys({
-    j: move(1),
-    ArrowDown: move(1),
-    k: move(-1),
-    ArrowUp: move(-1),
-    PageDown: move(page),
-    PageUp: move(-page),
-    Home: () => moveTo(0),
-    End: () => moveTo(lines.length - 1),
-    Enter: line === undefined ? undefined : () => open(line),
-    c: line === undefined ? undefined : () => compare(line.id, line.name),
-    Escape: () => setCursor(undefined),
-  });
 }
 
 function Head({ view }: { view: ListKind }): JSX.Element {

@@ -8,12 +8,6 @@ import { Refresh } from '../data/live-value.ts';
 /** A row of the list. Rows of traces have the totals in `trace`. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
-/** Rows that have been read, and the cursor of the next page. */
-export interface ReadLines {
-  readonly lines: readonly Line[];
-  readonly next: string | undefined;
-}
-
 const PAGE = 100;
 /** Runs of a trace that are read at once after a change. */
 const TRACE_RUNS_MAX = 1_000;
@@ -22,7 +16,7 @@ const LINES_MAX = 2_000;
 
 /**
  * A list that loads pages as it is scrolled, and new rows as they arrive. Rows are read again only if their trace has changed
- * and they are visible.
+ * and they are visible. A closed list keeps its rows, and can be opened again.
  */
 export class RunList {
   readonly lines: Signal<readonly Line[]> = signal([]);
@@ -32,34 +26,40 @@ export class RunList {
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
   /** True if more than a page has arrived, so that new rows wait until the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
+  /** Id of the selected row. */
+  readonly selected: Signal<string | undefined> = signal(undefined);
+  /** Scroll position at which the list was closed. */
+  scrollTop = 0;
   #visible: readonly Line[] = [];
   #isAtTop = true;
   readonly #view: 'traces' | 'runs';
   readonly #query: URLSearchParams;
-  readonly #refresh: Refresh;
+  #refresh: Refresh | undefined;
   /** Changed traces whose rows have not been read again. */
   readonly #changed = new Set<string>();
-  readonly #abort = new AbortController();
-  readonly #unsubscribe: () => void;
+  #unsubscribe: (() => void) | undefined;
   #next: string | undefined;
   #growing: Promise<void> | undefined;
 
-  /** `before` restores a list of the same query. */
-  constructor(view: 'traces' | 'runs', query: URLSearchParams, before?: ReadLines) {
+  constructor(view: 'traces' | 'runs', query: URLSearchParams) {
     this.#view = view;
     this.#query = query;
-    this.lines.value = before?.lines ?? [];
-    this.#next = before?.next;
-    this.#refresh = new Refresh((signal) => this.#reread(signal));
-    this.#unsubscribe = onChanges((traceIds) => {
-      for (const id of traceIds ?? this.lines.value.map(({ trace_id }) => trace_id)) this.#changed.add(id);
-      this.#refresh.request();
-    });
-    this.#refresh.request();
   }
 
-  get read(): ReadLines {
-    return { lines: this.lines.value, next: this.#next };
+  open(): void {
+    const refresh = new Refresh((signal) => this.#reread(signal));
+    this.#refresh = refresh;
+    this.#unsubscribe = onChanges((traceIds) => {
+      for (const id of traceIds ?? this.lines.value.map(({ trace_id }) => trace_id)) this.#changed.add(id);
+      refresh.request();
+    });
+    refresh.request();
+  }
+
+  close(): void {
+    this.#unsubscribe?.();
+    this.#refresh?.close();
+    this.arrived.value = { count: 0 };
   }
 
   get hasMore(): boolean {
@@ -79,18 +79,12 @@ export class RunList {
     this.#visible = lines;
     this.#isAtTop = isAtTop;
     const isStale = lines.some(({ trace_id }) => this.#changed.has(trace_id));
-    if (isStale || (isAtTop && this.isBehind.value)) this.#refresh.request();
-  }
-
-  close(): void {
-    this.#unsubscribe();
-    this.#refresh.close();
-    this.#abort.abort();
+    if (isStale || (isAtTop && this.isBehind.value)) this.#refresh?.request();
   }
 
   async #grow(cursor: string): Promise<void> {
     try {
-      const page = await this.#read({ cursor }, this.#abort.signal);
+      const page = await this.#read({ cursor });
       // The list was cut during the read: this page would leave a gap.
       if (this.#next !== cursor) return;
       this.#next = page.next;
@@ -111,7 +105,7 @@ export class RunList {
     } catch (error) {
       this.problem.value = problemOf(error) ?? this.problem.value;
     }
-    this.isLoading.value = false;
+    if (!signal.aborted) this.isLoading.value = false;
   }
 
   /** Replaces the rows up to the page's last row, so that rows which no longer match disappear. */

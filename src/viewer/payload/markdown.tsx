@@ -1,10 +1,14 @@
-import { type Signal, signal } from '@preact/signals';
 import { Lexer, type Token, type Tokens } from 'marked';
-import type { ComponentChildren, ComponentType, JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import type { ComponentChildren, JSX } from 'preact';
+import { lazy } from '../elements/lazy.tsx';
 import { Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { imageOf } from './binary-text.ts';
+
+const Highlighted = lazy<{ text: string; language: string }>(
+  () => import('./highlight.tsx'),
+  ({ text }) => <Text value={text} />,
+);
 
 /** Deeper nesting is shown as source text. */
 const DEPTH_MAX = 24;
@@ -48,7 +52,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       return (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
         <pre tabIndex={0}>
-          <Code text={token.text} language={token.lang} />
+          {token.lang ? <Highlighted text={token.text} language={token.lang} /> : <Text value={token.text} />}
         </pre>
       );
     case 'blockquote':
@@ -62,25 +66,6 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     default:
       return <Text value={token.raw} />;
   }
-}
-
-/** The highlighter, loaded with the first code block that names a language. */
-const highlighter: Signal<ComponentType<{ text: string; language: string }> | undefined> = signal(undefined);
-
-function Code({ text, language }: { text: string; language: string | undefined }): JSX.Element {
-  useEffect(() => {
-    if (language && highlighter.value === undefined) {
-      void import('./highlight.tsx').then((module) => {
-        highlighter.value = module.default;
-      });
-    }
-  }, [language]);
-  const Highlighted = language ? highlighter.value : undefined;
-  return Highlighted === undefined || !language ? (
-    <Text value={text} />
-  ) : (
-    <Highlighted text={text} language={language} />
-  );
 }
 
 function list(token: Tokens.List, depth: number): JSX.Element {

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { theme } from '../data/preferences.ts';
-import { exact } from '../elements/figures.ts';
+import { exact, orDash } from '../elements/figures.ts';
 
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
@@ -43,10 +43,10 @@ export function Chart(props: ChartProps): JSX.Element {
         {series.map(({ name, color, values }) => (
           <span key={name} class="note">
             <span class={`swatch swatch-${color}`} /> {name}{' '}
-            {hovered !== undefined && <strong>{printed(values[hovered], print)}</strong>}
+            {hovered !== undefined && <strong>{orDash(values[hovered], print)}</strong>}
           </span>
         ))}
-        <span class="note">{at !== undefined && exact(new Date(at).toISOString())}</span>
+        <span class="note">{at !== undefined && exact(at)}</span>
       </figcaption>
       <div ref={element} role="img" aria-label={`${title}. ${series.map((one) => summaryOf(one, print)).join('; ')}`} />
       <details>
@@ -154,7 +154,7 @@ function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
   const [from, to] =
     stepMs >= 86_400_000 ? [5, 10] : stepMs >= 60_000 ? [11, 16] : stepMs >= 1_000 ? [11, 19] : [17, 23];
-  return splits.map((ms) => exact(new Date(ms).toISOString()).slice(from, to));
+  return splits.map((ms) => exact(ms).slice(from, to));
 }
 
 function seriesOptions(form: ChartProps['form'], color: () => string): uPlot.Series {
@@ -196,11 +196,11 @@ function ChartTable({ series, times, endMs, print, zoom }: ChartProps): JSX.Elem
             <tr key={index}>
               <th scope="row">
                 <button type="button" class="link" title="Show only this time range" onClick={() => zoom(range)}>
-                  {exact(new Date(range.fromMs).toISOString())}
+                  {exact(range.fromMs)}
                 </button>
               </th>
               {series.map(({ name, values }) => (
-                <td key={name}>{printed(values[index], print)}</td>
+                <td key={name}>{orDash(values[index], print)}</td>
               ))}
             </tr>
           );
@@ -213,8 +213,4 @@ function ChartTable({ series, times, endMs, print, zoom }: ChartProps): JSX.Elem
 function summaryOf({ name, values }: Series, print: ChartProps['print']): string {
   const known = values.filter((value) => value !== undefined);
   return `${name}: ${known.length === 0 ? 'none' : `at most ${print(Math.max(...known))}`}`;
-}
-
-function printed(value: number | undefined, print: ChartProps['print']): string {
-  return value === undefined ? '–' : print(value);
 }

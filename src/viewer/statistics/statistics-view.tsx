@@ -6,7 +6,7 @@ import { condition, queryOf, withoutTerms, withTerms } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Fact, Facts, Link, Pending, Problem, Toggle } from '../elements/controls.tsx';
-import { cost, count, duration, millisecondsAt } from '../elements/figures.ts';
+import { cost, count, duration, millisecondsAt, orDash } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
 import { Chart, type ChartProps } from './chart.tsx';
@@ -49,10 +49,10 @@ function Totals({ total }: { total: Figures }): JSX.Element {
     { name: 'Runs', value: runs.toLocaleString('en') },
     { name: 'Errors', value: `${errors.toLocaleString('en')} (${percent(errors, runs)})` },
     { name: 'Pending', value: pending.toLocaleString('en') },
-    { name: 'Latency p50', value: printed(latency_ms?.p50, duration) },
-    { name: 'Latency p95', value: printed(latency_ms?.p95, duration) },
-    { name: 'Tokens', value: printed(usage?.total_tokens, count) },
-    { name: 'Cost', value: printed(usage?.total_cost, cost) },
+    { name: 'Latency p50', value: orDash(latency_ms?.p50, duration) },
+    { name: 'Latency p95', value: orDash(latency_ms?.p95, duration) },
+    { name: 'Tokens', value: orDash(usage?.total_tokens, count) },
+    { name: 'Cost', value: orDash(usage?.total_cost, cost) },
   ];
   return <Facts class="totals" facts={facts} />;
 }
@@ -170,9 +170,9 @@ function Group(props: { figures: Statistics['groups'][number]; filter: string; t
     runs.toLocaleString('en'),
     percent(runs, props.total),
     errors === 0 ? '–' : `${errors.toLocaleString('en')} (${percent(errors, runs)})`,
-    ...(['p50', 'p90', 'p95', 'p99', 'max'] as const).map((rank) => printed(latency_ms?.[rank], duration)),
-    printed(usage?.total_tokens, count),
-    printed(usage?.total_cost, cost),
+    ...(['p50', 'p90', 'p95', 'p99', 'max'] as const).map((rank) => orDash(latency_ms?.[rank], duration)),
+    orDash(usage?.total_tokens, count),
+    orDash(usage?.total_cost, cost),
   ];
   const filter = withTerms(address.value.filter, condition(props.filter, group));
   return (
@@ -187,10 +187,6 @@ function Group(props: { figures: Statistics['groups'][number]; filter: string; t
       ))}
     </tr>
   );
-}
-
-function printed(value: number | undefined, print: (value: number) => string): string {
-  return value === undefined ? '–' : print(value);
 }
 
 function percent(part: number, whole: number): string {

@@ -1,15 +1,47 @@
 import type { JSX } from 'preact';
 import { useEffect, useId, useMemo } from 'preact/hooks';
+import type { ProjectSummary } from '../../receiver/store/run-view.ts';
 import type { Term } from '../data/filter.ts';
+import { address, go } from '../data/navigation.ts';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
 
-/** The conditions of the filter as chips, and a text box for the next one. */
-export function FilterBox(): JSX.Element {
+/** The project and the filter of a list or of the statistics. */
+export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.dispose(), [model]);
+  return (
+    <div class="filter-row">
+      <ProjectSelect projects={model.projects.value.value?.items ?? []} />
+      <FilterBox model={model} />
+    </div>
+  );
+}
+
+function ProjectSelect({ projects }: { projects: readonly ProjectSummary[] }): JSX.Element {
+  const { project = '' } = address.value;
+  const isUnknown = project !== '' && !projects.some(({ name }) => name === project);
+  return (
+    <select
+      aria-label="Project"
+      value={project}
+      onChange={({ currentTarget }) => go({ project: currentTarget.value === '' ? undefined : currentTarget.value })}
+    >
+      <option value="">All projects</option>
+      {isUnknown && <option value={project}>{visible(project)}</option>}
+      {projects.map(({ name, traces }) => (
+        <option key={name} value={name}>
+          {visible(name)} ({traces.toLocaleString('en')})
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** The conditions of the filter as chips, and a text box for the next one. */
+function FilterBox({ model }: { model: FilterModel }): JSX.Element {
   useKeys({ '/': () => model.input.current?.focus() });
   const id = useId();
   const { terms, suggestions } = model;
@@ -34,7 +66,7 @@ export function FilterBox(): JSX.Element {
         autocomplete="off"
         spellcheck={false}
         value={model.text.value}
-        onFocus={() => model.open()}
+        onFocus={() => void model.open()}
         onBlur={() => model.close()}
         onInput={(event) => model.write(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -1,5 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
+import type { ProjectSummary } from '../../receiver/store/run-view.ts';
+import { api } from '../data/api.ts';
 import { parseFilter, type Term, withoutTerms, withTerms } from '../data/filter.ts';
 import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
@@ -12,22 +14,29 @@ export class FilterModel {
   /** Index of the highlighted suggestion, or -1. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  readonly #names: Signal<LiveValue<Names> | undefined> = signal(undefined);
+  /** Projects, also for the menu beside the filter box. */
+  readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
+  readonly #names: Signal<Names> = signal({});
 
   get terms(): readonly Term[] {
     return parseFilter(address.value.filter);
   }
 
   get suggestions(): readonly Suggestion[] {
-    return this.#isOpen.value ? suggestionsFor(this.text.value, this.#names.value?.value.value ?? {}) : [];
+    if (!this.#isOpen.value) return [];
+    const project = this.projects.value.value?.items.map(({ name, traces }) => [name, traces] as const) ?? [];
+    return suggestionsFor(this.text.value, { ...this.#names.value, project });
   }
 
-  open(): void {
+  async open(): Promise<void> {
     this.#isOpen.value = true;
-    const last = this.#names.value;
-    last?.close();
     const { project } = address.value;
-    this.#names.value = new LiveValue((signal) => readNames(project, signal), {}, last?.value.value);
+    try {
+      const names = await readNames(project);
+      if (project === address.value.project) this.#names.value = names;
+    } catch {
+      // The box still suggests keys and projects. The view below shows the error.
+    }
   }
 
   /** Applies the typed text and hides the suggestions. */
@@ -39,7 +48,7 @@ export class FilterModel {
   }
 
   dispose(): void {
-    this.#names.value?.close();
+    this.projects.close();
   }
 
   write(text: string): void {

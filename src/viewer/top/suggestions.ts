@@ -37,28 +37,21 @@ export function suggestionsFor(typed: string, names: Names): Suggestion[] {
     }));
 }
 
-/** Reads the names, models, types, tags and projects in a project, most frequent first. */
-export async function readNames(project: string | undefined, signal: AbortSignal): Promise<Names> {
+/** Reads the names, models, types and tags in a project, most frequent first. */
+export async function readNames(project: string | undefined): Promise<Names> {
   const scope = project === undefined ? {} : { project };
   const groups = async (groupBy: GroupKey): Promise<[string, number][]> => {
     const query = new URLSearchParams({ ...scope, group_by: groupBy, groups: `${NAMES_MAX}`, buckets: '1' });
-    return (await api.statistics(query, signal)).groups.map(({ group, runs }) => [group, runs]);
+    return (await api.statistics(query)).groups.map(({ group, runs }) => [group, runs]);
   };
-  const [name, model, type, tagged, projects] = await Promise.all([
+  const [name, model, type, tagged] = await Promise.all([
     groups('name'),
     groups('model'),
     groups('run_type'),
-    api.runs(new URLSearchParams({ ...scope, limit: `${TAGGED_RUNS_MAX}` }), signal),
-    api.projects(signal),
+    api.runs(new URLSearchParams({ ...scope, limit: `${TAGGED_RUNS_MAX}` })),
   ]);
   // The receiver does not group by tag, so tags are counted over the latest runs.
   const tags = new Map<string, number>();
   for (const tag of tagged.items.flatMap((run) => run.tags ?? [])) tags.set(tag, (tags.get(tag) ?? 0) + 1);
-  return {
-    name,
-    model,
-    type,
-    tag: [...tags].sort(([, a], [, b]) => b - a),
-    project: projects.items.map((one) => [one.name, one.traces] as const),
-  };
+  return { name, model, type, tag: [...tags].sort(([, a], [, b]) => b - a) };
 }

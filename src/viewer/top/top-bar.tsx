@@ -1,14 +1,12 @@
 import type { JSX } from 'preact';
 import { readAddress, type View } from '../data/address.ts';
-import { api } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
-import { useLive } from '../data/live-value.ts';
-import { address, compared, go } from '../data/navigation.ts';
+import { address, compared } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
 import { Link } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { FilterBox } from './filter-box.tsx';
+import { FilterRow } from './filter-box.tsx';
 import { isHelpOpen } from './help.tsx';
 import { importFile } from './import-file.ts';
 
@@ -52,41 +50,13 @@ export function TopBar(): JSX.Element {
           ?
         </button>
       </nav>
-      {trace === undefined && view !== 'compare' && (
-        <div class="filter-row">
-          <ProjectSelect />
-          <FilterBox />
-        </div>
-      )}
+      {trace === undefined && view !== 'compare' && <FilterRow />}
     </header>
   );
 }
 
 function openHelp(): void {
   isHelpOpen.value = true;
-}
-
-/** A failed read shows nothing here, because the view below shows the error. */
-function ProjectSelect(): JSX.Element {
-  const { value } = useLive('projects', api.projects, { isStale: () => true });
-  const projects = value?.items ?? [];
-  const { project = '' } = address.value;
-  const isUnknown = project !== '' && !projects.some(({ name }) => name === project);
-  return (
-    <select
-      aria-label="Project"
-      value={project}
-      onChange={({ currentTarget }) => go({ project: currentTarget.value === '' ? undefined : currentTarget.value })}
-    >
-      <option value="">All projects</option>
-      {isUnknown && <option value={project}>{visible(project)}</option>}
-      {projects.map(({ name, traces }) => (
-        <option key={name} value={name}>
-          {visible(name)} ({traces.toLocaleString('en')})
-        </option>
-      ))}
-    </select>
-  );
 }
 
 const LIVE_LABELS = { connecting: 'connecting', on: 'live', lost: 'no connection', off: 'paused' } as const;

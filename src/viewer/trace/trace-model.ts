@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import type { RunOutline } from '../../receiver/store/run-view.ts';
-import { ApiError, api, type TraceContent } from '../data/api.ts';
+import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { matchingBranches, openBranches, type RunTree, treeOf } from './run-tree.ts';
@@ -17,11 +17,11 @@ const NONE: ReadonlySet<string> = new Set();
 /** State of an open trace: its tree, the search, and the selected run. */
 export class TraceModel {
   readonly id: string;
-  readonly content: LiveValue<TraceContent>;
+  readonly content: LiveValue<readonly RunOutline[]>;
   readonly search: Signal<string> = signal('');
   readonly isErrorsOnly: Signal<boolean> = signal(false);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
-  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value?.items ?? []));
+  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value ?? []));
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
@@ -82,11 +82,9 @@ export class TraceModel {
     if (run !== undefined) go({ run }, { replace: true });
   }
 
-  /** Selects the run at a position among the visible branches, or the nearest one. */
+  /** Selects the run at a position among the visible branches. */
   selectAt(position: number): void {
-    const shown = this.shown.value;
-    const index = shown[Math.max(0, Math.min(shown.length - 1, position))];
-    this.select(this.tree.value.branches[index ?? -1]?.run.id);
+    this.select(this.tree.value.branches[this.shown.value[position] ?? -1]?.run.id);
   }
 
   /** Selects the next failed run; after the last one it starts at the top. */
@@ -115,11 +113,11 @@ export class TraceModel {
 }
 
 /** Returns no runs if the receiver has no such trace. */
-async function readTrace(id: string, signal: AbortSignal): Promise<TraceContent> {
+async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunOutline[]> {
   try {
-    return await api.trace(id, signal);
+    return (await api.trace(id, signal)).items;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return { items: [], feedback: [] };
+    if (error instanceof ApiError && error.status === 404) return [];
     throw error;
   }
 }

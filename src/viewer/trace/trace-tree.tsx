@@ -4,7 +4,7 @@ import { address } from '../data/navigation.ts';
 import { count, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { Rows, scrollToRow, useRowWindow } from '../elements/rows.tsx';
+import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { type Axis, type Branch, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
@@ -21,7 +21,8 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
   const axis = useAxis(model.tree.value);
   useFocus(element);
-  useTreeKeys(model, () => Math.max(1, Math.floor((element.current?.clientHeight ?? 0) / ROW_HEIGHT) - 1));
+  useRowKeys(element, ROW_HEIGHT, shown.length, position, (row) => model.selectAt(row));
+  useFoldKeys(model);
   useLayoutEffect(() => scrollToRow(element.current, position, ROW_HEIGHT), [model.selected.value, shown.length === 0]);
   const isVisible = position >= first && position < end;
   return (
@@ -67,14 +68,13 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   );
 }
 
-function useTreeKeys(model: TraceModel, rowsPerPage: () => number): void {
+function useFoldKeys(model: TraceModel): void {
   const position = model.position.value;
   const { branches } = model.tree.value;
   const index = model.shown.value[position] ?? -1;
   const branch = branches[index];
   const isParent = branch !== undefined && branch.end > index + 1;
   const isCollapsed = branch !== undefined && model.isCollapsed(branch.run.id);
-  const step = (by: number) => (): void => model.selectAt(position + by);
   const expand = (): void => {
     if (branch !== undefined && isCollapsed) model.collapse(branch.run.id, false);
     else if (isParent) model.selectAt(position + 1);
@@ -83,20 +83,7 @@ function useTreeKeys(model: TraceModel, rowsPerPage: () => number): void {
     if (isParent && !isCollapsed) model.collapse(branch.run.id, true);
     else model.select(branches[branch?.parent ?? -1]?.run.id);
   };
-  useKeys({
-    j: step(1),
-    ArrowDown: step(1),
-    k: step(-1),
-    ArrowUp: step(-1),
-    l: expand,
-    ArrowRight: expand,
-    h: collapse,
-    ArrowLeft: collapse,
-    PageDown: () => model.selectAt(position + rowsPerPage()),
-    PageUp: () => model.selectAt(position - rowsPerPage()),
-    Home: () => model.selectAt(0),
-    End: () => model.selectAt(model.shown.value.length - 1),
-  });
+  useKeys({ l: expand, ArrowRight: expand, h: collapse, ArrowLeft: collapse });
 }
 
 function TraceRow(props: { model: TraceModel; index: number; row: number; axis: Axis }): JSX.Element | null {

@@ -1,0 +1,28 @@
+import { signal } from '@preact/signals';
+import type { ComponentType, JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { problemOf } from '../data/api.ts';
+
+/**
+ * Returns a component whose module is loaded when it is first shown. Until then, and if loading fails, `Fallback` replaces it.
+ * A failed module is loaded again when the component is shown again.
+ */
+export function lazy<Props extends object>(
+  load: () => Promise<{ default: ComponentType<Props> }>,
+  Fallback: ComponentType<Props & { problem: string | undefined }>,
+): ComponentType<Props> {
+  const loaded = signal<ComponentType<Props> | undefined>(undefined);
+  const problem = signal<string | undefined>(undefined);
+  const start = async (): Promise<void> => {
+    try {
+      loaded.value ??= (await load()).default;
+    } catch (error) {
+      problem.value = problemOf(error);
+    }
+  };
+  return function Lazy(props: Props): JSX.Element {
+    useEffect(() => void start(), []);
+    const Loaded = loaded.value;
+    return Loaded === undefined ? <Fallback {...props} problem={problem.value} /> : <Loaded {...props} />;
+  };
+}
