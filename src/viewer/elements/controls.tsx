@@ -67,7 +67,7 @@ export function CopyButton({ text, label, word }: { text: () => string; label: s
 }
 
 /** Error message of a view, or nothing. */
-export function Problem({ text }: { text: string | undefined }): JSX.Element | null {
+export function Problem({ text }: { text?: string | undefined }): JSX.Element | null {
   if (text === undefined) return null;
   return (
     <p class="problem" role="alert">
@@ -77,7 +77,7 @@ export function Problem({ text }: { text: string | undefined }): JSX.Element | n
 }
 
 /** Placeholder of a view whose value has not been read: an error message, or a note that it is loading. */
-export function Pending({ problem, note }: { problem: string | undefined; note: string }): JSX.Element {
+export function Pending({ problem, note }: { problem?: string | undefined; note: string }): JSX.Element {
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }
 

@@ -21,12 +21,9 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
   if (isMessage(fields)) return messagesOf([fields]);
   if (isMessage(fields.message)) return messagesOf([fields.message]);
-  const text = [fields.text, fields.output, fields.content, fields.completion, fields.answer].find((one) =>
-    textOf(one),
-  );
   const parts = [
     ...textPart('reasoning', textOf(fields.reasoning)),
-    ...partsOf(text),
+    ...partsOf(textOf(fields.text, fields.output, fields.content, fields.completion, fields.answer)),
     ...callsOf(fields),
     ...listOf(fields.files).flatMap(partsOf),
   ];
@@ -100,7 +97,7 @@ function messageOf(value: unknown): Message {
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
-    ...textPart('reasoning', textOf(fields.reasoning_content) ?? textOf(fields.reasoning)),
+    ...textPart('reasoning', textOf(fields.reasoning_content, fields.reasoning)),
     ...partsOf(content),
     ...textPart('refusal', textOf(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
@@ -119,7 +116,7 @@ function unwrapEnvelope(fields: Fields): Fields {
 }
 
 function roleOf(fields: Fields): string {
-  const name = textOf(fields.role) ?? textOf(fields.type) ?? 'user';
+  const name = textOf(fields.role, fields.type) ?? 'user';
   return ROLES.get(name) ?? name;
 }
 

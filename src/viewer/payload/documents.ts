@@ -41,9 +41,7 @@ function documentOf(value: unknown): FoundDocument | undefined {
     .find((one) => typeof one === 'string') as string | undefined;
   if (text === undefined) return undefined;
   const metadata = isFields(inner.metadata) ? inner.metadata : undefined;
-  const title = [inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id]
-    .map(textOf)
-    .find(Boolean);
+  const title = textOf(inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id);
   const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score].find(
     (one) => typeof one === 'number',
   ) as number | undefined;

@@ -19,16 +19,15 @@ export function callsOf(message: Fields): Part[] {
 /** Converts a tool call, with its name and arguments in `function` or beside the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
-  const id = textOf(call.id) ?? textOf(call.call_id) ?? textOf(call.toolCallId);
-  const name = textOf(inner.name) ?? textOf(call.toolName) ?? textOf(call.type) ?? 'tool';
+  const id = textOf(call.id, call.call_id, call.toolCallId);
+  const name = textOf(inner.name, call.toolName, call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
   return { kind: 'call', id, name, input: parseJson(input) };
 }
 
 export function resultOf(fields: Fields, value: unknown): Part {
-  const id =
-    textOf(fields.tool_call_id) ?? textOf(fields.tool_use_id) ?? textOf(fields.call_id) ?? textOf(fields.toolCallId);
-  const name = textOf(fields.name) ?? textOf(fields.toolName);
+  const id = textOf(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
+  const name = textOf(fields.name, fields.toolName);
   const isError = fields.is_error === true || fields.isError === true || fields.status === 'error';
   return { kind: 'result', id, name, value: parseJson(plainResult(value)), isError };
 }
@@ -86,8 +85,8 @@ export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Par
 
 function reasoningOf(block: Fields): Part[] {
   const summary = [...listOf(block.summary), ...listOf(block.content)].map((item) => textOf(fieldsOf(item).text) ?? '');
-  const text = textOf(block.thinking) ?? textOf(block.text) ?? textOf(block.reasoning) ?? summary.join('\n\n');
-  return textPart('reasoning', text === '' ? '(hidden by the provider)' : text);
+  const text = textOf(block.thinking, block.text, block.reasoning, summary.join('\n\n'));
+  return textPart('reasoning', text ?? '(hidden by the provider)');
 }
 
 /** Images, files and audio of OpenAI, Anthropic, LangChain and the AI SDK. */
@@ -96,8 +95,8 @@ function mediaOf(block: Fields): Part[] | undefined {
   if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
-  const mime = [block.mediaType, block.mime_type, block.mimeType, source.media_type].map(textOf).find(Boolean);
-  const candidates = [
+  const mime = textOf(block.mediaType, block.mime_type, block.mimeType, source.media_type);
+  const found = textOf(
     block.image_url,
     inner.url,
     inner.file_data,
@@ -108,8 +107,7 @@ function mediaOf(block: Fields): Part[] | undefined {
     block.data,
     block.image,
     block.file_data,
-  ];
-  const found = candidates.map(textOf).find((text) => text !== undefined);
+  );
   return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
 }
 
@@ -117,7 +115,7 @@ function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionCall)) return [callOf(block.functionCall)];
   if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
-  const source = textOf(data.data) ?? textOf(data.fileUri) ?? textOf(data.file_uri);
+  const source = textOf(data.data, data.fileUri, data.file_uri);
   if (source !== undefined) return [{ kind: 'media', source, type: textOf(data.mimeType ?? data.mime_type) }];
   if (block.type !== undefined || typeof block.text !== 'string') return undefined;
   return textPart(block.thought === true ? 'reasoning' : 'text', block.text);

@@ -34,8 +34,9 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+/** Returns the first value that is text and not empty. */
+export function textOf(...values: readonly unknown[]): string | undefined {
+  return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
 
 /** Parses text that holds a JSON object or list, such as tool arguments. Returns other values unchanged. */

@@ -31,7 +31,7 @@ export default function StatisticsView(): JSX.Element {
     return { ...(await api.statistics(query, signal)), groupBy };
   };
   const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, { isStale: () => true });
-  if (value === undefined && problem === undefined) return <Pending problem={undefined} note="Loading statistics…" />;
+  if (value === undefined && problem === undefined) return <Pending note="Loading statistics…" />;
   if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
   return (
     <section class="statistics scroll" aria-label="Statistics" tabIndex={-1} data-own-arrows>
@@ -64,17 +64,17 @@ function Charts({ statistics }: { statistics: Statistics }): JSX.Element {
   return (
     <div class="charts">
       {charts.map((props) => (
-        <Chart key={props.title} {...props} zoom={zoom} />
+        <Chart key={props.title} {...props} />
       ))}
     </div>
   );
 }
 
-function chartsOf({ buckets, to = '' }: Statistics): Omit<ChartProps, 'zoom'>[] {
+function chartsOf({ buckets, to = '' }: Statistics): ChartProps[] {
   const times = buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
-  const shared = { times, endMs: Math.max(millisecondsAt(to) || 0, (times.at(-1) ?? 0) + 1) };
+  const shared = { times, endMs: Math.max(millisecondsAt(to) || 0, (times.at(-1) ?? 0) + 1), zoom };
   const values = (read: (bucket: Bucket) => number | undefined) => buckets.map(read);
-  const charts: Omit<ChartProps, 'zoom'>[] = [
+  const charts: ChartProps[] = [
     {
       ...shared,
       title: 'Runs',
@@ -113,7 +113,7 @@ function chartsOf({ buckets, to = '' }: Statistics): Omit<ChartProps, 'zoom'>[] 
       series: [{ name: 'cost', color: 'accent', values: values(({ usage }) => usage?.total_cost) }],
     },
   ];
-  const hasValues = ({ series }: Omit<ChartProps, 'zoom'>): boolean =>
+  const hasValues = ({ series }: ChartProps): boolean =>
     series.some((one) => one.values.some((value) => value !== undefined));
   return charts.filter((chart) => chart.form === 'lines' || hasValues(chart));
 }

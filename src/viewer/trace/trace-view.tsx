@@ -24,7 +24,7 @@ export function TraceView({ id }: { id: string }): JSX.Element {
   const problem = model.content.problem.value;
   const selected = model.selected.value;
   if (model.content.value.value === undefined && problem === undefined) {
-    return <Pending problem={undefined} note="Loading the trace…" />;
+    return <Pending note="Loading the trace…" />;
   }
   if (model.tree.value.branches.length === 0) return <MissingTrace problem={problem} />;
   return (
@@ -48,7 +48,9 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
   return (
     <div class="empty">
       <h2>{problem ?? 'Trace not found'}</h2>
-      {problem === undefined && <p>The receiver never got this trace, or removed it to stay within its limits.</p>}
+      {problem === undefined && (
+        <p>The receiver has not received this trace, or has deleted it to stay within its limits.</p>
+      )}
       <button type="button" class="button" onClick={back}>
         Back to the list
       </button>
