@@ -50,9 +50,9 @@ test('visible rows do not move when traces arrive above them', async () => {
   const position = async () => (await page.getByText('run 245', { exact: true }).boundingBox())?.y;
   const before = await position();
   await store.apply(DEFAULT_SCOPE, [run(400), run(401)]);
-  await page.getByText('2 new lines').waitFor();
+  await page.getByText('2 new traces').waitFor();
   expect(await position()).toBe(before);
-  await page.getByText('2 new lines').click();
+  await page.getByText('2 new traces').click();
   await see('run 401');
 });
 

@@ -51,6 +51,6 @@ test('text keeps its lines, and long lines wrap after a space', () => {
 test('lines beyond the limit are replaced by a note', () => {
   const zeros = (length: number): string[] => linesOf(new Array<number>(length).fill(0));
   expect(zeros(LINES_MAX - 2).at(-1)).toBe(']');
-  expect(zeros(LINES_MAX - 1).slice(LINES_MAX)).toEqual(['… the rest of more than 20000 lines is left out']);
+  expect(zeros(LINES_MAX - 1).slice(LINES_MAX)).toEqual(['… only the first 20,000 lines are compared']);
   expect(linesOf('x'.repeat(120 * 3 * LINES_MAX))).toHaveLength(LINES_MAX + 1);
 });

@@ -29,7 +29,7 @@ export function linesOf(value: unknown): string[] {
   const lines: string[] = [];
   append(lines, value, '', '', '');
   if (lines.length <= LINES_MAX) return lines;
-  return [...lines.slice(0, LINES_MAX), `… the rest of more than ${LINES_MAX} lines is left out`];
+  return [...lines.slice(0, LINES_MAX), `… only the first ${LINES_MAX.toLocaleString('en')} lines are compared`];
 }
 
 function append(lines: string[], value: unknown, indent: string, before: string, after: string): void {

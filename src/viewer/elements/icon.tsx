@@ -57,6 +57,6 @@ const STATUS_TITLES: Readonly<Record<RunStatus, string>> = {
   error: 'Ended with an error',
   pending: 'Has not ended yet',
   cancelled: 'Cancelled by its caller',
-  interrupted: 'The process ended before the run',
-  incomplete: 'Sent by the exporter before its end; it may still be running',
+  interrupted: 'The process stopped before the run ended',
+  incomplete: 'Sent before its end, and may still be running',
 };

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { Address } from '../data/address.ts';
 import { Link } from '../elements/controls.tsx';
-import { ago, cost, count, exact, latencyOf, millisecondsAt } from '../elements/figures.ts';
+import { ago, cost, count, exact, latencyOf, millisecondsAt, plural } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import type { Line } from './run-list.ts';
@@ -60,7 +60,7 @@ export function ListRow({
       <Cell class="number">
         {trace === undefined ? visible(line.run_type) : trace.runs.toLocaleString('en')}
         {trace !== undefined && trace.errors > 0 && line.status !== 'error' && (
-          <span class="bad" title={`${trace.errors} of them failed`}>
+          <span class="bad" title={plural(trace.errors, 'failed run')}>
             {' '}
             {trace.errors} ✕
           </span>
@@ -69,7 +69,7 @@ export function ListRow({
       <Cell>
         {visible((trace === undefined && line.model) || '')}
         {trace?.feedback?.slice(0, FEEDBACK_MAX).map(({ key, count: times, average_score }) => (
-          <span key={key} class="chip" title={`${visible(key)}: ${times} times`}>
+          <span key={key} class="chip" title={`${visible(key)}: ${plural(times, 'time')}`}>
             {visible(key)} {average_score === undefined ? times : Number(average_score.toFixed(2))}
           </span>
         ))}

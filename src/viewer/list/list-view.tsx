@@ -84,7 +84,8 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
       {(unseen > 0 || list.isBehind.value) && (
         <p class="arrived" role="status">
           <button type="button" class="button" onClick={() => element.current?.scrollTo({ top: 0 })}>
-            <Icon name="up" /> {list.isBehind.value ? 'Many new lines' : plural(unseen, 'new line')}
+            <Icon name="up" />{' '}
+            {list.isBehind.value ? `Many new ${view}` : plural(unseen, view === 'traces' ? 'new trace' : 'new run')}
           </button>
         </p>
       )}

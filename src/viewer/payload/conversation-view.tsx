@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AttachmentInfo } from '../../receiver/store/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
+import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
@@ -28,7 +29,7 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
       {hidden > 0 && (
         <li>
           <button type="button" class="more" onClick={() => setCount(count + PAGE)}>
-            Show {Math.min(PAGE, hidden)} earlier messages of {hidden.toLocaleString('en')}
+            Show {Math.min(PAGE, hidden)} of {plural(hidden, 'earlier message')}
           </button>
         </li>
       )}

@@ -31,7 +31,7 @@ export interface Axis {
   readonly lengthMs: number;
 }
 
-/** Bars of open runs grow until the trace has had no news for this time. */
+/** Bars of open runs stop growing this long after the last known start or end. */
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 

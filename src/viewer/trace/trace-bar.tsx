@@ -51,11 +51,11 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
       >
         Errors only
       </Toggle>
-      <a class="button quiet" href={exportUrl(id, 'runspan')} download title="Download the trace, for import elsewhere">
+      <a class="button quiet" href={exportUrl(id, 'runspan')} download title="Download a file that Import reads">
         <Icon name="download" />
         JSON
       </a>
-      <a class="button quiet" href={exportUrl(id, 'perfetto')} download title="Download the trace for ui.perfetto.dev">
+      <a class="button quiet" href={exportUrl(id, 'perfetto')} download title="Download a file for ui.perfetto.dev">
         <Icon name="download" />
         Perfetto
       </a>

@@ -62,7 +62,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
             <TraceRow key={index} model={model} index={index} row={first + offset + 1} axis={axis} />
           ))}
         </Rows>
-        {shown.length === 0 && <p class="loading">No run of this trace matches.</p>}
+        {shown.length === 0 && <p class="loading">No runs of this trace match.</p>}
       </div>
     </section>
   );
@@ -132,7 +132,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
         </span>
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
         {isOrphan && (
-          <span class="note" title="Its parent has not arrived">
+          <span class="note" title="The parent of this run has not arrived">
             orphan
           </span>
         )}
