@@ -26,7 +26,7 @@ function openList(count: number, view: 'traces' | 'runs' = 'traces') {
   };
   void listen();
   FakeStream.last.emit('open');
-  const list = new RunList(view, new URLSearchParams());
+  const list = new RunList(view, () => new URLSearchParams());
   list.open();
   onTestFinished(() => list.close());
   const arrive = (added: number): void => {

@@ -104,6 +104,12 @@ export class LiveValue<Value> {
   }
 }
 
+export interface Live<Value> {
+  readonly value: Value | undefined;
+  readonly problem: string | undefined;
+  readonly reload: () => void;
+}
+
 /**
  * Reads a value for a component, and again when `key` changes. Until the new value arrives, the last one is returned. An
  * undefined key reads nothing.
@@ -112,7 +118,7 @@ export function useLive<Value>(
   key: string | undefined,
   read: (signal: AbortSignal) => Promise<Value>,
   options?: LiveOptions,
-): { value?: Value | undefined; problem?: string | undefined; reload: () => void } {
+): Live<Value> {
   const last = useRef<LiveValue<Value> | undefined>(undefined);
   const live = useMemo(
     () => (key === undefined ? undefined : new LiveValue(read, options, last.current?.value.peek())),

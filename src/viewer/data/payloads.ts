@@ -1,5 +1,6 @@
 import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts';
 import { api } from './api.ts';
+import { type Live, useLive } from './live-value.ts';
 
 /** Limits of the cache. The last payload stays whatever its size. */
 const CACHE_ITEMS_MAX = 12;
@@ -7,8 +8,14 @@ const CACHE_BYTES_MAX = 32_000_000;
 
 const cache = new Map<string, { readonly value: unknown; readonly size: number }>();
 
+/** Reads a payload for a component once `isWanted`, and again when it may have changed. */
+export function usePayload(run: RunDetails, field: PayloadField, isWanted: boolean): Live<unknown> {
+  const key = isWanted ? payloadKey(run, field) : undefined;
+  return useLive(key, (signal) => payload(run, field, signal));
+}
+
 /** Returns a key that changes whenever the payload may have changed, or undefined if the run has no such payload. */
-export function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
+function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
   const size = run.payload_sizes[field];
   // Inputs are complete at the start; outputs may grow until the end.
   return size === undefined ? undefined : [run.id, field, size, field === 'inputs' ? '' : run.end_time].join(' ');

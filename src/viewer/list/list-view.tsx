@@ -27,11 +27,13 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
   const list = useMemo(() => {
-    if (last?.key === key) return last.list;
-    const query = queryOf({ filter, project }, Date.now());
-    if (sort !== 'start_time') query.set('sort', sort);
-    if (order !== 'descending') query.set('order', order);
-    last = { key, list: new RunList(view, query) };
+    const createQuery = (): URLSearchParams => {
+      const query = queryOf({ filter, project }, Date.now());
+      if (sort !== 'start_time') query.set('sort', sort);
+      if (order !== 'descending') query.set('order', order);
+      return query;
+    };
+    if (last?.key !== key) last = { key, list: new RunList(view, createQuery) };
     return last.list;
   }, [key]);
   useEffect(() => {
@@ -150,7 +152,7 @@ function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList
 function Head({ view }: { view: ListKind }): JSX.Element {
   const isOfTraces = view === 'traces';
   return (
-    <div class="list-row list-head" role="row" aria-rowindex={1}>
+    <div class="list-row list-head pinned small" role="row" aria-rowindex={1}>
       <span role="columnheader">Status</span>
       <span role="columnheader">Name</span>
       <span role="columnheader" class="preview">

@@ -33,7 +33,8 @@ export class RunList {
   #visible: readonly Line[] = [];
   #isAtTop = true;
   readonly #view: 'traces' | 'runs';
-  readonly #query: URLSearchParams;
+  readonly #createQuery: () => URLSearchParams;
+  #query = new URLSearchParams();
   #refresh: Refresh | undefined;
   /** Changed traces whose rows have not been read again. */
   readonly #changed = new Set<string>();
@@ -41,12 +42,14 @@ export class RunList {
   #next: string | undefined;
   #growing: Promise<void> | undefined;
 
-  constructor(view: 'traces' | 'runs', query: URLSearchParams) {
+  /** `createQuery` resolves relative times each time the list is opened, so that all pages use the same time. */
+  constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {
     this.#view = view;
-    this.#query = query;
+    this.#createQuery = createQuery;
   }
 
   open(): void {
+    this.#query = this.#createQuery();
     const refresh = new Refresh((signal) => this.#reread(signal));
     this.#refresh = refresh;
     this.#unsubscribe = onChanges((traceIds) => {

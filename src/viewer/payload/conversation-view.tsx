@@ -38,7 +38,7 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
           key={hidden + index}
           class={`message message-${role === 'assistant' || role === 'system' ? role : 'other'}`}
         >
-          <p class="role">
+          <p class="role small">
             {visible(role)}
             {name !== undefined && <span class="note"> {visible(name)}</span>}
           </p>
@@ -94,7 +94,7 @@ function ToolPart({
 }): JSX.Element {
   return (
     <div class={isError ? 'box failed' : 'box'}>
-      <p class="part-head">
+      <p class="part-head small">
         {label} <strong>{visible(name)}</strong>
         {id !== undefined && <span class="note"> {visible(id)}</span>}
       </p>

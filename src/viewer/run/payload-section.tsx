@@ -3,8 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { payloadUrl } from '../data/api.ts';
-import { useLive } from '../data/live-value.ts';
-import { payload, payloadKey } from '../data/payloads.ts';
+import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { Paged, Pending, Section, Toggle } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
@@ -35,8 +34,7 @@ export function PayloadSection({ run, field }: { run: RunDetails; field: Field }
   const size = run.payload_sizes[field];
   const element = useRef<HTMLDivElement>(null);
   const isVisible = useVisible(element);
-  const key = isVisible ? payloadKey(run, field) : undefined;
-  const { value, problem } = useLive(key, (signal) => payload(run, field, signal));
+  const { value, problem } = usePayload(run, field, isVisible);
   const forms = useMemo(() => (value === undefined ? [] : formsOf(run.run_type, field, value)), [value]);
   if (size === undefined) return null;
   const choice = `${run.run_type} ${field}`;
@@ -125,7 +123,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
       <Paged items={documents} page={DOCUMENTS_PAGE}>
         {({ title, text, score, metadata }, index) => (
           <li key={index}>
-            <p class="part-head">
+            <p class="part-head small">
               <strong>{title === undefined ? `Document ${index + 1}` : visible(title)}</strong>
               {score !== undefined && <span class="note"> score {Number(score.toPrecision(4))}</span>}
             </p>

@@ -4,7 +4,7 @@ import type { RunDetails } from '../../receiver/store/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
-import { payload, payloadKey } from '../data/payloads.ts';
+import { usePayload } from '../data/payloads.ts';
 import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
@@ -32,7 +32,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   useKeys({ c: () => compare(id, name), m: toggleMarkdown });
   return (
     <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
-      <header class="line panel-head">
+      <header class="line panel-head pinned">
         <button type="button" class="button quiet narrow-only" onClick={() => go({ run: undefined })}>
           <Icon name="back" /> Runs
         </button>
@@ -104,8 +104,7 @@ function RunError({ error }: { error: string }): JSX.Element {
 function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
   const size = run.payload_sizes.events;
   const [isOpen, setOpen] = useState(false);
-  const key = isOpen ? payloadKey(run, 'events') : undefined;
-  const { value, problem } = useLive(key, (signal) => payload(run, 'events', signal));
+  const { value, problem } = usePayload(run, 'events', isOpen);
   if (size === undefined) return null;
   return (
     <details class="section" onToggle={(event) => setOpen(event.currentTarget.open)}>

@@ -76,7 +76,7 @@ function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
   const pending = withStatus('pending');
   const startTime = branches[0]?.run.start_time ?? '';
   return (
-    <ul class="figures clip">
+    <ul class="figures clip small">
       <li>{duration(lengthMs)}</li>
       <li>{plural(branches.length, 'run')}</li>
       {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}

@@ -139,7 +139,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
         {run.status !== 'success' && <StatusMark status={run.status} />}
         {run.usage?.total_tokens !== undefined && <span class="note">{count(run.usage.total_tokens)} tok</span>}
       </div>
-      <div class="length" role="gridcell">
+      <div class="length number small" role="gridcell">
         {endMs !== undefined && duration(endMs - startMs)}
       </div>
       <Lane branch={branch} axis={axis} />
