@@ -6,7 +6,7 @@ import { Pending } from './elements/controls.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
 import { ListView } from './list/list-view.tsx';
-import { Help, isHelpOpen } from './top/help.tsx';
+import { Help, openHelp } from './top/help.tsx';
 import { notice } from './top/import-file.ts';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { TopBar } from './top/top-bar.tsx';
@@ -29,9 +29,7 @@ function App(): JSX.Element {
     'g t': () => go({ view: 'traces' }),
     'g r': () => go({ view: 'runs' }),
     'g s': () => go({ view: 'statistics' }),
-    '?': () => {
-      isHelpOpen.value = true;
-    },
+    '?': openHelp,
   });
   if (isLocked.value) return <Login />;
   return (

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { KEYS as FILTER_KEYS } from '../data/filter.ts';
 import { useKeys } from '../elements/keys.ts';
 
-export const isHelpOpen: Signal<boolean> = signal(false);
+const isHelpOpen: Signal<boolean> = signal(false);
 
 const KEYS: readonly (readonly [string, string])[] = [
   ['j k  or  ↓ ↑', 'next and previous row'],
@@ -28,6 +28,10 @@ const TEXT_SEARCH = [
   'refund "late order"',
   'text in names, errors, inputs, outputs, tags and metadata; quotes match a phrase',
 ] as const;
+
+export function openHelp(): void {
+  isHelpOpen.value = true;
+}
 
 /** Dialog with all keys and the filter's syntax. */
 export function Help(): JSX.Element | null {

@@ -7,7 +7,7 @@ import { Link } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterRow } from './filter-box.tsx';
-import { isHelpOpen } from './help.tsx';
+import { openHelp } from './help.tsx';
 import { importFile } from './import-file.ts';
 
 const VIEWS: readonly { readonly view: View; readonly name: string; readonly keys: string }[] = [
@@ -53,10 +53,6 @@ export function TopBar(): JSX.Element {
       {trace === undefined && view !== 'compare' && <FilterRow />}
     </header>
   );
-}
-
-function openHelp(): void {
-  isHelpOpen.value = true;
 }
 
 const LIVE_LABELS = { connecting: 'connecting', on: 'live', lost: 'no connection', off: 'paused' } as const;
