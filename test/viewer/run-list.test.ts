@@ -168,3 +168,30 @@ test('rows of a trace with more runs than one read returns stay', async () => {
   await settled();
   expect(list.lines.value).toHaveLength(1_300);
 });
+
+test('a list that is opened again keeps its rows, and reads the first page again', async () => {
+  const { list, traces, requests, arrive } = openList(250);
+  await settled();
+  await grow(list);
+  list.close();
+  arrive(2);
+  await settled();
+  expect(requests).toHaveLength(2);
+  expect([list.lines.value.length, list.isLoading.value]).toEqual([2 * PAGE, true]);
+  list.open();
+  await settled();
+  expect(requests).toHaveLength(3);
+  expect(idsOf(list)).toEqual(traces.slice(0, 2 * PAGE + 2).map(({ id }) => id));
+  expect(list.isLoading.value).toBe(false);
+});
+
+test('a list that could not be read shows no error when it is opened again', async () => {
+  const { list, held } = openList(1);
+  await settled();
+  held.set('', Promise.reject(new TypeError('fetch failed')));
+  announce('another');
+  await settled();
+  expect(list.problem.value).toBe('The receiver does not respond. Check that it is running.');
+  list.close();
+  expect([list.problem.value, list.isLoading.value]).toEqual([undefined, true]);
+});

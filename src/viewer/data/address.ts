@@ -60,7 +60,8 @@ export function writeAddress(address: Address): string {
     const value = address[field];
     if (value !== undefined && value !== defaults[field]) query.set(name, value);
   }
-  return query.size === 0 ? '/' : `/?${query}`;
+  const search = `${query}`;
+  return search === '' ? '/' : `/?${search}`;
 }
 
 function oneOf<Name extends string>(names: readonly Name[], value: string | null): Name {

@@ -63,6 +63,8 @@ export class RunList {
     this.#unsubscribe?.();
     this.#refresh?.close();
     this.arrived.value = { count: 0 };
+    this.problem.value = undefined;
+    this.isLoading.value = true;
   }
 
   get hasMore(): boolean {
