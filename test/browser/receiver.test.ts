@@ -193,7 +193,11 @@ test('a page on another port or host can link to the page, but cannot load anyth
     response.writeHead(200, { 'content-type': 'text/html' }).end(links.join(''));
   });
   await new Promise<void>((resolve) => other.listen(0, resolve));
-  onTestFinished(() => new Promise<void>((resolve) => other.close(() => resolve())));
+  onTestFinished(() => {
+    other.close();
+    // The browser may keep a connection open that it has not used.
+    other.closeAllConnections();
+  });
   const address = `http://localhost:${(other.address() as AddressInfo).port}/`;
   await page.goto(address);
   // The browser logs an error for each refused image.
