@@ -1,4 +1,4 @@
-// When runs are sent, together with which others, and in what order.
+// When runs are sent, and which runs share a batch.
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { gate } from '../support/gate.ts';
 const START_WAIT_MS = 2_500;
 
 describe('a run', () => {
-  it('that ends before its start is sent goes as one post', async () => {
+  it('that ends before its start is sent is sent as one post', async () => {
     const { start, flush, service, stats } = await delivery();
     const run = start('ask', { inputs: { q: 1 } });
     run.end({ a: 1 });
@@ -21,7 +21,7 @@ describe('a run', () => {
     expect(stats()).toMatchObject({ created: 1, sent: 1 });
   });
 
-  it('that is open for long goes as a post and a patch, which stands alone and does not repeat the inputs', async () => {
+  it('that is open for long is sent as a post and a patch, which is complete without the post but does not repeat the inputs', async () => {
     const { start, flush, service } = await delivery();
     const parent = start('parent');
     const run = start('ask', { inputs: { q: 1 }, metadata: { k: 'v' }, tags: ['t'] }, parent);
@@ -48,7 +48,7 @@ describe('a run', () => {
     expect(patch).not.toHaveProperty('inputs');
   });
 
-  it('whose inputs change after its post repeats them in its patch', async () => {
+  it('sends inputs that change after its post in its patch', async () => {
     const { start, flush, service } = await delivery();
     const run = start('ask', { inputs: { q: 1 } });
     await flush();
@@ -59,7 +59,7 @@ describe('a run', () => {
     expect(service.arrivals('ask').map(({ fields }) => fields.inputs)).toEqual([{ q: 1 }, { q: 2 }]);
   });
 
-  it('whose post is given up is given up with its patch, and counted once', async () => {
+  it('is dropped once if its post is rejected, whether its patch waits or comes later', async () => {
     const verdict = gate<number>();
     const { start, flush, exporter, service, drops, stats } = await delivery({ reply: () => verdict });
     const [held, open] = [start('held'), start('open')];
@@ -78,7 +78,7 @@ describe('a run', () => {
 });
 
 describe('a batch', () => {
-  it('leaves a quarter of a second after its first run has ended, whatever follows', async () => {
+  it('is sent 250 ms after its first run has ended, even if other runs follow', async () => {
     const { whole, service } = await delivery();
     whole('first');
     await advance(200);
@@ -94,7 +94,7 @@ describe('a batch', () => {
     [2, 0],
     [3, 1],
     [4, 1],
-  ])('of 3 runs leaves at once when it is full: after %i ended runs %i have left', async (count, batches) => {
+  ])('of 3 runs is sent at once when it is full: %i ended runs, %i batches', async (count, batches) => {
     const { wholes, service } = await delivery({ limits: { batchRuns: 3 } });
     wholes(count);
     await settle();
@@ -102,7 +102,7 @@ describe('a batch', () => {
     expect(service.requests).toHaveLength(batches);
   });
 
-  it('leaves at once when its bytes are reached, and not one byte earlier', async () => {
+  it('is sent at once when it reaches `batchBytes`, and not one byte earlier', async () => {
     const sizes = await delivery();
     sizes.whole('r', { inputs: { text: 'x'.repeat(5_000) } });
     const { bytes } = sizes.stats().backlog;
@@ -118,7 +118,7 @@ describe('a batch', () => {
     }
   });
 
-  it('is never larger than its limits, except for a single run that is', async () => {
+  it('never exceeds its limits, except for a single larger run', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 30_000 }), { minLength: 1, maxLength: 25 }),
@@ -139,16 +139,7 @@ describe('a batch', () => {
     );
   });
 
-  it('has ended runs in the order in which they ended', async () => {
-    const { start, flush, service } = await delivery({ limits: onFlush });
-    const runs = ['a', 'b', 'c', 'd'].map((name) => start(name));
-    for (const at of [2, 0, 3, 1]) runs[at]?.end();
-    await flush();
-
-    expect(service.batches).toEqual([['whole c', 'whole a', 'whole d', 'whole b']]);
-  });
-
-  it('counts what is attached after the start of a run with its end', async () => {
+  it('counts attachments that are added after the start of a run with its end', async () => {
     const { start, flush, service } = await delivery({ limits: { ...onFlush, batchBytes: 10_000 } });
     const runs = ['a', 'b'].map((name) => start(name));
     await flush();
@@ -159,14 +150,7 @@ describe('a batch', () => {
     expect(service.batches).toEqual([['start a', 'start b'], ['end a'], ['end b']]);
   });
 
-  it('is laid outside of the call path', async () => {
-    const { whole, exporter } = await delivery({ limits: { batchRuns: 1 } });
-    whole();
-
-    expect(exporter.stats()).toMatchObject({ queued: 1, inFlight: 0 });
-  });
-
-  it('waits while as many requests are under way as may be', async () => {
+  it('waits while `requestsInFlight` requests are in flight', async () => {
     const held = gate<number>();
     const { wholes, service, flush } = await delivery({
       limits: { batchRuns: 1, requestsInFlight: 2 },

@@ -1,7 +1,6 @@
-// What stands in the body of a request, byte for byte; `wire.test.ts` compares it with the interface.
+// The bytes of a request body. `wire.test.ts` compares them with the interface.
 import '../support/virtual-timers.ts';
 
-import { execFileSync } from 'node:child_process';
 import { openAsBlob } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +16,7 @@ import type { IngestRequest } from '../support/scripted-service.ts';
 const first = ({ requests }: { requests: readonly IngestRequest[] }): IngestRequest => requests[0] as IngestRequest;
 
 describe('a multipart body', () => {
-  it('has main part, inputs and outputs of a run, each with its length', async () => {
+  it('contains the main part, the inputs and the outputs of a run, each with its length', async () => {
     const { whole, flush, service } = await delivery({ options: { project: 'docs' } });
     const { id } = whole('ask', { inputs: { q: 'ä' } }, { a: 1 });
     await flush();
@@ -38,7 +37,7 @@ describe('a multipart body', () => {
     expect(headers['content-length']).toBe(String(body.length));
   });
 
-  it('has no part for empty payloads, and error, tags and metadata in the main part', async () => {
+  it('has no part for empty payloads, and contains error, tags and metadata in the main part', async () => {
     const { start, flush, service } = await delivery();
     const run = start('ask', { tags: ['a'], metadata: { 'k"ey': { n: 1 } } });
     run.fail(new Error('"no"'));
@@ -52,19 +51,7 @@ describe('a multipart body', () => {
     });
   });
 
-  it('leaves out what is recorded of a run after its batch was laid', async () => {
-    const { start, exporter, service } = await delivery({ limits: onFlush });
-    const run = start('ask', { inputs: { q: 1 } });
-    const flushed = exporter.flush();
-    await until(() => service.requests.length === 1);
-    run.fail(new Error('late'));
-    await finished(flushed);
-
-    expect(service.arrivals('ask')[0]?.fields).not.toHaveProperty('error');
-    expect(service.arrivals('ask')[0]?.fields).not.toHaveProperty('end_time');
-  });
-
-  it('has another boundary each time, and is read the same by an independent parser, whatever the texts', async () => {
+  it('has a new boundary each time, and an independent parser reads the same parts for any text', async () => {
     const boundaries = new Set<string>();
     const text = fc.string({ unit: 'binary', maxLength: 100 });
     await fc.assert(
@@ -85,7 +72,7 @@ describe('a multipart body', () => {
     expect(boundaries.size).toBe(10);
   });
 
-  it('is laid in a turn of the event loop of its own', async () => {
+  it('is encoded in a separate turn of the event loop', async () => {
     let turn = 0;
     let isOver = false;
     const count = (): void => {
@@ -119,7 +106,7 @@ describe('an attachment', () => {
     return path;
   }
 
-  it('has its own type, name and length, of bytes, a Blob or a file', async () => {
+  it('of bytes, a Blob or a file is sent with its type, name and length', async () => {
     const { start, exporter, service } = await delivery({ limits: onFlush });
     const run = start('ask');
     run.attach('a "b"', Buffer.alloc(100_000, 7), 'image/png');
@@ -144,7 +131,7 @@ describe('an attachment', () => {
     ['has shrunk', (path) => truncate(path, 1)],
     ['is gone', (path) => rm(path)],
     ['is a folder', async () => {}],
-  ])('whose file %s is left out, in one line and in the metadata, and the others arrive', async (what, change) => {
+  ])('is left out and reported if its file %s, and the others arrive', async (what, change) => {
     const path = what === 'is a folder' ? tmpdir() : await temporaryFile('file');
     const { start, exporter, service, lines } = await delivery({
       limits: onFlush,
@@ -163,17 +150,5 @@ describe('an attachment', () => {
     for (const { attachments } of arrivals) expect([...attachments.keys()]).toEqual(['a', 'c']);
     expect(arrivals.at(-1)?.fields.extra?.metadata?.dropped_attachments).toBe(1);
     expect(lines.filter((line) => line.includes('could not be read and is left out'))).toHaveLength(1);
-  });
-
-  it.skipIf(process.platform === 'win32')('of a FIFO without a writer holds nothing', async () => {
-    const path = `${await temporaryFile('')}.fifo`;
-    execFileSync('mkfifo', [path]);
-    const { start, flush, stats } = await delivery({ limits: onFlush });
-    const run = start('ask');
-    run.attach('fifo', await openAsBlob(path), 'text/plain');
-    run.end();
-    await flush();
-
-    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 });

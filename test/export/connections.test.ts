@@ -1,4 +1,4 @@
-// An exporter before services that cannot be reached, that go away, or that are not trusted.
+// Services that are unreachable, disappear, or are not trusted.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ async function listen(port = 0) {
 }
 
 describe('a service that goes away', () => {
-  it('under load and returns receives every run', async () => {
+  it('under load receives every run after its return', async () => {
     told();
     const first = await listen();
     const { exporter } = exporterWith(`http://127.0.0.1:${first.port}`, { batchRuns: 5 });
@@ -54,7 +54,7 @@ describe('a service that goes away', () => {
     expect(exporter.stats()).toMatchObject({ created: 120, sent: 120, dropped: 0 });
   });
 
-  it('is reported in one line with advice, and another when it is back', async () => {
+  it('is reported in one line with advice, and its return in another', async () => {
     const { port, stop } = await listen();
     await stop();
     const { exporter, lines } = exporterWith(`http://127.0.0.1:${port}`, { batchRuns: 1 });
@@ -71,7 +71,7 @@ describe('a service that goes away', () => {
     ]);
   });
 
-  it('while the process was frozen costs no run and no line', async () => {
+  it('while the process was frozen loses no run and logs nothing', async () => {
     const server = await scriptServer(accepting);
     const { exporter, lines } = exporterWith(server.url);
     recordSingles(exporter, 1);
@@ -89,7 +89,7 @@ describe('a service that goes away', () => {
 it.each([
   ['ENOTFOUND', 'the host name is unknown; check the endpoint (ENOTFOUND)'],
   ['EAI_AGAIN', 'host names cannot be resolved at the moment (EAI_AGAIN)'],
-])('a host name that is not found (%s) is reported, and looked up again until it is', async (code, detail) => {
+])('an unknown host name (%s) is reported, and looked up again for each attempt', async (code, detail) => {
   await using server = await ingestServer();
   let lookups = 0;
   const lookup: LookupFunction = (hostname, _, callback) => {
@@ -116,7 +116,7 @@ describe('a certificate', () => {
     ['self-signed', false, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
     ['expired', true, 'CERT_HAS_EXPIRED'],
     ['other-host', true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
-  ])('that is %s pauses delivery, one line names the code, and no run is lost', async (name, isTrusted, code) => {
+  ])('that is %s pauses delivery without loss, and one line contains the code', async (name, isTrusted, code) => {
     const pem = readFileSync(join(root, `test/fixtures/tls/for-tests-only-${name}.pem`), 'utf8');
     const handler = vi.fn((_, response) => response.end());
     const server = createSecureServer({ key: pem, cert: pem }, handler);
@@ -136,7 +136,7 @@ describe('a certificate', () => {
     await dispatcher.close();
   });
 
-  it('is missing where the service does not speak TLS, which pauses delivery too', async () => {
+  it('of a service without TLS is missing, which pauses delivery too', async () => {
     await using server = await ingestServer();
     const { exporter, lines } = exporterWith(server.url.replace('http:', 'https:'));
     recordSingles(exporter, 1);
@@ -149,7 +149,7 @@ describe('a certificate', () => {
   });
 });
 
-it('a `fetch` that the application has replaced is not called', async () => {
+it('a replaced global `fetch` is not called', async () => {
   await using server = await ingestServer();
   const fetch = vi.fn(() => Promise.reject(new Error('mine')));
   vi.stubGlobal('fetch', fetch);
@@ -173,7 +173,7 @@ it.each<[string, () => unknown]>([
   ['responds with undefined', () => Promise.resolve(undefined)],
   ['responds with an object that is no response', () => Promise.resolve({ ok: true })],
   ['responds with text', () => 'yes'],
-])('a dispatcher that %s is a failure, and the runs are sent again', async (_, request) => {
+])('a dispatcher that %s fails the request, and the runs are sent again', async (_, request) => {
   await using server = await ingestServer();
   const agent = new Agent();
   let requests = 0;

@@ -35,7 +35,7 @@ const PROGRAM = `
   setInterval(() => {}, 60_000);
 `;
 
-describe.concurrent('a crash loop while the service is away', () => {
+describe.concurrent('a crash loop during an outage', () => {
   it.for<[string, Reply]>([
     ['hangs', 'hold'],
     ['answers 503', { status: 503 }],

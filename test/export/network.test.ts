@@ -1,4 +1,4 @@
-// A fault at one request, or at `GET /info`: every run arrives in a request that was acknowledged, and no patch before its post.
+// One fault at a request or at `GET /info`: every run arrives in an acknowledged request, and no patch before its post.
 import '../support/virtual-timers.ts';
 
 import type { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-// What an exporter takes and refuses at its limits.
+// Which runs an exporter accepts and refuses at its limits.
 import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ const MARKER = { runspan: 'left out: the queue was full' };
 
 const padded = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
 
-/** The bytes that an open run counts with whose payload is `padded(length)`. */
+/** The backlog bytes of an open run with the payload `padded(length)`. */
 async function bytesOf(length: number): Promise<number> {
   const { start, stats } = await delivery({ limits: onFlush });
   start('r', padded(length));
@@ -22,7 +22,7 @@ describe('the queue', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('of 3 runs refuses, of %i new traces, %i', async (count, refused) => {
+  ])('of 3 runs with %i new traces refuses %i', async (count, refused) => {
     const { wholes, stats } = await delivery({ limits: { ...onFlush, queueRuns: 3 } });
     wholes(count);
 
@@ -33,7 +33,7 @@ describe('the queue', () => {
     });
   });
 
-  it('refuses a trace whole, and runs that start below it later', async () => {
+  it('refuses a complete trace, including runs that start later', async () => {
     const { start, whole, flush, stats, drops } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
     whole('first');
     const refused = start('refused');
@@ -49,7 +49,7 @@ describe('the queue', () => {
   it.each([
     [4, 1],
     [5, 0],
-  ])('of 4 runs, with %i in it, takes %i more of an accepted trace', async (waiting, taken) => {
+  ])('of 4 runs that contains %i accepts %i more of an accepted trace', async (waiting, taken) => {
     const { start, stats } = await delivery({ limits: { ...onFlush, queueRuns: 4 } });
     const root = start('root');
     for (let count = 1; count < waiting; count++) start('child', {}, root);
@@ -63,7 +63,7 @@ describe('the queue', () => {
     [-1, 0],
     [0, 1],
     [1, 1],
-  ])('that holds %i bytes over its limit refuses, of one new trace, %i', async (over, refused) => {
+  ])('%i bytes above its limit refuses %i of one new trace', async (over, refused) => {
     const bytes = await bytesOf(20_000);
     const { start, stats } = await delivery({ limits: { ...onFlush, queueBytes: bytes - over } });
     start('r', padded(20_000));
@@ -75,7 +75,7 @@ describe('the queue', () => {
   it.each([
     [-4, { a: 1 }],
     [0, MARKER],
-  ])('that holds %i bytes over 1.25 times its limit keeps, of an end, the outputs %j', async (over, outputs) => {
+  ])('%i bytes above 1.25 times its limit keeps the outputs %j of an end', async (over, outputs) => {
     const bytes = await bytesOf(20_000);
     // A multiple of 4, of which five quarters are whole.
     const padding = 20_000 + ((5 - (bytes % 5)) % 5);
@@ -88,7 +88,7 @@ describe('the queue', () => {
     expect(service.arrivals('r').at(-1)?.fields.outputs).toEqual(outputs);
   });
 
-  it('takes new traces again when what waited is delivered', async () => {
+  it('accepts new traces again after delivery', async () => {
     const { whole, flush, stats } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
     whole();
     await flush();
@@ -98,7 +98,7 @@ describe('the queue', () => {
     expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
   });
 
-  it('counts characters of payloads, metadata, errors and attachments, waiting and under way', async () => {
+  it('counts payloads, metadata, errors and attachments, queued and in flight', async () => {
     const { start, exporter, flush, service, stats } = await delivery({ limits: onFlush, reply: () => 'hold' });
     const grows = (change: () => void): number => {
       const before = stats().backlog.bytes;
@@ -138,7 +138,7 @@ describe('open runs', () => {
     [2, 0],
     [3, 0],
     [4, 1],
-  ])('beyond 3 are sent as incomplete, the oldest first: of %i runs %i', async (count, incomplete) => {
+  ])('above a limit of 3 are sent as incomplete, the oldest first: of %i runs, %i', async (count, incomplete) => {
     const { start, flush, service } = await delivery({ limits: { ...onFlush, openRuns: 3 } });
     for (let number = 1; number <= count; number++) start(String(number));
     await flush();
@@ -148,16 +148,7 @@ describe('open runs', () => {
     for (const { fields } of ended) expect(fields.error).toMatch(/^Incomplete: /);
   });
 
-  it('that have ended do not count', async () => {
-    const { start, flush, service } = await delivery({ limits: { ...onFlush, openRuns: 1 } });
-    start('ended').end();
-    start('open');
-    await flush();
-
-    expect(service.batches.flat().sort()).toEqual(['start open', 'whole ended']);
-  });
-
-  it('of an hour are sent as incomplete, and younger ones are not', async () => {
+  it('are sent as incomplete after an hour, and not earlier', async () => {
     const { start, service, stats } = await delivery();
     start('old');
     await advance(10_000);
@@ -169,29 +160,26 @@ describe('open runs', () => {
     expect(stats()).toMatchObject({ open: 2, dropped: 0 });
   });
 
-  it.each(['waits', 'is under way', 'is sent'])(
-    'that end after all are sent with their end, while the record as incomplete %s',
-    async (when) => {
-      const answer = gate<number>();
-      const limits = { ...onFlush, openRuns: 1 };
-      const { start, exporter, flush, service, stats } = await delivery({ limits, reply: () => answer });
-      const run = start('late', { inputs: { q: 1 } });
-      start('other');
-      const flushed = when === 'waits' ? undefined : exporter.flush();
-      await settle();
-      if (when === 'is sent') answer.open(202);
-      await settle();
-      run.end({ a: 1 });
-      answer.open(202);
-      if (flushed !== undefined) await finished(flushed);
-      await flush();
+  it.each(['waits', 'is under way', 'is sent'])('are sent with their end if the incomplete record %s', async (when) => {
+    const answer = gate<number>();
+    const limits = { ...onFlush, openRuns: 1 };
+    const { start, exporter, flush, service, stats } = await delivery({ limits, reply: () => answer });
+    const run = start('late', { inputs: { q: 1 } });
+    start('other');
+    const flushed = when === 'waits' ? undefined : exporter.flush();
+    await settle();
+    if (when === 'is sent') answer.open(202);
+    await settle();
+    run.end({ a: 1 });
+    answer.open(202);
+    if (flushed !== undefined) await finished(flushed);
+    await flush();
 
-      const arrivals = service.arrivals('late');
-      const merged = Object.assign({}, ...arrivals.map(({ fields }) => fields));
-      expect(merged).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
-      expect(merged.error ?? '').toBe('');
-      expect(stats()).toMatchObject({ created: 2, open: 1, sent: 1, dropped: 0 });
-      expect(addsUp(stats())).toBe(true);
-    },
-  );
+    const arrivals = service.arrivals('late');
+    const merged = Object.assign({}, ...arrivals.map(({ fields }) => fields));
+    expect(merged).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
+    expect(merged.error ?? '').toBe('');
+    expect(stats()).toMatchObject({ created: 2, open: 1, sent: 1, dropped: 0 });
+    expect(addsUp(stats())).toBe(true);
+  });
 });

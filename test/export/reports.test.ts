@@ -1,4 +1,4 @@
-// What an exporter reports: drops, counts, latencies, errors, requests.
+// Reports of an exporter: drops, counts, latencies, errors, requests.
 import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { virtualClock } from '../support/virtual-timers.ts';
 const QUEUE_FULL = 'dropped (queue_full): the queue was full; raise limits.queueRuns or limits.queueBytes';
 
 describe('a drop', () => {
-  it('is reported to `onDrop` with reason, ids and detail, and a callback that fails harms nothing', async () => {
+  it('is reported to `onDrop` with reason, ids and detail, even if the callback fails', async () => {
     for (const fails of [() => Promise.reject(new Error('mine')), () => Promise.reject(), () => undefined]) {
       const seen: unknown[] = [];
       const { whole, flush, stats } = await delivery({
@@ -36,7 +36,7 @@ describe('a drop', () => {
     }
   });
 
-  it('is reported in one line with others of the same turn, and later ones once a minute and at the end', async () => {
+  it('is logged with others of the same turn, then once a minute and at the end', async () => {
     const { whole, close, lines } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
     for (let count = 0; count < 501; count++) whole();
     await settle();
@@ -55,7 +55,7 @@ describe('a drop', () => {
     expect(lines.slice(2)).toEqual([`warn: 1 run was ${QUEUE_FULL}`]);
   });
 
-  it('is logged with what led to the last one, and without name or payload', async () => {
+  it('is logged with the last cause, and without name or payload', async () => {
     const { whole, flush, lines } = await delivery({ reply: () => 422 });
     whole('canary-name', { inputs: { canary: 1 } }, { canary: 1 });
     await flush();
@@ -78,8 +78,8 @@ describe('a drop', () => {
   });
 });
 
-describe('the stats', () => {
-  it('say how old the first in line is, of started and ended runs, retries and pauses included', async () => {
+describe('stats', () => {
+  it('contain the age of the oldest record, including retries and pauses', async () => {
     let verdict: Verdict = { status: 429, headers: { 'retry-after': '200' } };
     const { start, whole, flush, stats } = await delivery({ limits: { batchRuns: 1 }, reply: () => verdict });
     expect(stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
@@ -97,7 +97,7 @@ describe('the stats', () => {
     expect(stats().backlog).toEqual({ bytes: 0, oldestMs: 0 });
   });
 
-  it('do not count the age of an open run of which nothing waits', async () => {
+  it('do not count the age of an open run without a queued record', async () => {
     const { start, flush, stats } = await delivery({ limits: onFlush });
     const run = start('open');
     await flush();
@@ -108,7 +108,7 @@ describe('the stats', () => {
     expect(stats().backlog.oldestMs).toBe(7);
   });
 
-  it('have the percentiles of the latest 500 requests, by nearest rank', async () => {
+  it('contain the percentiles of the last 500 requests, by nearest rank', async () => {
     let tookMs = 0;
     let next = 0;
     // Without sockets, for the sake of six hundred requests.
@@ -148,7 +148,7 @@ describe('the stats', () => {
     [401, 'status 401: the API key was rejected'],
     [413, 'status 413'],
     [503, 'status 503'],
-  ])('after an answer of %j have the last error %j, and nothing of the answer', async (verdict, message) => {
+  ])('after the response %j contain the last error %j', async (verdict, message) => {
     const { whole, flush, stats, service } = await delivery({ reply: () => verdict, options: { apiKey: 'k' } });
     whole();
     await flush({ timeoutMs: 10 });
@@ -161,7 +161,7 @@ describe('the stats', () => {
     expect(stats().lastError?.message).toBe(message);
   });
 
-  it('have no secret of an error, and no error of a request that is broken off by us', async () => {
+  it('contain no secret of an error, and no error of a request that `close` ends', async () => {
     const failing = {
       request: () => Promise.reject(new Error('lsv2_canary through http://me:canary@proxy')),
     } as never;
@@ -178,7 +178,7 @@ describe('the stats', () => {
   });
 });
 
-it('each request is published on its channel, with what was sent and how it went, and no payload', async () => {
+it('each request is published on its channel, without payload', async () => {
   const messages = published('runspan:request:end');
   let tookMs = 0;
   // The next request has a new connection.

@@ -1,20 +1,16 @@
-// What becomes of runs, by the response of the service.
+// The fate of runs for each response of the service.
 import '../support/virtual-timers.ts';
 
-import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
 import type { Verdict } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
-const DONE = { ok: true, pending: 0 };
 const single = { batchRuns: 1, requestsInFlight: 1 };
 
-/** What becomes of a batch, by the status of its first response. Statuses that are in no list follow the last two rules. */
+/** The fate of a batch for the status of its first response. All other statuses are dropped (4xx) or sent again. */
 const statuses = {
   accepted: [200, 201, 202, 204, 207, 299],
   halved: [400, 409, 413, 422],
@@ -64,7 +60,7 @@ describe('a batch whose first response has status', () => {
 });
 
 describe('a service that responds once', () => {
-  it('with an error after it took them gets the same records again, under the same ids', async () => {
+  it('with an error after it stored the runs receives the same records again', async () => {
     const { start, flush, service, stats } = await delivery({
       limits: onFlush,
       reply: (_, index) => (index % 2 === 0 ? 500 : 202),
@@ -80,7 +76,7 @@ describe('a service that responds once', () => {
     expect(stats()).toMatchObject({ sent: 1 });
   });
 
-  it('with 409 to a run that comes from disk gets its end as a patch', async () => {
+  it('with 409 to a run from disk receives its end as a patch', async () => {
     const { start, deliverRest } = machine();
     const first = await start({ reply: () => 'hold' });
     first.whole('kept');
@@ -98,7 +94,7 @@ describe('a service that rejects the key', () => {
     ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],
     ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
     ['no key', {}, 'the service asks for an API key, and none is sent'],
-  ])('and gets %s is reported in one line, and another when it works again', async (_, credentials, problem) => {
+  ])('with %s is reported in one line, and its recovery in another', async (_, credentials, problem) => {
     const { whole, flush, service, lines } = await delivery({ limits: single, options: credentials, reply: () => 401 });
     whole();
     await until(() => service.requests.length === 3);
@@ -112,7 +108,7 @@ describe('a service that rejects the key', () => {
     ]);
   });
 
-  it('is probed after 1 s, 5 s, 30 s, 2 minutes, then every 5 minutes, and after 1 s once it has accepted', async () => {
+  it('is probed after 1 s, 5 s, 30 s, 2 minutes, then every 5 minutes, and again after 1 s if it had accepted', async () => {
     const { whole, service } = await delivery({ limits: single, reply: (_, at) => (at === 8 ? 202 : 403) });
     whole();
     await until(() => service.requests.length === 9);
@@ -127,14 +123,14 @@ describe('a service that rejects the key', () => {
     [403, 302],
     [302, 403],
     [403, 202],
-  ])('by %i and then answers %i still gets the runs of a short program', async (...script) => {
+  ])('by %i and then responds with %i receives the runs of a short program', async (...script) => {
     const { wholes, flush } = await delivery({ limits: onFlush, reply: (_, index) => script[index] ?? 202 });
     wholes(3);
-    expect(await flush()).toEqual(DONE);
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
   });
 
   it.each(['flush', 'close'] as const)(
-    'ends a %s with the second refused probe, a second after the first',
+    'ends a %s with the second refused probe, 1 s after the first',
     async (method) => {
       const scene = await delivery({ limits: single, reply: () => 403 });
       scene.whole();
@@ -147,7 +143,7 @@ describe('a service that rejects the key', () => {
     },
   );
 
-  it('is probed once a second at most, however many flushes wait', async () => {
+  it('is probed at most once a second, however many flushes wait', async () => {
     const { whole, exporter, service } = await delivery({ limits: single, reply: () => 403 });
     whole();
     await settle();
@@ -173,32 +169,6 @@ it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no 
   expect(service.requests).toHaveLength(1);
   await advance(1);
   expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
-});
-
-describe('a receiver that takes the interface alone', () => {
-  it('gets every run whole, with its parent, and one that is posted and patched apart', async () => {
-    const receiver = await createReceiver({ strict: true });
-    onTestFinished(() => receiver.close());
-    const { start, close, flush, stats } = await delivery({ endpoint: receiver.url, limits: { batchRuns: 7 } });
-    const ids = Array.from({ length: 25 }, () => {
-      const root = start('root', { inputs: { q: 1 } });
-      const child = start('child', {}, root);
-      child.end({ ok: true });
-      root.end({ ok: true });
-      return [root.id, child.id];
-    }).flat();
-    const apart = start('apart', { id: randomUUID(), inputs: { q: 2 } });
-    await flush();
-    apart.end({ ok: true });
-    expect(await close()).toEqual(DONE);
-    const runs = await receiver.runs();
-
-    expect(runs.map(({ id }) => id).sort()).toEqual([...ids, apart.id].sort());
-    expect(runs.every(({ outputs, end_time }) => outputs?.ok === true && end_time !== undefined)).toBe(true);
-    expect(runs.find(({ id }) => id === apart.id)?.inputs).toEqual({ q: 2 });
-    expect(stats()).toMatchObject({ sent: 51, dropped: 0, requests: { simple: 0 } });
-    expect(addsUp(stats())).toBe(true);
-  });
 });
 
 it('twenty thousand runs cost as much each as two thousand', async () => {

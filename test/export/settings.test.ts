@@ -32,7 +32,7 @@ beforeEach(() => {
 afterEach(() => diagnostics.setLog('warn'));
 
 describe('tracing', () => {
-  it('is off, without a line, if there is neither an endpoint nor a key', () => {
+  it('is off, without a log line, if neither an endpoint nor a key is set', () => {
     expect(resolve({})).toBeUndefined();
     expect(lines).toEqual([]);
   });
@@ -44,11 +44,11 @@ describe('tracing', () => {
     for (const value of values) expect(withEndpoint({}, { RUNSPAN_TRACING: value }) !== undefined, value).toBe(isOn);
   });
 
-  it('is off by the option, whatever the environment says', () => {
+  it('is off with the option `tracing: false`, whatever the environment sets', () => {
     expect(withEndpoint({ tracing: false }, { RUNSPAN_TRACING: 'true' })).toBeUndefined();
   });
 
-  it('is off with a key and no endpoint, and one line names RUNSPAN_ENDPOINT', () => {
+  it('is off with a key and no endpoint, and the log line contains RUNSPAN_ENDPOINT', () => {
     expect(resolve({ apiKey: 'sk-secret' })).toBeUndefined();
     expect(lines).toEqual([
       'configuration: an API key is set, but no endpoint, so tracing is off; set RUNSPAN_ENDPOINT or `endpoint`.',
@@ -65,7 +65,7 @@ describe('tracing', () => {
     ['a space in the key', { endpoint: ENDPOINT, apiKey: 'sk secret' }, 'that a header cannot carry'],
     ['an accent in the key', { endpoint: ENDPOINT, apiKey: 'sk-sécret' }, 'that a header cannot carry'],
     ['a long key', { endpoint: ENDPOINT, apiKey: 'k'.repeat(8193) }, 'has more than 8192 characters'],
-  ])('is off with %s, and one line says why without the secret', (_, options, problem) => {
+  ])('is off with %s, and the log line contains the cause but no secret', (_, options, problem) => {
     expect(resolve(options)).toBeUndefined();
     expect(lines).toEqual([expect.stringContaining(problem)]);
     expect(lines[0]).not.toMatch(/s[eé]cret|kkkk/);
@@ -80,7 +80,7 @@ describe('tracing', () => {
   });
 });
 
-describe('an option comes before our variable, that before LANGSMITH_…, and that before the default', () => {
+describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which overrides the default', () => {
   const project = (name: string) => ({ capture: { project: name } });
 
   it.each<[object, Record<string, string>, object]>([
@@ -115,7 +115,7 @@ describe('an option comes before our variable, that before LANGSMITH_…, and th
   });
 });
 
-it('a property of a polluted `Object.prototype` is no option', () => {
+it('a property of `Object.prototype` is not an option', () => {
   const properties = {
     tracing: false,
     sampleRate: 0,
@@ -133,8 +133,8 @@ it('a property of a polluted `Object.prototype` is no option', () => {
   expect(lines).toEqual([]);
 });
 
-describe('an option that is not usable is reported', () => {
-  it('with its name, in a line each, and the rest is used', () => {
+describe('an invalid option is reported', () => {
+  it('with its name, in one line each, and the others are used', () => {
     const options = { samplerate: 1, project: 5, hideInputs: 'maybe', onDrop: {}, dispatcher: 1, sampler: 1 };
 
     expect(withEndpoint(options)?.capture).toMatchObject({ project: 'default', hideInputs: true });
@@ -156,7 +156,7 @@ describe('an option that is not usable is reported', () => {
     expect(lines.at(-1)).toBe(`configuration: expected \`RUNSPAN_SAMPLE_RATE\` ${expected}`);
   });
 
-  it('and hides payloads that may have to be hidden', () => {
+  it('and hides payloads if it may have meant to hide them', () => {
     expect(withEndpoint({}, { RUNSPAN_HIDE_INPUTS: 'sk-secret' })?.capture.hideInputs).toBe(true);
     expect(lines).toEqual(['configuration: expected RUNSPAN_HIDE_INPUTS to be true or false; true is used.']);
     expect(withEndpoint({ redact: { paths: ['inputs.a'] } })?.capture.payload.redaction).toBe(hideAll);
@@ -197,7 +197,7 @@ describe('an option that is not usable is reported', () => {
     ['yes', true, false],
     [1, true, false],
     ['Off', false, false],
-  ])('as `handleSignals`: %j is taken as %s', (handleSignals, expected, isValid) => {
+  ])('as `handleSignals`: %j means %s', (handleSignals, expected, isValid) => {
     expect(withEndpoint({ handleSignals })?.handleSignals).toBe(expected);
     const line = `configuration: expected \`handleSignals\` to be true or false; ${expected} is used.`;
     expect(lines).toEqual(isValid ? [] : [line]);
@@ -218,11 +218,14 @@ describe('spoolDir', () => {
     ['is not set', '', join(tmpdir(), 'runspan-spool')],
     ['does not exist', join(root, 'nonexistent'), join(tmpdir(), 'runspan-spool')],
     ['is no folder', '/dev/null', join(tmpdir(), 'runspan-spool')],
-  ])('is by default below the home folder, or the one for temporary files: a home that %s', (_, home, expected) => {
-    vi.stubEnv('HOME', home);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    expect(withEndpoint({})?.spoolDir).toBe(expected);
-  });
+  ])(
+    'is by default in the home folder, or else in the folder for temporary files: a home that %s',
+    (_, home, expected) => {
+      vi.stubEnv('HOME', home);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      expect(withEndpoint({})?.spoolDir).toBe(expected);
+    },
+  );
 });
 
 it.each([
@@ -231,7 +234,7 @@ it.each([
   [{}, { RUNSPAN_LOG: 'error' }, 0],
   [{ log: 'debug' }, { RUNSPAN_LOG: 'silent' }, 1],
   [{ log: 'silent' }, { RUNSPAN_LOG: 'debug' }, 0],
-])('the log with %j and %j has %i lines for a mistake', (options, environment, count) => {
+])('the log with %j and %j has %i lines for an invalid option', (options, environment, count) => {
   const error = vi.spyOn(console, 'error').mockImplementation(() => {});
   onTestFinished(() => error.mockRestore());
   environmentOf(environment as Record<string, string>);
@@ -239,7 +242,7 @@ it.each([
   expect(error).toHaveBeenCalledTimes(count);
 });
 
-it('redaction is that of names by default, and otherwise the given one', () => {
+it('redaction by names is the default, and `redact` replaces it', () => {
   const redaction = redact({ keys: false });
   expect(withEndpoint({})?.capture.payload.redaction).toBe(defaultRedaction());
   expect(withEndpoint({ redact: redaction })?.capture.payload.redaction).toBe(redaction);
@@ -265,12 +268,12 @@ describe('headers', () => {
     ['a promise', Promise.resolve(given)],
     ['a list of texts', ['x-team', 'a']],
     ['a Map with other keys', new Map([[{}, 'a']])],
-  ])('are left out, and reported without their content, if they are %s', (_, headers) => {
+  ])('are ignored, and reported without their content, if they are %s', (_, headers) => {
     expect(withEndpoint({ headers })?.headers).toEqual({ 'user-agent': 'runspan' });
     expect(lines).toEqual(['configuration: expected `headers` to be names and values; left out.']);
   });
 
-  it('are left out if requests set them, or if they are malformed', () => {
+  it('are ignored if requests set them, or if they are malformed', () => {
     const headers = { 'X-Team': 'a', 'X-Api-Key': 'sk-secret', Host: 'h', 'bad name': 'x', broken: 'a\r\nb: c' };
 
     expect(withEndpoint({ headers })?.headers).toEqual({ 'x-team': 'a', 'user-agent': 'runspan' });

@@ -49,7 +49,7 @@ const kill = async ({ child, ended }: Started): Promise<void> => {
 };
 
 describe('several processes with one folder', () => {
-  it('deliver what a killed one has written ahead, each run by one of them', async () => {
+  it('deliver the runs of a killed process, each once', async () => {
     const { start, accept, arrived, dir } = await programs();
     const killed = start(`for (let n = 0; n < 200; n++) record('kept ' + n);
       process.stdout.write('written\\n');
@@ -82,7 +82,7 @@ describe('several processes with one folder', () => {
     expect(segmentsBelow(dir)).toEqual([]);
   });
 
-  it('that are a cluster have a folder each, the primary too', async () => {
+  it('of a cluster have separate folders', async () => {
     const { start, dir } = await programs();
     const program = start(
       `const { default: cluster } = await import('node:cluster');
@@ -102,17 +102,13 @@ describe('several processes with one folder', () => {
   const permission = ['--permission', '--experimental-permission'].find((flag) =>
     process.allowedNodeEnvironmentFlags.has(flag),
   );
-  it.runIf(permission !== undefined)(
-    'go on with memory alone, after one line, when Node forbids them the disk',
-    async () => {
-      const { start, accept, arrived } = await programs();
-      accept();
-      const { stderr } = await start(`record('one'); await flush();`, [permission as string, '--allow-fs-read=*'])
-        .ended;
-      expect(arrived).toEqual(['one']);
-      expect(stderr.match(/runspan: .*/g)).toEqual([expect.stringContaining('(ERR_ACCESS_DENIED); runs are kept')]);
-    },
-  );
+  it.runIf(permission !== undefined)('keep runs in memory, after one line, if Node denies writing', async () => {
+    const { start, accept, arrived } = await programs();
+    accept();
+    const { stderr } = await start(`record('one'); await flush();`, [permission as string, '--allow-fs-read=*']).ended;
+    expect(arrived).toEqual(['one']);
+    expect(stderr.match(/runspan: .*/g)).toEqual([expect.stringContaining('(ERR_ACCESS_DENIED); runs are kept')]);
+  });
 });
 
 describe('an owner is dead', () => {

@@ -1,4 +1,4 @@
-// Services that have no multipart ingestion, and what services report about themselves.
+// Services without multipart ingestion, and `GET /info`.
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { gate } from '../support/gate.ts';
 import type { Reply, ServiceInfo } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
-/** Responds to single runs alone, with the given function. */
+/** Refuses multipart requests, and responds to single runs with the given function. */
 const simple =
   (reply: Reply = () => 202): Reply =>
   (request, index) =>
@@ -43,7 +43,7 @@ describe('a service without multipart ingestion', () => {
     },
   );
 
-  it('is asked for multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes', async () => {
+  it('receives multipart again after 1 s, 5 s, 30 s, 2 min, 5 min, then every 10 minutes', async () => {
     const { whole, flush, service } = await delivery({ limits: onFlush, reply: simple() });
     // Each second for a minute, then each half of a minute.
     for (let count = 0; count < 60 + 90; count++) {
@@ -60,7 +60,7 @@ describe('a service without multipart ingestion', () => {
     }
   });
 
-  it('gets the rest of a batch as multipart as soon as it takes that again', async () => {
+  it('receives the rest of a batch as multipart once it accepts that again', async () => {
     const { wholes, flush, service, stats } = await delivery({
       limits: onFlush,
       reply: (_, index) => (index === 0 ? 404 : 202),
@@ -73,7 +73,7 @@ describe('a service without multipart ingestion', () => {
     expect(service.requests.at(-1)?.isMultipart).toBe(true);
   });
 
-  it('gets 50 requests a second, and does not get those that a sleep has left out on top', async () => {
+  it('receives at most 50 requests per second, also after the machine has slept', async () => {
     let sleptMs = 0;
     const { wholes, flush, service } = await delivery({
       limits: onFlush,
@@ -99,7 +99,7 @@ describe('a service without multipart ingestion', () => {
     await perSecond();
   });
 
-  it('gets as many runs at once as may be, and no more', async () => {
+  it('receives at most `simpleInFlight` runs at once', async () => {
     const held = gate<number>();
     const { wholes, exporter, service } = await delivery({
       limits: { ...onFlush, simpleInFlight: 3 },
@@ -113,20 +113,23 @@ describe('a service without multipart ingestion', () => {
     await finished(flushed);
   });
 
-  it.each([429, 500, 503])('is not sent the rest of a batch if it fails with %i for three in a row', async (status) => {
-    const { wholes, service, stats } = await delivery({
-      limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
-      reply: simple(() => status),
-    });
-    wholes(50);
-    await advance(900);
+  it.each([429, 500, 503])(
+    'does not receive the rest of a batch after three failures in a row with %i',
+    async (status) => {
+      const { wholes, service, stats } = await delivery({
+        limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
+        reply: simple(() => status),
+      });
+      wholes(50);
+      await advance(900);
 
-    // Three in a row, and those that were under way with the third.
-    expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
-    expect(stats()).toMatchObject({ dropped: 0 });
-  });
+      // Three in a row, and those that were under way with the third.
+      expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
+      expect(stats()).toMatchObject({ dropped: 0 });
+    },
+  );
 
-  it('gets no request while it has asked for a pause', async () => {
+  it('receives no request during a requested pause', async () => {
     const { wholes, service, stats } = await delivery({
       limits: { batchRuns: 3, simpleInFlight: 1 },
       reply: simple((_, index) => (index === 1 ? { status: 429, headers: { 'retry-after': '60' } } : 202)),
@@ -137,7 +140,7 @@ describe('a service without multipart ingestion', () => {
     await until(() => stats().sent === 3);
   });
 
-  it('that fails at any one request gets only what it has not accepted again', async () => {
+  it('that fails at any one request receives again only records that it has not accepted', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 10 }), async (failing) => {
         const { wholes, flush, close, service, stats } = await delivery({
@@ -160,7 +163,7 @@ describe('a service without multipart ingestion', () => {
     );
   });
 
-  it('gets a patch again that it does not know, three times at the most, and its post once', async () => {
+  it('receives the patch of an unknown run three more times, and its post once', async () => {
     for (const [unknown, isDelivered] of [
       [3, true],
       [4, false],
@@ -179,7 +182,7 @@ describe('a service without multipart ingestion', () => {
     }
   });
 
-  it('gets no patch of a run whose post it refuses', async () => {
+  it('receives no patch of a run whose post it refuses', async () => {
     const { whole, flush, service, drops } = await delivery({ limits: onFlush, reply: simple(() => 422) });
     whole('bad');
     await flush();
@@ -188,7 +191,7 @@ describe('a service without multipart ingestion', () => {
     expect(drops).toEqual(['rejected bad']);
   });
 
-  it('gets a patch without payloads if that is too large, and the inputs are not repeated', async () => {
+  it('receives a patch that is too large again without payloads, and without inputs', async () => {
     const { whole, flush, service, stats } = await delivery({
       limits: onFlush,
       reply: simple(({ method, arrivals: [run] }) => (method === 'PATCH' && run?.fields.outputs?.a === 1 ? 413 : 202)),
@@ -201,7 +204,7 @@ describe('a service without multipart ingestion', () => {
     expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 
-  it('and without `POST /runs` is probed as after 401, and one line names both routes', async () => {
+  it('and without `POST /runs` is probed as after 401, and one line contains both routes', async () => {
     const { whole, flush, service, lines, stats } = await delivery({ limits: onFlush, reply: () => 404 });
     whole();
     expect(await flush()).toEqual({ ok: false, pending: 1 });
@@ -239,7 +242,7 @@ describe('GET /info', () => {
     [1e9, 300],
     ['10', 100],
     [null, 100],
-  ])('that asks for %j runs gets batches of %i, of 300', async (given, taken) => {
+  ])('with the size limit %j leads to batches of %i runs', async (given, taken) => {
     expect((await largest(limits(given), taken < 3 ? 5 : 300)).runs).toBe(taken);
   });
 
@@ -247,13 +250,13 @@ describe('GET /info', () => {
     [1, 1, 70_000],
     [70_000, 1, 50_000],
     [200_000, 3, 60_000],
-  ])('that asks for %i bytes gets %i runs at a time, of %i bytes', async (given, runs, length) => {
+  ])('with the size limit %i bytes leads to batches of %i runs of %i bytes', async (given, runs, length) => {
     const found = await largest(limits(100, given), 6, length);
     expect(found.runs).toBe(runs);
     if (runs > 1) expect(found.bytes).toBeLessThanOrEqual(given);
   });
 
-  it('may say anything: runs arrive all the same', async () => {
+  it('may return anything, and runs arrive', async () => {
     const size = fc.json().map((json) => `{"batch_ingest_config":{"size_limit":${json},"size_limit_bytes":${json}}}`);
     const odd = fc.constantFrom('<html>', '{"__proto__":{"batch_ingest_config":{"size_limit":5}}}', '', 'null');
     await fc.assert(
@@ -275,11 +278,11 @@ describe('GET /info', () => {
     ['an error', { status: 500, body: '{"batch_ingest_config":{"size_limit":5}}' }],
     ['no JSON', { status: 200, body: '<html>' }],
     ['a body beyond 64 KiB', info({ batch_ingest_config: { size_limit: 5 }, filler: 'x'.repeat(70_000) })],
-  ])('that answers with %s leaves the defaults as they are', async (_, answer) => {
+  ])('that returns %s changes no default', async (_, answer) => {
     expect((await largest(answer, 150)).runs).toBe(100);
   });
 
-  it('is waited for by nothing, and is given up after two seconds', async () => {
+  it('delays no request, and has a timeout of two seconds', async () => {
     const { whole, flush, service } = await delivery({ info: 'hold' });
     whole();
     await flush();
@@ -298,7 +301,7 @@ describe('GET /info', () => {
     [{ status: 200, body: '<html>' }, 30, 36],
     [404, 1, 1],
     [info({ batch_ingest_config: { size_limit: 5 } }), 1, 1],
-  ])('that answers with %j is asked %i to %i times in 35 minutes', async (answer, least, most) => {
+  ])('that returns %j is requested %i to %i times in 35 minutes', async (answer, least, most) => {
     const { whole, flush, service } = await delivery({ limits: onFlush, info: answer });
     for (let minute = 0; minute < 70; minute++) {
       whole();
@@ -309,7 +312,7 @@ describe('GET /info', () => {
     expect(service.infoRequests).toBeLessThanOrEqual(most);
   });
 
-  it('that turns multipart off has runs sent one by one, until multipart is tried again', async () => {
+  it('that disables multipart leads to single runs, until multipart is tried again', async () => {
     const { whole, flush, service } = await delivery({
       limits: onFlush,
       info: info({ batch_ingest_config: { use_multipart_endpoint: false } }),
@@ -325,7 +328,7 @@ describe('GET /info', () => {
     expect(service.routes).toEqual(['POST /runs/multipart', 'POST /runs', 'PATCH /runs/', 'POST /runs/multipart']);
   });
 
-  it('that turns gzip on has bodies compressed', async () => {
+  it('that enables gzip leads to compressed bodies', async () => {
     const { whole, flush, service } = await delivery({
       limits: onFlush,
       info: info({ instance_flags: { gzip_body_enabled: true } }),

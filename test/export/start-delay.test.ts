@@ -8,7 +8,7 @@ describe('startDelayMs', () => {
   it.each([
     [1_999, []],
     [2_000, [['start r']]],
-  ])('sends the start of a run that is open for 2 s: after %i ms %j', async (ms, batches) => {
+  ])('delays the start of an open run by 2 s: after %i ms, %j is sent', async (ms, batches) => {
     const { start, service } = await delivery({ limits: { startDelayMs: 2_000 } });
     start('r');
     await advance(ms);
@@ -16,18 +16,7 @@ describe('startDelayMs', () => {
     expect(service.batches).toEqual(batches);
   });
 
-  it('sends the end of such a run as a second record', async () => {
-    const { start, service, flush, stats } = await delivery({ limits: { startDelayMs: 2_000 } });
-    const run = start('r');
-    await advance(2_100);
-    run.end();
-    await flush();
-
-    expect(service.batches).toEqual([['start r'], ['end r']]);
-    expect(stats()).toMatchObject({ created: 1, sent: 1 });
-  });
-
-  it('sends starts that are nearly due with the first', async () => {
+  it('sends starts that are almost due together with the first', async () => {
     const { start, service } = await delivery({ limits: { startDelayMs: 2_000, lingerMs: 250 } });
     for (const name of ['1', '2', '3']) {
       start(name);
@@ -47,15 +36,7 @@ describe('startDelayMs', () => {
     expect(service.batches).toEqual([['whole ended']]);
   });
 
-  it('is not waited for by a flush', async () => {
-    const { start, service, flush } = await delivery({ limits: { startDelayMs: 1_000_000 } });
-    start('r');
-    expect(await flush()).toEqual({ ok: true, pending: 0 });
-
-    expect(service.batches).toEqual([['start r']]);
-  });
-
-  it('is cut short when the queue holds a full batch', async () => {
+  it('ends early when the queue holds a full batch', async () => {
     const { start, service } = await delivery({ limits: { startDelayMs: 1_000_000, batchBytes: 10_000 } });
     for (let run = 0; run < 12; run++) start(String(run));
     await settle();
@@ -70,7 +51,7 @@ describe('startDelayMs', () => {
     ['250', 5, 5],
     ['soon', undefined, 2_000],
     ['-1', undefined, 2_000],
-  ])('is read from RUNSPAN_START_DELAY_MS: %s, and %s in the options, give %i', (variable, option, ms) => {
+  ])('is read from RUNSPAN_START_DELAY_MS=%s unless the option is set: %s, result %i', (variable, option, ms) => {
     vi.stubEnv('RUNSPAN_START_DELAY_MS', variable);
     onTestFinished(() => void vi.unstubAllEnvs());
     const limits = option === undefined ? {} : { startDelayMs: option };
@@ -81,14 +62,7 @@ describe('startDelayMs', () => {
 });
 
 describe('ready', () => {
-  it('resolves at once while there is room', async () => {
-    const { exporter, wholes } = await delivery({ limits: { queueRuns: 4, lingerMs: 1_000_000 } });
-    wholes(2);
-
-    await exporter.ready();
-  });
-
-  it('resolves when the queue is less than three quarters full', async () => {
+  it('resolves once the queue is less than three quarters full', async () => {
     let isUp = false;
     const { exporter, wholes, stats } = await delivery({
       limits: { queueRuns: 8, batchRuns: 1, requestsInFlight: 1 },
@@ -107,7 +81,7 @@ describe('ready', () => {
     expect(sent).toBe(3);
   });
 
-  it('lets a job that awaits it record any number of runs without loss', async () => {
+  it('lets a job that awaits it record more runs than the queue holds', async () => {
     const { exporter, whole, flush, stats } = await delivery({ limits: { queueRuns: 8, batchRuns: 2 } });
     const job = async (): Promise<void> => {
       for (let run = 0; run < 50; run++) {
