@@ -165,3 +165,44 @@ describe('a batch', () => {
     expect(service.batches.flat()).toHaveLength(5);
   });
 });
+
+describe('startDelayMs', () => {
+  it.each([
+    [1_999, []],
+    [2_000, [['start r']]],
+  ])('delays the start of an open run by 2 s: after %i ms, %j is sent', async (ms, batches) => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 2_000 } });
+    start('r');
+    await advance(ms);
+
+    expect(service.batches).toEqual(batches);
+  });
+
+  it('sends starts that are almost due together with the first', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 2_000, lingerMs: 250 } });
+    for (const name of ['1', '2', '3']) {
+      start(name);
+      await advance(200);
+    }
+    await advance(2_000);
+
+    expect(service.batches).toEqual([['start 1', 'start 2'], ['start 3']]);
+  });
+
+  it('does not send younger starts with ended runs', async () => {
+    const { start, whole, service } = await delivery({ limits: { startDelayMs: 2_000 } });
+    start('open');
+    whole('ended');
+    await advance(250);
+
+    expect(service.batches).toEqual([['whole ended']]);
+  });
+
+  it('ends early when the queue holds a full batch', async () => {
+    const { start, service } = await delivery({ limits: { startDelayMs: 1_000_000, batchBytes: 10_000 } });
+    for (let run = 0; run < 12; run++) start(String(run));
+    await settle();
+
+    expect(service.batches.length).toBeGreaterThan(0);
+  });
+});

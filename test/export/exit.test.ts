@@ -1,8 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createReceiver } from '../../src/receiver.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
 import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, moduleText, runNode, startNode } from '../support/program.ts';
@@ -97,41 +94,13 @@ describe('a process with tracing', () => {
   const run = (code: string, { url }: IngestServer): Promise<Ended> =>
     runNode(moduleText(code), { RUNSPAN_ENDPOINT: url });
 
-  it('has no active resource of the library while a request hangs', async () => {
-    const server = await service(() => 'hold');
-    const program = startNode(
-      moduleText(`
-        import { once } from 'node:events';
-        import { configure, startRun } from 'runspan';
-        configure({ limits: { lingerMs: 1, exitFlushMs: 1 }, log: 'silent' });
-        startRun({ name: 'work' }).end();
-        await once(process.stdin, 'data');
-        process.stdin.destroy();
-        const active = () => process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap' && name !== 'Immediate');
-        // Modules may still be loading from disk.
-        for (const endMs = performance.now() + 10_000; performance.now() < endMs && active().length > 0; )
-          await new Promise(setImmediate);
-        console.log(active());
-      `),
-      { RUNSPAN_ENDPOINT: server.url },
-    );
-    await server.arrived(1);
-    program.child.stdin?.write('go\n');
-
-    expect(await program.ended).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
-  });
-
   it('has no worker thread of the library', async () => {
     const program = `
       import { Worker } from 'node:worker_threads';
       import { flush, shutdown, startRun } from 'runspan';
       let workers = 0;
       process.on('worker', () => workers++);
-      for (let n = 0; n < 1_000; n++) {
-        const run = startRun({ name: 'work', inputs: { n } });
-        run.attach('bytes', new Uint8Array(100), 'application/octet-stream');
-        run.end({ n });
-      }
+      for (let n = 0; n < 100; n++) startRun({ name: 'work' }).end();
       await flush();
       const ours = workers;
       await new Promise((resolve) => new Worker('', { eval: true }).on('exit', resolve));
@@ -164,42 +133,6 @@ describe('a process with tracing', () => {
     program.child.stdin?.write('go\n');
 
     expect(await program.ended).toMatchObject({ code: 0, stdout: 'ready\n{ ok: true, pending: 0 }\n' });
-  });
-
-  it('may be a cluster, whose processes end as without tracing and deliver their runs', async () => {
-    const server = await service();
-    const program = `
-      import cluster from 'node:cluster';
-      import { configure, startRun } from 'runspan';
-      configure({ handleSignals: true, limits: { exitFlushMs: 20_000, lingerMs: 60_000 } });
-      startRun({ name: cluster.isPrimary ? 'primary' : 'worker ' + process.env.HOW }).end();
-      if (cluster.isPrimary) {
-        for (const HOW of ['natural', 'exit', 'signal', 'disconnect']) {
-          const worker = cluster.fork({ HOW });
-          worker.on('message', () => (HOW === 'signal' ? worker.process.kill('SIGTERM') : worker.disconnect()));
-          worker.on('exit', (code, signal) => console.log(HOW, code, signal));
-        }
-      } else if (process.env.HOW === 'exit') process.exit(7);
-      else if (process.env.HOW === 'natural') cluster.worker.disconnect();
-      else process.send('ready');
-    `;
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const path = join(folder.path, 'cluster.mjs');
-    writeFileSync(path, program.replace("'runspan'", JSON.stringify(join(root, 'dist/index.js'))));
-    const { code, stdout, stderr } = await runNode([path], { RUNSPAN_ENDPOINT: server.url });
-
-    expect({ code, stdout: stdout.split('\n').sort() }).toEqual({
-      code: 0,
-      stdout: ['', 'disconnect 0 null', 'exit 7 null', 'natural 0 null', 'signal null SIGTERM'],
-    });
-    expect(stderr).toBe('runspan: the process ends with 1 run not delivered\n');
-    expect(server.received.flatMap(runNames).sort()).toEqual([
-      'primary',
-      'worker disconnect',
-      'worker natural',
-      'worker signal',
-    ]);
   });
 });
 

@@ -183,3 +183,47 @@ describe('open runs', () => {
     expect(addsUp(stats())).toBe(true);
   });
 });
+
+describe('ready', () => {
+  it('resolves once the queue is less than three quarters full', async () => {
+    let isUp = false;
+    const { exporter, wholes, stats } = await delivery({
+      limits: { queueRuns: 8, batchRuns: 1, requestsInFlight: 1 },
+      reply: () => (isUp ? 202 : 503),
+    });
+    wholes(8);
+    let sent: number | undefined;
+    const ready = exporter.ready().then(() => {
+      sent = stats().sent;
+    });
+    await advance(1_000);
+    expect(sent).toBeUndefined();
+    isUp = true;
+    await finished(ready);
+
+    expect(sent).toBe(3);
+  });
+
+  it('lets a job that awaits it record more runs than the queue holds', async () => {
+    const { exporter, whole, flush, stats } = await delivery({ limits: { queueRuns: 8, batchRuns: 2 } });
+    const job = async (): Promise<void> => {
+      for (let run = 0; run < 50; run++) {
+        await exporter.ready();
+        whole();
+      }
+    };
+    await finished(job());
+    await flush();
+
+    expect(stats()).toMatchObject({ created: 50, sent: 50, dropped: 0 });
+  });
+
+  it('resolves when the exporter closes', async () => {
+    const { exporter, wholes, close } = await delivery({ limits: { queueRuns: 4 }, reply: () => 503 });
+    wholes(4);
+    const ready = exporter.ready();
+    await close({ timeoutMs: 0 });
+    await ready;
+    await exporter.ready();
+  });
+});

@@ -204,6 +204,18 @@ describe('an invalid option is reported', () => {
   });
 });
 
+it.each([
+  [undefined, {}, 2_000],
+  ['250', {}, 250],
+  ['0', {}, 0],
+  ['250', { startDelayMs: 5 }, 5],
+  ['soon', {}, 2_000],
+  ['-1', {}, 2_000],
+])('RUNSPAN_START_DELAY_MS=%s with the limits %j is %i ms', (variable, limits, ms) => {
+  const environment = variable === undefined ? {} : { RUNSPAN_START_DELAY_MS: variable };
+  expect(withEndpoint({ limits }, environment)?.limits.startDelayMs).toBe(ms);
+});
+
 describe('spoolDir', () => {
   it.each([
     [{ spoolDir: 'kept' }, {}, 'kept'],

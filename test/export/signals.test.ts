@@ -45,28 +45,6 @@ describe('a signal that would end the program', () => {
     expect(await ending(program)).toEqual({ code: 5, signal: null, stderr: '', names: ['work', 'work'] });
   });
 
-  it('has one listener for any number of exporters', async () => {
-    await using server = await ingestServer();
-    const program = startNode(
-      moduleText(`
-        import { createExporter, shutdown, startRun } from 'runspan';
-        const events = ['SIGTERM', 'SIGINT', 'SIGHUP', 'beforeExit', 'exit'];
-        const before = events.map((event) => process.listenerCount(event));
-        for (let n = 0; n < 20; n++) {
-          const exporter = createExporter({ handleSignals: true, endpoint: ${JSON.stringify(server.url)} });
-          startRun({ name: 'work', exporter }).end();
-        }
-        const count = () => events.map((event, at) => process.listenerCount(event) - before[at]).join(' ');
-        console.log(count());
-        await shutdown({ timeoutMs: 0 });
-        console.log(count());
-      `),
-      { RUNSPAN_LOG: 'silent' },
-    );
-
-    expect(await program.ended).toMatchObject({ code: 0, stdout: '1 1 1 1 1\n0 0 0 0 0\n', stderr: '' });
-  });
-
   it('also delivers the runs of exporters without the option', async () => {
     await using server = await ingestServer();
     const program = startNode(
