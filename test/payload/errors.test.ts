@@ -11,11 +11,11 @@ function makeError(message: string, fields: object = {}): Error {
 }
 
 describe('the text of an error', () => {
-  test('is its name and message on the first line, then the stack', () => {
+  test('contains name and message on the first line, then the stack', () => {
     expect(errorText(makeError('no'))).toBe('Error: no\n    at work (app.js:1:2)\n    at app.js:3:4');
   });
 
-  test('has the name and message of now, which may have been set after the stack was taken', () => {
+  test('contains the current name and message, even if they changed after the stack was captured', () => {
     expect(errorText(makeError('timeout', { name: 'HttpError', message: 'no answer' }))).toBe(
       'HttpError: no answer\n    at work (app.js:1:2)\n    at app.js:3:4',
     );
@@ -37,7 +37,7 @@ describe('the text of an error', () => {
     ['that its class inherits from another one', new (class extends TypeError {})('no'), 'TypeError: no'],
     ['of every error where the class has none', new (class extends Error {})('no'), 'Error: no'],
     ['of every error where the class cannot be read', named, 'Error: no'],
-  ])('has the name %s', (_, error, head) => {
+  ])('contains the name %s', (_, error, head) => {
     expect(errorText(error).split('\n')[0]).toBe(head);
   });
 
@@ -55,7 +55,7 @@ describe('the text of an error', () => {
     expect(errorText(Object.assign(new Error('no'), { stack: Object.create(null) }))).toBe('Error: no');
   });
 
-  test('goes on with each cause in the same form', () => {
+  test('continues with each cause in the same form', () => {
     const inner = Object.assign(new TypeError('inner'), { stack: 'TypeError: inner\n    at inner.js:1:1' });
     const middle = makeError('middle', { cause: inner });
     expect(errorText(makeError('outer', { cause: middle }))).toBe(
@@ -65,7 +65,7 @@ describe('the text of an error', () => {
     );
   });
 
-  test('takes a cause that is no error', () => {
+  test('contains a cause that is not an error', () => {
     expect(errorText(Object.assign(new Error('outer', { cause: 'disk full' }), { stack: '' }))).toBe(
       'Error: outer\nCaused by: disk full',
     );
@@ -78,25 +78,25 @@ describe('the text of an error', () => {
     [7, 7],
     [8, 8],
     [9, 8],
-  ])('of %i causes tells %i', (count, expected) => {
+  ])('with %i causes contains %i', (count, expected) => {
     let error = new Error('innermost');
     for (let index = 0; index < count; index++) error = new Error('outer', { cause: error });
     expect(errorText(error).match(/^Caused by: /gm)).toHaveLength(expected);
   });
 
-  test('is cut at 65 536 characters with its causes', () => {
+  test('is limited to 65 536 characters, causes included', () => {
     const causes = [1, 2, 3].reduce<Error>((cause) => makeError('x'.repeat(30_000), { cause }), new Error('innermost'));
     expect(errorText(causes)).toMatch(/\[Truncated: \d+ characters\]/);
     expect(errorText(causes).length).toBeLessThan(65_600);
   });
 
-  test('ends where the causes lead back to the error', () => {
+  test('ends if the causes are circular', () => {
     const error = new Error('no');
     error.cause = error;
     expect(errorText(error).match(/^Caused by: Error: no$/gm)).toHaveLength(8);
   });
 
-  test('is found at once in a message of a hundred thousand empty lines', () => {
+  test('takes linear time for a message of a hundred thousand empty lines', () => {
     const message = '\n'.repeat(100_000);
     expect(errorText(makeError(message))).toMatch(
       /^Error: \n+\[Truncated: \d+ characters\]\n+ {4}at work .*\n {4}at app.js:3:4$/,
@@ -117,7 +117,7 @@ describe('a text that is too long', () => {
   });
 });
 
-describe('the text of what is no error', () => {
+describe('the text of another thrown value', () => {
   test.each<[string, unknown, string]>([
     ['text', 'disk full', 'disk full'],
     ['a number', 404, '404'],
@@ -127,16 +127,16 @@ describe('the text of what is no error', () => {
     ['an object with a cause', { cause: 'unread' }, '{"cause":"unread"}'],
     ['a symbol', Symbol('mark'), 'Symbol(mark)'],
     ['an object without a prototype', Object.create(null), '{}'],
-  ])('is what it says of itself: %s', (_, thrown, expected) => {
+  ])('is its own text: %s', (_, thrown, expected) => {
     expect(errorText(thrown)).toBe(expected);
   });
 
-  test('is a stand-in where nothing can be read', () => {
+  test('is a fixed text if nothing can be read', () => {
     expect(errorText(revokedProxy())).toBe('[an error that cannot be read]');
   });
 });
 
-test('there is a text for anything that can be thrown, or be the cause of it', () => {
+test('any thrown value and any cause has a text', () => {
   fc.assert(
     fc.property(anything, (make) => {
       expect(errorText(make())).toEqual(expect.any(String));

@@ -15,7 +15,7 @@ const throws = (thrown: unknown) => (): never => {
 
 const INPUTS: ValuePath = ['inputs'];
 
-/** What is left of a payload. */
+/** The recorded payload. */
 const shown = (value: unknown, options?: RedactOptions, limits: Partial<typeof LIMITS> = {}): unknown =>
   JSON.parse(serialize(value, { ...LIMITS, ...limits, redaction: redact(options) }, INPUTS));
 
@@ -27,12 +27,12 @@ function jsonOf(field: 'inputs' | 'outputs', value: unknown, rules: PayloadRules
 }
 
 describe('names of secrets', () => {
-  test('hide their values in JSON text that is nested more deeply than the stack allows', () => {
+  test('mask values in JSON text that is nested more deeply than the stack allows', () => {
     const around = (inner: string): string => `${'['.repeat(100_000)}{"password":${inner}}${']'.repeat(100_000)}`;
     expect(shown({ text: around('"h1dden"'), other: 1 })).toEqual({ text: around('"[Redacted]"'), other: 1 });
   });
 
-  test('hide their values, at any depth and in whatever holds them', () => {
+  test('mask values at any depth and in containers of every kind', () => {
     const value = {
       headers: new Headers({ authorization: 'Bearer x', accept: '*/*' }),
       list: [{ password: 'a', user: 'b' }],
@@ -66,41 +66,14 @@ describe('names of secrets', () => {
     });
   });
 
-  test('leave the messages, tools and probabilities of a model alone', () => {
-    const payload = {
-      max_tokens: 5,
-      messages: [{ role: 'user', content: 'my token' }],
-      tools: [
-        { function: { parameters: { properties: { password: { type: 'string' }, token: { type: 'string' } } } } },
-      ],
-      logprobs: { content: [{ token: 'Hi', logprob: -0.1, top_logprobs: [{ token: 'Hey', logprob: -2 }] }] },
-      session: { id: 's1', turns: 2 },
-    };
-    expect(shown(payload)).toEqual(payload);
-  });
-
-  test('are not looked for where `keys` is false, and more of them where it is a list', () => {
+  test('are ignored if `keys` is false, and extended if it is a list', () => {
     expect(shown({ password: 'a' }, { keys: false })).toEqual({ password: 'a' });
     expect(shown({ password: 'a', ssn: 1 }, { keys: ['ssn'] })).toEqual({ password: '[Redacted]', ssn: '[Redacted]' });
   });
 });
 
 describe('paths', () => {
-  test('hide whole values by where they are', () => {
-    const value = { user: { email: 'a', name: 'b' }, to: [{ email: 'c' }, { email: 'd', cc: { email: 'e' } }] };
-    expect(shown(value, { paths: ['inputs.user.email', 'inputs.to[*].email'] })).toEqual({
-      user: { email: '[Redacted]', name: 'b' },
-      to: [{ email: '[Redacted]' }, { email: '[Redacted]', cc: { email: 'e' } }],
-    });
-    expect(shown(value, { paths: ['**.email', 'inputs.user'] })).toEqual({
-      user: '[Redacted]',
-      to: [{ email: '[Redacted]' }, { email: '[Redacted]', cc: { email: '[Redacted]' } }],
-    });
-    expect(shown(value, { paths: ['inputs'] })).toBe('[Redacted]');
-    expect(shown(value, { paths: ['outputs.**'] })).toEqual(value);
-  });
-
-  test('reach what gets a key because it is no object', () => {
+  test('match the key added to a payload that is not an object', () => {
     const rules = rulesOf({ paths: ['inputs.input', 'outputs.outputs[1]'] }).payload;
     expect(jsonOf('inputs', 'x', rules)).toBe('{"input":"[Redacted]"}');
     expect(jsonOf('outputs', ['x', 'y'], rules)).toBe('{"outputs":["x","[Redacted]"]}');
@@ -112,7 +85,7 @@ describe('paths', () => {
 describe('patterns', () => {
   const patterns = [/\d{4}/, /x+/i];
 
-  test('hide what they find in every text, and leave the text around it', () => {
+  test('mask their matches in every text', () => {
     const value = {
       a: 'pin 1234, or 5678',
       list: ['aXXa'],
@@ -127,7 +100,7 @@ describe('patterns', () => {
     });
   });
 
-  test('hide what they find in what stands for a value', () => {
+  test('mask their matches in the text that replaces a value', () => {
     const value = {
       f: Object.defineProperty(() => {}, 'name', { value: '1234' }),
       s: Symbol('1234'),
@@ -142,7 +115,7 @@ describe('patterns', () => {
     });
   });
 
-  test('find the same each time, whatever flags they have and whoever else uses them', () => {
+  test('match the same text each time, with any flags and any `lastIndex`', () => {
     const sticky = /\d{4}/gy;
     sticky.lastIndex = 3;
     const redaction = redact({ patterns: [sticky] });
@@ -153,12 +126,12 @@ describe('patterns', () => {
   });
 });
 
-describe('a secret that lies across a cut', () => {
+describe('a secret at the place where text is cut', () => {
   const secret = 'S'.repeat(40);
   const patterns = [/S{40}/];
   const bytes = 1_000;
 
-  test.each([200, 100_000, 1_000_000])('leaves no part of itself, with %i characters to be cut', (length) => {
+  test.each([200, 100_000, 1_000_000])('is masked completely, with %i characters to cut', (length) => {
     for (let at = 700; at <= 780; at += 5) {
       for (const text of [
         'a'.repeat(at) + secret + 'b'.repeat(length),
@@ -172,13 +145,13 @@ describe('a secret that lies across a cut', () => {
     }
   });
 
-  test('leaves the head and the tail, masked', () => {
+  test('leaves masked text before and after the cut', () => {
     const text = `${'12 '.repeat(230)}${'a'.repeat(50)}${secret}${'b'.repeat(1_000_000)}`;
     const result = shown(text, { patterns: [/\d\d/, ...patterns], replace: '-----' }, { bytes }) as string;
     expect(result).toMatch(/^(----- ){125}\[Truncated: \d+ characters\]b{250}$/);
   });
 
-  test('in an error leaves no part of itself either', () => {
+  test('is masked completely in an error too', () => {
     for (let at = 49_100; at <= 49_160; at += 5) {
       const error = Object.assign(new Error('a'.repeat(at) + secret + 'b'.repeat(300_000)), { stack: '' });
       expect(errorText(error, redact({ patterns }))).not.toContain('S');
@@ -186,7 +159,7 @@ describe('a secret that lies across a cut', () => {
   });
 });
 
-test('a value that JSON leaves out is left out with its key, whatever is looked for', () => {
+test('a value that JSON omits is omitted with its key, with any redaction', () => {
   const value = { S123: { toJSON: () => undefined }, b: 1, list: [{ toJSON: () => undefined }] };
   for (const options of [{ patterns: [/S\d/] }, { paths: ['inputs.x'] }]) {
     expect(shown(value, options)).toEqual({ b: 1, list: [null] });
@@ -194,14 +167,14 @@ test('a value that JSON leaves out is left out with its key, whatever is looked 
 });
 
 describe('a replacement', () => {
-  test('that is text stands as it is written', () => {
+  test('that is text is inserted literally', () => {
     expect(shown({ password: 'a', b: 'x1234' }, { patterns: [/\d+/], replace: '$& $1 ***' })).toEqual({
       password: '$& $1 ***',
       b: 'x$& $1 ***',
     });
   });
 
-  test('that is a function is asked once for each, with what was found and where', () => {
+  test('that is a function is called once per match, with the match and its path', () => {
     const asked: [string, string][] = [];
     const replace = (found: string, path: string): string => {
       asked.push([found, path]);
@@ -222,7 +195,7 @@ describe('a replacement', () => {
     expect(shown({ a: { b: 1 } }, { paths: ['inputs.a'], replace })).toEqual({ a: '[Redacted]' });
   });
 
-  test('is not looked through again', () => {
+  test('is not searched again', () => {
     expect(shown('a1', { patterns: [/\d/], replace: (found) => `${found}${found}` })).toBe('a11');
     const text = '{"password":"x","url":"https://a.example/?token=k9Xw27"}';
     expect(shown({ text }, { replace: (found) => `(${found})` })).toEqual({
@@ -253,7 +226,7 @@ describe('a run', () => {
   };
   const secret = 'SSSSSSSS';
 
-  test('is recorded without what is hidden, in all of its fields', () => {
+  test('is masked in all of its fields', () => {
     const { run, record } = makeRun(
       {
         name: `run ${secret}`,
@@ -280,21 +253,21 @@ describe('a run', () => {
     });
   });
 
-  test('has attachments without what is hidden in their names', () => {
+  test('has masked names of attachments', () => {
     const { run, sink } = makeRun({}, rulesOf({ ...options, replace: 'a.b' }));
     run.attach(`scan ${secret}`, new Uint8Array(1), 'image/png');
     run.end();
     expect(sink.ended[0]?.attachments?.map(({ name }) => name)).toEqual(['scan a_b']);
   });
 
-  test('is hidden in what is thrown and is no error', () => {
+  test('is masked in thrown values that are not errors', () => {
     const { run, record } = makeRun({}, rulesOf(options));
     run.fail({ password: 'x', text: secret });
     expect(record()?.error).toBe('{"password":"[Redacted]","text":"[Redacted]"}');
   });
 });
 
-describe('options that do not hold', () => {
+describe('invalid options', () => {
   test.each<[string, unknown]>([
     ['no object', 'x'],
     ['null', null],
@@ -310,7 +283,7 @@ describe('options that do not hold', () => {
       'options that cannot be read',
       Object.defineProperty({}, 'paths', { enumerable: true, get: throws(new Error('no')) }),
     ],
-  ])('(%s) are told, and everything is hidden', (_, options) => {
+  ])('(%s) are reported, and everything is hidden', (_, options) => {
     const lines = told();
     const redaction = redact(options as RedactOptions);
     expect(redaction).toBe(hideAll);
@@ -336,7 +309,7 @@ describe('options that do not hold', () => {
     });
   });
 
-  test('in the place of a redaction hide everything too', () => {
+  test('instead of the result of `redact` hide everything too', () => {
     const lines = told();
     expect(redactionOf('configure', { paths: ['inputs.a'] })).toBe(hideAll);
     expect(redactionOf('configure', null)).toBe(hideAll);
@@ -347,7 +320,7 @@ describe('options that do not hold', () => {
   });
 });
 
-test('pieces of a text that are called tokens are shown, and secrets beside them are not', () => {
+test('tokens of a text are kept, and secrets beside them are masked', () => {
   const exporter = makeSink(rulesOf());
   const stream = function* () {
     yield { token: 'Hel', password: 'x' };
@@ -361,7 +334,7 @@ test('pieces of a text that are called tokens are shown, and secrets beside them
   ]);
 });
 
-test('a property of a polluted `Object.prototype` is no option', () => {
+test('a property of `Object.prototype` is not an option', () => {
   const made = polluted(Object.prototype, { keys: false, replace: 'shown' }, () => redact({ paths: [] }));
   expect(serialize({ password: 'hunter2' }, { ...LIMITS, redaction: made })).toBe('{"password":"[Redacted]"}');
 });

@@ -416,33 +416,3 @@ export const NO_SECRETS: readonly (readonly [source: string, text: string])[] = 
   ['versions and dotted names', 'Node.js 24.1.0, MyCompany.Product.Component, NSMutableAttributedString.alloc.init'],
   ['Git, a commit', hex(40)],
 ];
-
-const USER = '(?<=:\\/\\/)[^\\s/:@"\'<';
-const HEADER = '(?:apikey|basic|bear';
-
-/**
- * Matches of `secretPatterns` in installed packages that are made-up credentials in documentation, examples and tests: the
- * package, the start of the pattern, the start of the text with its length.
- */
-export const PACKAGE_HITS: readonly (readonly [name: string, pattern: string, text: string])[] = [
-  ['fast-uri', USER, 'user…9'],
-  ['fast-uri', USER, 'foo:…7'],
-  ['fast-uri', USER, 'us\\x…19'],
-  ['@opentelemetry/semantic-conventions', USER, 'user…17'],
-  ['@opentelemetry/semantic-conventions', USER, 'REDA…17'],
-  ['langsmith', USER, 'user…9'],
-  ['langsmith', USER, ':PAS…5'],
-  ['pino', USER, 'gues…11'],
-  ['pino', USER, 'user…17'],
-  ['undici', USER, 'user…9'],
-  ['undici', USER, 'user…17'],
-  ['vite', USER, ':key…9'],
-  ['@pinojs/redact', HEADER, 'Bear…13'],
-  ['@pinojs/redact', HEADER, 'Bear…19'],
-  ['@pinojs/redact', HEADER, 'Bear…20'],
-  ['fastify', HEADER, 'Bear…13'],
-  ['fastify', HEADER, 'toke…14'],
-  ['light-my-request', HEADER, 'Bear…15'],
-  ['light-my-request', HEADER, 'Bear…20'],
-  ['light-my-request', HEADER, 'Bear…21'],
-];

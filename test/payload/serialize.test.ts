@@ -13,7 +13,7 @@ const read = (value: unknown, limits: Partial<PayloadLimits> = {}): unknown =>
 const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
 
 describe('plain JSON', () => {
-  test('of any shape is written as JSON.stringify writes it, and not changed', () => {
+  test('of any shape is written like `JSON.stringify` does, and not changed', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -33,14 +33,14 @@ describe('plain JSON', () => {
     expect(serialize(value, LIMITS)).toBe(expected);
   });
 
-  test('keeps keys that name members of prototypes', () => {
+  test('keeps keys with names of prototype members', () => {
     const text = '{"__proto__":{"a":1},"constructor":2,"toString":3,"hasOwnProperty":4}';
     expect(serialize(JSON.parse(text), LIMITS)).toBe(text);
     expect(read({ ...JSON.parse(text), big: 1n })).toEqual(JSON.parse(`${text.slice(0, -1)},"big":"1n"}`));
     expect(serialize(new URLSearchParams('a=1&__proto__=4'), LIMITS)).toBe('{"a":"1","__proto__":"4"}');
   });
 
-  test('is not kept in memory', async () => {
+  test('is not retained', async () => {
     const dropped = (() => {
       const below = { leaf: 1 };
       serialize({ rows: [{ a: { b: [below] } }, below, {}] }, { ...LIMITS, redaction: redact() }, ['inputs']);
@@ -87,7 +87,7 @@ describe('a limit', () => {
     expect(read(value, limits)).toEqual(expected);
   });
 
-  test('keeps the first three quarters of its characters and the last one', () => {
+  test('keeps the first three quarters of its characters and the last quarter', () => {
     const text = `h${'h'.repeat(50_000_000)}${'t'.repeat(500)}`;
     expect(read(text, { bytes: 400 })).toBe(`${'h'.repeat(300)}[Truncated: 50000101 characters]${'t'.repeat(100)}`);
   });
@@ -108,7 +108,7 @@ describe('a limit', () => {
     expect(read(Object.defineProperty({}, 'toJSON', { value: toJSON }), { bytes: 100 })).toBe(marked);
   });
 
-  test('of depth applies to nesting that no stack could hold', () => {
+  test('of depth applies to nesting deeper than the stack allows', () => {
     let deep: unknown = 1;
     for (let level = 0; level < 1_000_000; level++) deep = { deep };
     const text = serialize(deep, LIMITS);
@@ -124,7 +124,7 @@ describe('a limit', () => {
     expect(JSON.parse(json).children[4_999]).toEqual({ index: 4_999, parent: '[Circular]' });
   });
 
-  test('of nodes applies to little data shared without end', () => {
+  test('of nodes applies to few objects with many references', () => {
     let shared: unknown = 'leaf';
     for (let level = 0; level < 60; level++) shared = [shared, shared];
     expect(serialize(shared, LIMITS).length).toBeLessThan(2_000_000);
@@ -207,7 +207,7 @@ describe('masking', () => {
   const byCheck = redact();
 
   test.each([LIMITS, { depth: 2, width: 3, nodes: 8, bytes: 60 }, { depth: 3, width: 2, nodes: 20, bytes: 20 }])(
-    'gives the same text whether a payload is checked or searched value by value, at the limits %j',
+    'writes the same text for a checked and a searched payload, with the limits %j',
     (limits) => {
       fc.assert(
         fc.property(value, (payload) => {
@@ -227,7 +227,7 @@ describe('masking', () => {
     expect(serialize(given, { ...LIMITS, redaction: byCheck })).toBe(expected);
   });
 
-  test('is not disturbed by a getter that serializes another payload', () => {
+  test('allows a getter that serializes another payload', () => {
     const rules = { ...LIMITS, redaction: byCheck };
     const rows = (count: number) => Array.from({ length: count }, (_, at) => ({ at, below: [{ at }] }));
     const outer = {

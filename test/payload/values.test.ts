@@ -39,7 +39,7 @@ const mixedKeys = new Map<unknown, unknown>([
 const textKeys = new Map(Object.entries({ a: 1, constructor: { b: 2 } }));
 const shared = { a: 1n };
 
-describe('a value that JSON does not have is recorded as text or as plain data:', () => {
+describe('a value that JSON cannot represent is recorded as text or plain data:', () => {
   test.each<[string, unknown, unknown]>([
     ['a bigint', 123n, '123n'],
     ['a symbol', Symbol('mark'), 'Symbol(mark)'],
@@ -119,7 +119,7 @@ describe('a value that JSON does not have is recorded as text or as plain data:'
   });
 });
 
-describe('a circle is cut where it begins again,', () => {
+describe('a circular reference is cut at its first repetition,', () => {
   test('at any distance', () => {
     const value: Record<string, unknown> = { name: 'a' };
     value.self = value;
@@ -143,7 +143,7 @@ describe('a circle is cut where it begins again,', () => {
     ]);
   });
 
-  test('also in a graph of instances that all refer to each other', () => {
+  test('also in a graph of instances with references to each other', () => {
     class Node {
       readonly children: Node[] = [];
       readonly up: Node | undefined;
@@ -210,39 +210,12 @@ describe('binary data', () => {
 });
 
 describe('code of the application', () => {
-  test('runs at most twice for a getter of plain data, and once for any other', () => {
-    let calls = 0;
-    const counted = { enumerable: true, get: () => ++calls };
-    const plain: object[] = [Object.defineProperty({ a: 1 }, 'n', counted), Object.defineProperty([0], 0, counted)];
-    const others = [new (class Own {})(), new Error('no'), { big: 1n }].map((target) =>
-      Object.defineProperty(target, 'n', counted),
-    );
-    for (const value of [...plain, ...others]) {
-      calls = 0;
-      write({ value });
-      expect(calls).toBe(plain.includes(value) ? 2 : 1);
-    }
-  });
-
-  test('runs once for toJSON, whose result is not asked again', () => {
+  test('runs once for toJSON, and toJSON of its result is not called', () => {
     let calls = 0;
     const value = { toJSON: () => ({ toJSON: 'kept', calls: ++calls }) };
     expect(read([value, Object.assign([1], { toJSON: () => ++calls })])).toEqual([{ toJSON: 'kept', calls: 1 }, 2]);
     const endless = (): object => ({ toJSON: endless });
     expect(read(endless())).toEqual({});
-  });
-
-  test('runs at most twice for each trap of a proxy', () => {
-    const asked: string[] = [];
-    const note =
-      (name: string, real: (...args: never[]) => unknown) =>
-      (...args: unknown[]) => {
-        asked.push(typeof args[1] === 'string' ? `${name} ${args[1]}` : name);
-        return real(...(args as never[]));
-      };
-    const traps = Object.getOwnPropertyNames(Reflect).map((name) => [name, note(name, Reflect[name as 'get'])]);
-    write(new Proxy({ a: 1, b: { c: 2 } }, Object.fromEntries(traps)));
-    for (const call of new Set(asked)) expect(asked.filter((other) => other === call).length).toBeLessThanOrEqual(2);
   });
 
   test('runs for no more values than the limits keep', () => {

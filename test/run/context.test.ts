@@ -4,7 +4,6 @@ import {
   currentContext,
   enterContext,
   enteredContext,
-  innermostContext,
   type RunContext,
   setSpanSource,
   setStepSource,
@@ -27,7 +26,7 @@ function makeContext(id: string, span?: object): RunContext {
   });
 }
 
-/** `otel/` tells of these spans until the test has finished; the last that was set is the active one. */
+/** Registers a span source until the test has finished. `active` is the active span. */
 function withSpans(contexts: Map<object, RunContext> = new Map()) {
   const spans = { active: undefined as object | undefined };
   setSpanSource({ activeSpan: () => spans.active, contextOf: (span) => contexts.get(span) });
@@ -36,7 +35,7 @@ function withSpans(contexts: Map<object, RunContext> = new Map()) {
 }
 
 describe('an active span', () => {
-  test('that was active when the run was entered lies outside of it', () => {
+  test('that was active when the run was entered is outside of it', () => {
     const span = {};
     const spans = withSpans(new Map([[span, makeContext('span')]]));
     spans.active = span;
@@ -44,7 +43,7 @@ describe('an active span', () => {
     enterContext(makeContext('run'), () => expect(currentContext()?.id).toBe('run'));
   });
 
-  test('that became active within the run lies inside of it', () => {
+  test('that became active within the run is inside of it', () => {
     const span = {};
     const spans = withSpans(new Map([[span, makeContext('span')]]));
     enterContext(makeContext('run'), () => {
@@ -55,27 +54,16 @@ describe('an active span', () => {
     });
   });
 
-  test('that became no run leaves the one entered', () => {
+  test('without a run does not change the current run', () => {
     const spans = withSpans();
     enterContext(makeContext('run'), () => {
       spans.active = {};
       expect(currentContext()?.id).toBe('run');
     });
   });
-
-  test('is taken for the innermost, or not, for a span that starts below it too', () => {
-    const [outside, inside, unknown] = [{}, {}, {}];
-    withSpans(new Map([[inside, makeContext('span')]]));
-    const entered = makeContext('run', outside);
-    expect(innermostContext(entered, undefined)?.id).toBe('run');
-    expect(innermostContext(entered, outside)?.id).toBe('run');
-    expect(innermostContext(entered, inside)?.id).toBe('span');
-    expect(innermostContext(entered, unknown)?.id).toBe('run');
-    expect(innermostContext(undefined, unknown)).toBeUndefined();
-  });
 });
 
-/** A framework tells of these steps until the test has finished; the last that was set is the active one. */
+/** Registers a step source until the test has finished. `active` is the active step. */
 function withSteps() {
   const steps = { active: undefined as RunContext | undefined };
   setStepSource(() => steps.active);
@@ -84,13 +72,13 @@ function withSteps() {
 }
 
 describe('a step of a framework', () => {
-  test('is the current context where no run was entered', () => {
+  test('is the current context if no run was entered', () => {
     const steps = withSteps();
     steps.active = makeContext('step');
     expect([currentContext()?.id, enteredContext()?.id]).toEqual(['step', 'step']);
   });
 
-  test('lies inside of a run that was entered before it, and outside of one that was entered in it', () => {
+  test('is inside of a run entered before it, and outside of a run entered in it', () => {
     const steps = withSteps();
     enterContext(makeContext('outer'), () => {
       steps.active = makeContext('step');
@@ -105,7 +93,7 @@ describe('a step of a framework', () => {
     });
   });
 
-  test('has the spans inside of it that became active since', () => {
+  test('contains spans that became active later', () => {
     const [outside, inside] = [{}, {}];
     const spans = withSpans(new Map([[inside, makeContext('inside')]]));
     const steps = withSteps();

@@ -6,8 +6,8 @@ import { currentRun, startRun, withExporter, withRun } from '../../src/run/start
 import { told } from '../support/told.ts';
 import { makeSink } from './memory-sink.ts';
 
-describe('runs take over from those above', () => {
-  test('tags and metadata given at the start, each tag once, with their own put over them', () => {
+describe('runs inherit from their ancestors', () => {
+  test('tags and metadata given at the start, overridden by their own', () => {
     const exporter = makeSink();
     const root = startRun({ name: 'root', exporter, tags: ['a'], metadata: { user: 1, team: 'x' } });
     const child = root.child({ name: 'child', tags: ['b', 'a'], metadata: { team: 'y' } });
@@ -18,7 +18,7 @@ describe('runs take over from those above', () => {
     expect(exporter.records()[0]).toMatchObject({ tags: ['a'], extra: { metadata: { user: 1, team: 'x' } } });
   });
 
-  test('nothing that is set once they run, and nothing of usage', () => {
+  test('neither values set later nor usage', () => {
     const exporter = makeSink();
     const root = startRun({ name: 'root', exporter, metadata: { user: 1 } });
     root.set({ tags: ['late'], metadata: { rows: 3 }, usage: { input_tokens: 1, output_tokens: 2 } });
@@ -31,7 +31,7 @@ describe('runs take over from those above', () => {
     expect(second).not.toHaveProperty('tags');
   });
 
-  test('the project, down from where it was given', () => {
+  test('the project', () => {
     const exporter = makeSink();
     const root = startRun({ name: 'root', exporter });
     const orders = root.child({ name: 'orders', project: 'orders' });
@@ -39,7 +39,7 @@ describe('runs take over from those above', () => {
     expect(exporter.records().map((run) => run.session_name)).toEqual(['default', 'orders', 'orders']);
   });
 
-  test('nothing where they begin a trace of their own', () => {
+  test('nothing if they start another trace', () => {
     const exporter = makeSink();
     const root = startRun({ name: 'root', exporter, tags: ['a'], metadata: { user: 1 }, project: 'p' });
     withRun(root, () => startRun({ name: 'own', root: true, exporter }));
@@ -50,8 +50,8 @@ describe('runs take over from those above', () => {
   });
 });
 
-describe('runs that go to another exporter', () => {
-  test('take over nothing, as that may be shown to others', () => {
+describe('runs with another exporter', () => {
+  test('inherit nothing, as other people may read them', () => {
     const [here, there] = [makeSink(), makeSink()];
     const root = startRun({ name: 'root', exporter: here, tags: ['internal'], metadata: { tenant: 'a' } });
     const child = withRun(root, () => startRun({ name: 'child', exporter: there, tags: ['own'] }));
@@ -67,7 +67,7 @@ describe('runs that go to another exporter', () => {
 });
 
 describe('withExporter', () => {
-  test('sends what starts in it elsewhere, at any depth, and leaves the run around it where it is', async () => {
+  test('applies to runs at any depth, and not to the run around it', async () => {
     const [here, there] = [makeSink(), makeSink()];
     const inner = traceable(async () => 1, { name: 'inner' });
     const step = traceable(async () => inner(), { name: 'step' });
@@ -87,7 +87,7 @@ describe('withExporter', () => {
     expect(there.records()[0]?.parent_run_id).toBe(here.records()[0]?.id);
   });
 
-  test('gives way to the exporter that a run names, and to an inner one', () => {
+  test('yields to the exporter of a run, and to an inner call', () => {
     const [first, second, third] = [makeSink(), makeSink(), makeSink()];
     withExporter(first, () => {
       startRun({ name: 'own', exporter: second });
@@ -98,7 +98,7 @@ describe('withExporter', () => {
     expect(withExporter(first, () => currentRun())).toBeUndefined();
   });
 
-  test('takes what starts a trace of its own as well, and shows it to nobody where tracing is off', () => {
+  test('applies to new traces too, and records nothing if tracing is off', () => {
     const [here, there] = [makeSink(), makeSink()];
     onTestFinished(overrideSink(here));
     const apart = traceable(() => void startRun({ name: 'below' }), { name: 'apart', root: true });
@@ -113,7 +113,7 @@ describe('withExporter', () => {
     expect(here.records()).toEqual([]);
   });
 
-  test('only calls the function, and says so, when it is given no exporter', () => {
+  test('without an exporter only calls the function, and logs one line', () => {
     const lines = told();
     const hostile = new Proxy(
       {},

@@ -31,7 +31,7 @@ function below(
 }
 
 describe('headers', () => {
-  test('carry a run to another process: its place, project, tags and metadata', () => {
+  test('pass a run to another process: its position, project, tags and metadata', () => {
     const exporter = makeSink();
     const options = { project: 'Läden & mehr', tags: ['a,b', 'ünï'], metadata: { user: { id: 7 }, 'key=,;': 'x' } };
     const root = startRun({ name: 'root', exporter, ...options });
@@ -75,7 +75,7 @@ describe('headers', () => {
     expect(lines).toEqual(isWrong ? [expect.stringContaining('fromHeaders: expected `accept`')] : []);
   });
 
-  test('keep those of the request, and the baggage of others', () => {
+  test('keep the headers of the request, and other baggage', () => {
     const exporter = makeSink();
     const run = startRun({ name: 'work', exporter });
     const given = { accept: '*/*', Baggage: 'userId=alice;p=1,runspan-project=old', 'Runspan-Trace': 'old' };
@@ -89,7 +89,7 @@ describe('headers', () => {
     expect(toHeaders(undefined, { accept: '*/*' })).toEqual({ accept: '*/*' });
   });
 
-  test('are read from `Headers`, from those of node:http and from plain ones, whatever their case', () => {
+  test('are read from `Headers`, node:http, plain objects and maps, in any case', () => {
     const members = baggageOf({ 'runspan-project': 'shop' });
     for (const headers of [
       new Headers({ 'Runspan-Trace': ORDER, Baggage: members }),
@@ -104,7 +104,7 @@ describe('headers', () => {
     }
   });
 
-  test('of langsmith are read too, after ours', () => {
+  test('of langsmith are read if ours are missing', () => {
     const baggage = baggageOf({
       'langsmith-metadata': '{"user":"u1"}',
       'langsmith-tags': 'a,b',
@@ -120,7 +120,7 @@ describe('headers', () => {
     expect(below(both).record).toMatchObject({ parent_run_id: ROOT, session_name: 'ours' });
   });
 
-  test('say that a trace is left out, and it is left out there as well', () => {
+  test('pass the sampling decision', () => {
     const sampling = () => false;
     const root = startRun({ name: 'root', exporter: makeSink({ sampling }) });
     const { exporter, run } = below(toHeaders(root));
@@ -131,7 +131,7 @@ describe('headers', () => {
   });
 });
 
-describe('what headers tell of', () => {
+describe('tags and metadata of headers', () => {
   const SECRET = `glpat-${'x'.repeat(20)}`;
   const headers = {
     'runspan-trace': ORDER,
@@ -142,13 +142,13 @@ describe('what headers tell of', () => {
   };
   const payload = { ...LIMITS, redaction: redact({ patterns: secretPatterns }) };
 
-  test('is shown without what the redaction hides, tags and keys too', () => {
+  test('are redacted, including keys', () => {
     const { record } = below(headers, { payload });
     expect(record?.tags).toEqual(['a', '[Redacted]']);
     expect(record?.extra?.metadata).toEqual({ a: '[Redacted]', '[Redacted]': 1 });
   });
 
-  test('is told to the exporter alone that the runs go to, as another may hide other things', () => {
+  test('are passed only to the exporter of the runs, as another exporter may redact more', () => {
     const [shown, other] = [makeSink(), makeSink({ payload })];
     withExporter(shown, () =>
       withRun(fromHeaders(headers, { accept: ['tags'] }), () => {
@@ -163,7 +163,7 @@ describe('what headers tell of', () => {
   });
 });
 
-describe('headers that do not hold', () => {
+describe('invalid headers', () => {
   test.each([
     ['no headers', {}],
     ['an empty order', { 'runspan-trace': '' }],
@@ -174,14 +174,14 @@ describe('headers that do not hold', () => {
     ['null', null],
     ['text', 'runspan-trace'],
     ['a number', { 'runspan-trace': 7 }],
-  ])('%s tell of no run', (_, headers) => {
+  ])('with %s contain no run', (_, headers) => {
     expect(fromHeaders(headers as never)).toBeUndefined();
   });
 
   test.each([
     [138, true],
     [139, false],
-  ])('an order of %i runs is read: %s', (levels, isRead) => {
+  ])('with an order of %i runs are read: %s', (levels, isRead) => {
     // 58 characters a run and the dots between: 138 runs are 8 141 characters, 139 are 8 200.
     const order = Array.from({ length: levels }, () => ORDER.split('.')[0]).join('.');
     expect(fromHeaders({ 'runspan-trace': order }) !== undefined).toBe(isRead);
@@ -191,13 +191,13 @@ describe('headers that do not hold', () => {
     [99, 99],
     [100, 100],
     [101, 100],
-  ])('%i tags become %i, and those that are no text none', (given, taken) => {
+  ])('with %i tags lead to %i, and tags of another type are ignored', (given, taken) => {
     const tags = JSON.stringify([7, '', ...Array.from({ length: given }, (_, at) => String(at))]);
     const { record } = below({ 'runspan-trace': ORDER, baggage: baggageOf({ 'runspan-tags': tags }) });
     expect(record?.tags).toHaveLength(taken);
   });
 
-  test('of any kind never throw, and never change what is shared by all objects', () => {
+  test('of any kind throw nothing, and do not change `Object.prototype`', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constant(ORDER),
@@ -220,7 +220,7 @@ describe('headers that do not hold', () => {
   });
 });
 
-test('a value that is no run adds no headers, and one line is logged', () => {
+test('a value that is not a run adds no headers, and one line is logged', () => {
   const lines = told();
   expect(toHeaders({} as never)).toEqual({});
   expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; nothing is added.']);
@@ -232,7 +232,7 @@ describe('headers that are too large', () => {
     return enterContext({ ...own, ...context }, toHeaders);
   };
 
-  test('fill the baggage up to its last byte, and not beyond', () => {
+  test('fill the baggage up to 8192 bytes', () => {
     const bytesOf = (length: number) => entered({ metadata: new Map([['k', JSON.stringify('x'.repeat(length))]]) });
     const around = bytesOf(1).baggage?.length as number;
     const fits = 8_192 - around + 1;
@@ -240,7 +240,7 @@ describe('headers that are too large', () => {
     expect(bytesOf(fits + 1).baggage).not.toContain('xx');
   });
 
-  test('are not made for a run that is too deep', () => {
+  test('are not created for a run that is too deep', () => {
     const lines = told();
     const segment = `${ORDER.split('.')[0]}.`;
     expect(entered({ dottedOrder: segment.repeat(138).slice(0, -1) })).toHaveProperty('runspan-trace');
@@ -249,7 +249,7 @@ describe('headers that are too large', () => {
   });
 });
 
-test('headers that are a promise, or answer with one, are told in one line, and its rejection ends nothing', async () => {
+test('a promise instead of headers is reported in one line, and its rejection is handled', async () => {
   const lines = told();
   const unhandled = unhandledRejections();
   const late = async (): Promise<never> => {
@@ -264,7 +264,7 @@ test('headers that are a promise, or answer with one, are told in one line, and 
 });
 
 describe('a remote run', () => {
-  test('is no current run, and with tracing off its function is only called', () => {
+  test('is not the current run, and adds no headers if tracing is off', () => {
     const remote = fromHeaders({ 'runspan-trace': ORDER });
     expect(remote).toMatchObject({ id: LAST, traceId: ROOT, dottedOrder: ORDER });
     expect(withRun(remote, () => currentRun())).toBeUndefined();

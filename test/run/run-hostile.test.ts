@@ -14,7 +14,7 @@ const objectOf = (names: readonly string[]) =>
 const make = (makers: Record<string, (() => unknown) | undefined>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(makers).map(([key, maker]) => [key, maker?.()]));
 
-test('no options make startRun throw, and what it records is JSON', () => {
+test('`startRun` throws with no options, and records JSON', () => {
   told();
   const exporter = makeSink();
   fc.assert(
@@ -27,7 +27,7 @@ test('no options make startRun throw, and what it records is JSON', () => {
   );
 });
 
-test('nothing in place of the options, the exporter or the run makes anything throw', () => {
+test('no value instead of the options, the exporter or the run causes an error', () => {
   told();
   fc.assert(
     fc.property(anything, (maker) => {
@@ -39,7 +39,7 @@ test('nothing in place of the options, the exporter or the run makes anything th
   );
 });
 
-test('no method of a run throws, whatever it is given, and what it records is JSON', () => {
+test('no method of a run throws with any argument, and records are JSON', () => {
   told();
   const exporter = makeSink();
   const calls = fc.tuple(objectOf(changes), anything, anything, anything);
@@ -66,7 +66,7 @@ test('no method of a run throws, whatever it is given, and what it records is JS
   );
 });
 
-test('a run that is ended by what it is ended with has ended once, with what came first', () => {
+test('a run that its own outputs end has ended once, with the first outputs', () => {
   const { run, sink } = makeRun();
   run.end({
     get late() {
@@ -89,7 +89,7 @@ test('a run that is ended by what it is ended with has ended once, with what cam
   expect(failing.sink.records()[0]).not.toHaveProperty('error');
 });
 
-test('a method of a run that is called without it records nothing, says so, and does not throw', async () => {
+test('a method called without its run records nothing, logs one line, and does not throw', async () => {
   const lines = told();
   const exporter = makeSink();
   const run = startRun({ name: 'x', exporter });
@@ -110,7 +110,7 @@ test('a method of a run that is called without it records nothing, says so, and 
   );
 });
 
-test('a run behind a proxy, or below one as its prototype, does not throw', () => {
+test('the methods of a proxy or an heir of a run do not throw', () => {
   told();
   const run = startRun({ name: 'x', exporter: makeSink() });
   for (const other of [new Proxy(run, {}), Object.create(run) as Run]) {

@@ -7,8 +7,8 @@ import { makeSink } from './memory-sink.ts';
 
 const check = (given: unknown) => usableOptions<RunOptions>('startRun', given, runOptionChecks);
 
-describe('options that hold', () => {
-  test('are all taken as they are, and nothing is told', () => {
+describe('valid options', () => {
+  test('are accepted unchanged, without a log line', () => {
     const lines = told();
     const given: RunOptions = {
       name: 'work',
@@ -25,7 +25,7 @@ describe('options that hold', () => {
     expect(lines).toEqual([]);
   });
 
-  test('are those that are there: undefined is as good as left out', () => {
+  test('may be undefined, which means missing', () => {
     const lines = told();
     expect(check({ name: 'work', tags: undefined, unknown: undefined })).toEqual({ name: 'work' });
     expect(check(undefined)).toEqual({});
@@ -33,7 +33,7 @@ describe('options that hold', () => {
   });
 });
 
-describe('an option that does not hold', () => {
+describe('an invalid option', () => {
   const uuid = '`id` to be a UUID, or the result of runIdFrom(text)';
   test.each<[string, unknown, string]>([
     ['name', '', '`name` to be text'],
@@ -58,7 +58,7 @@ describe('an option that does not hold', () => {
       '`exporter` to be the result of createExporter()',
     ],
     ['exporter', { start: () => true, capture: {} }, '`exporter` to be the result of createExporter()'],
-  ])('%s is told in one line, once, and left out', (key, value, expected) => {
+  ])('`%s` is reported in one line, once, and ignored', (key, value, expected) => {
     const lines = told();
     const given = { name: 'work', project: 'chat', [key]: value };
     const { [key]: _, ...rest } = given;
@@ -66,7 +66,7 @@ describe('an option that does not hold', () => {
     expect(lines).toEqual([`warn: startRun: expected ${expected}; left out.`]);
   });
 
-  test('because it is unknown is told likewise, names of the language too', () => {
+  test('with an unknown name is reported, also with a name of `Object.prototype`', () => {
     const lines = told();
     expect(check({ name: 'work', tag: 'a', toString: 1 })).toEqual({ name: 'work' });
     expect(check({ tag: 'a' })).toEqual({});
@@ -76,7 +76,7 @@ describe('an option that does not hold', () => {
     ]);
   });
 
-  test('costs none of the others, even when it cannot be read', () => {
+  test('does not affect others, even if it cannot be read', () => {
     const lines = told();
     const given = {
       get tags() {
@@ -95,27 +95,27 @@ test.each([
   [1_000, true],
   [1_001, false],
   [2 ** 32 - 1, false],
-])('a list of %i tags is taken: %s', (length, expected) => {
+])('a list of %i tags is accepted: %s', (length, expected) => {
   const lines = told();
   const tags = length > 2_000 ? Object.assign([], { length }) : Array.from({ length }, () => 'a');
   expect('tags' in check({ tags })).toBe(expected);
   if (!expected) expect(lines).toEqual([expect.stringContaining('at most 1000 texts')]);
 });
 
-describe('options that are no object', () => {
+describe('options of another type', () => {
   test.each([
     [['a', 'b'], 'a list'],
     ['work', 'string'],
     [5, 'number'],
     [null, 'null'],
     [() => {}, 'function'],
-  ])('%s are told in one line, once', (given, kind) => {
+  ])('%s are reported in one line, once', (given, kind) => {
     const lines = told();
     expect([check(given), check(given)]).toEqual([{}, {}]);
     expect(lines).toEqual([`warn: startRun: expected the options to be an object, got ${kind}; left out.`]);
   });
 
-  test('cannot be read: one line, once', () => {
+  test('that cannot be read are reported in one line, once', () => {
     const lines = told();
     expect([check(revokedProxy()), check(revokedProxy())]).toEqual([{}, {}]);
     expect(lines).toEqual([expect.stringMatching(/^warn: startRun failed, the application is not affected: /)]);
@@ -132,7 +132,7 @@ test('inherited properties are not options', () => {
   expect(lines).toEqual([]);
 });
 
-test('a run without a name that holds is called run', () => {
+test('a run without a valid name is named `run`', () => {
   told();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
     'run',

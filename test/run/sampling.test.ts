@@ -30,11 +30,11 @@ describe('the share of a trace id', () => {
 });
 
 describe('a sampling decision', () => {
-  test('is none where every trace is recorded', () => {
+  test('is missing if every trace is recorded', () => {
     expect(samplingDecision(1, undefined)).toBeUndefined();
   });
 
-  test('keeps no trace at 0, and at a higher rate all that it keeps at a lower', () => {
+  test('keeps no trace at 0, and at a higher rate every trace of a lower rate', () => {
     fc.assert(
       fc.property(fc.uuid(), fc.double({ min: 0, max: 1 }), fc.double({ min: 0, max: 1 }), (traceId, a, b) => {
         const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start({ traceId })) ?? true;
@@ -44,7 +44,7 @@ describe('a sampling decision', () => {
     );
   });
 
-  test('keeps a trace above the share of its id, and not at it or below', () => {
+  test('keeps a trace only if the rate is above the share of its id', () => {
     const share = shareOf(TRACE);
     const isKept = (rate: number) => samplingDecision(rate, undefined)?.(start());
     for (let time = 0; time < 20; time++) {
@@ -52,7 +52,7 @@ describe('a sampling decision', () => {
     }
   });
 
-  test('is that of the sampler, by name or type: true, false or a rate', () => {
+  test('is made by the sampler: true, false or a rate', () => {
     const decide = samplingDecision(1, ({ name, runType }) => {
       if (runType === 'tool') return false;
       return name === 'health' ? 0 : undefined;
@@ -65,7 +65,7 @@ describe('a sampling decision', () => {
     expect(samplingDecision(0, () => undefined)?.(start())).toBe(false);
   });
 
-  test('is that of the rate where the sampler throws or answers nonsense', () => {
+  test('is made by the rate if the sampler throws or returns an invalid value', () => {
     const lines = told();
     const throwing = () => {
       throw new Error('sampler broke');
@@ -80,7 +80,7 @@ describe('a sampling decision', () => {
     ]);
   });
 
-  test('is that of the rate where the sampler answers with a promise, whose rejection is nobody else’s', async () => {
+  test('is made by the rate if the sampler returns a promise, whose rejection is handled', async () => {
     const lines = told();
     const unhandled = unhandledRejections();
     const decide = samplingDecision(0, (async () => {
@@ -93,7 +93,7 @@ describe('a sampling decision', () => {
 });
 
 describe('a trace that is left out', () => {
-  test('reaches the sink in no run, with all that is below it, and is counted by runs', async () => {
+  test('is not passed to the sink, and its runs are counted', async () => {
     const exporter = samplingTo(false);
     const seen: unknown[] = [];
     const inputs = () => ({ seen: seen.push('inputs') });
@@ -115,7 +115,7 @@ describe('a trace that is left out', () => {
     expect([exporter.started, exporter.skipped]).toEqual([[], 5]);
   });
 
-  test('has runs with ids all the same, that record nothing', () => {
+  test('has runs with ids that record nothing', () => {
     const exporter = samplingTo(false);
     const run = startRun({ name: 'job', exporter, inputs: { a: 1 } });
     withRun(run, () => {
@@ -127,7 +127,7 @@ describe('a trace that is left out', () => {
     expect([exporter.started, exporter.ended, exporter.skipped]).toEqual([[], [], 2]);
   });
 
-  test('does not take one with it that starts inside with `root`', () => {
+  test('does not include runs that start with `root`', () => {
     const exporter = makeSink({ sampling: ({ name }) => name !== 'outer' });
     const own = traceable(() => 1, { name: 'own', root: true, exporter });
     traceable(() => own(), { name: 'outer', exporter })();
@@ -136,7 +136,7 @@ describe('a trace that is left out', () => {
 });
 
 describe('a trace that is kept', () => {
-  test('is asked about once, at its first run, by the id that the trace gets', () => {
+  test('is sampled once, at its first run, with the id of the trace', () => {
     const asked: TraceStart[] = [];
     const exporter = makeSink({ sampling: (trace) => asked.push(trace) > 0 });
     const inner = traceable(() => 1, { name: 'inner' });

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { enteredContext, PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
+import { PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
 import { overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { told } from '../support/told.ts';
@@ -13,14 +13,14 @@ function installedSink() {
 }
 
 describe('startRun', () => {
-  test('starts a root where there is no current run, and does not become it', () => {
+  test('starts a root if there is no current run, and does not enter it', () => {
     installedSink();
     expect(startRun({ name: 'a' }).parentRunId).toBeUndefined();
     expect(currentRun()).toBeUndefined();
     expect(startRun({ name: 'b' }).parentRunId).toBeUndefined();
   });
 
-  test('starts below the current run, unless it is to be a root', () => {
+  test('starts below the current run, except with `root`', () => {
     installedSink();
     const run = startRun({ name: 'outer' });
     withRun(run, () => {
@@ -29,7 +29,7 @@ describe('startRun', () => {
     });
   });
 
-  test('goes where the current run goes, whatever has been installed since', () => {
+  test('uses the sink of the current run, even if another was installed since', () => {
     const sink = makeSink();
     const run = startRun({ name: 'outer', exporter: sink });
     const other = installedSink();
@@ -39,7 +39,7 @@ describe('startRun', () => {
     expect(other.started.map(({ name }) => name)).toEqual(['apart']);
   });
 
-  test('starts below the active span, when that became a run', () => {
+  test('starts below the active span if that became a run', () => {
     installedSink();
     const above = startRun({ name: 'span' }).context;
     setSpanSource({ activeSpan: () => above, contextOf: () => above });
@@ -47,18 +47,7 @@ describe('startRun', () => {
     expect(startRun({ name: 'below' }).parentRunId).toBe(above.id);
   });
 
-  test('is entered as it is where the span is still the active one, and as a copy elsewhere', () => {
-    installedSink();
-    const spans = { active: {} };
-    setSpanSource({ activeSpan: () => spans.active, contextOf: () => undefined });
-    onTestFinished(() => setSpanSource(undefined));
-    const run = startRun({ name: 'a' });
-    expect(withRun(run, () => enteredContext())).toBe(run.context);
-    spans.active = {};
-    expect(withRun(run, () => enteredContext())).toEqual({ ...run.context, span: spans.active });
-  });
-
-  test('goes where the run of the active span goes', () => {
+  test('uses the sink of the run of the active span', () => {
     const [installed, sink] = [installedSink(), makeSink()];
     const above = {
       ...startRun({ name: 'span', exporter: sink }).context,
@@ -73,7 +62,7 @@ describe('startRun', () => {
 });
 
 describe('withRun', () => {
-  test('makes a run the current one, for the function and all that it starts', async () => {
+  test('makes a run current for the function and its asynchronous work', async () => {
     installedSink();
     const [a, b] = [startRun({ name: 'a' }), startRun({ name: 'b' })];
     const names: (string | undefined)[] = [];
@@ -87,7 +76,7 @@ describe('withRun', () => {
     expect(currentRun()).toBeUndefined();
   });
 
-  test('gives back what the function returns, and throws what it throws', () => {
+  test('returns and throws like the function', () => {
     installedSink();
     const run = startRun({ name: 'a' });
     const [result, error] = [{}, new Error('mine')];
@@ -99,7 +88,7 @@ describe('withRun', () => {
     expect(run.isOpen).toBe(true);
   });
 
-  test('calls the function all the same when it is given no run, and says so once', () => {
+  test('calls the function without a run too, and logs one line', () => {
     const lines = told();
     expect(withRun({ id: 'mine' } as never, () => 7)).toBe(7);
     expect(withRun(undefined as never, () => 8)).toBe(8);
@@ -108,24 +97,7 @@ describe('withRun', () => {
 });
 
 describe('two copies of the package', () => {
-  test('build one tree, and neither takes the run of the other for its own', async () => {
-    const run = startRun({ name: 'ours', exporter: makeSink() });
-    vi.resetModules();
-    const copy = await import('../../src/run/start-run.ts');
-    const sink = makeSink();
-    withRun(run, () => {
-      const theirs = copy.startRun({ name: 'theirs', exporter: sink });
-      expect(theirs).toMatchObject({ parentRunId: run.id, traceId: run.id });
-      expect(theirs.dottedOrder.startsWith(`${run.dottedOrder}.`)).toBe(true);
-      expect(copy.currentRun()).toBeUndefined();
-      copy.withRun(theirs, () => {
-        expect(currentRun()).toBeUndefined();
-        expect(startRun({ name: 'ours again', exporter: sink }).parentRunId).toBe(theirs.id);
-      });
-    });
-  });
-
-  test('refuse together what is below a run that one of them refused', async () => {
+  test('both refuse the children of a run that one of them refused', async () => {
     const refused = startRun({ name: 'refused', exporter: makeSink({}, () => true) });
     vi.resetModules();
     const copy = await import('../../src/run/start-run.ts');
