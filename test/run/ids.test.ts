@@ -18,7 +18,7 @@ describe('the id of a live run', () => {
     expect(timeMs(id)).toBe(Math.floor(startUs / 1_000));
   });
 
-  test('is greater than every one before, within a millisecond and beyond', () => {
+  test('is greater than every earlier id, also within a millisecond', () => {
     const startUs = clock.nowUs() + 2_000_000;
     const ids = Array.from({ length: 5_000 }, (_, index) => newRunId(startUs + Math.floor(index / 1_000) * 1_000));
     expect(ids.every((id) => UUID_V7.test(id))).toBe(true);
@@ -32,12 +32,12 @@ describe('the id of a span', () => {
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
   const SPAN_ID = '00f067aa0ba902b7';
 
-  test('is laid out as is documented', () => {
+  test('has the documented layout', () => {
     // 1 700 000 000 123 ms is 0x018bcfe5687b; '7' & 3 is 3, so the variant is b; 36 are the last bits of the trace id.
     expect(spanRunId(1_700_000_000_123_456, TRACE_ID, SPAN_ID)).toBe('018bcfe5-687b-700f-b360-67aa0ba902b7');
   });
 
-  test('is a UUIDv7 out of which the start and the span id can be read', () => {
+  test('is a UUIDv7 that contains the start and the span id', () => {
     const word = (length: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${length}}$`));
     const moment = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
     fc.assert(
@@ -60,7 +60,7 @@ test('a run id is a UUID in lower case', () => {
   expect(others.filter(isRunId)).toEqual([]);
 });
 
-describe('the run id of an id of yours', () => {
+describe('the run id of an application id', () => {
   // Made with Python's uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_DNS, 'runspan'), …).
   test.each([
     ['order-17', '5d83051b-33e8-5117-9a55-f3fe7aad19c6'],
@@ -71,7 +71,7 @@ describe('the run id of an id of yours', () => {
     expect(isRunId(runIdFrom(key))).toBe(true);
   });
 
-  test('is that of the text of a number', () => {
+  test('of a number is the id of its text', () => {
     const lines = told();
     expect([runIdFrom(17 as never), runIdFrom(17n as never)]).toEqual([runIdFrom('17'), runIdFrom('17')]);
     expect(lines).toEqual([]);
@@ -84,7 +84,7 @@ describe('the run id of an id of yours', () => {
     ['an object', {}],
     ['a symbol', Symbol('s')],
     ['an object without text', Object.create(null)],
-  ])('is a new one each time for %s, so that runs do not take each other’s place', (_, key) => {
+  ])('is new each time for %s', (_, key) => {
     const lines = told();
     const ids = [runIdFrom(key as never), runIdFrom(key as never)];
     expect(ids.map(isRunId)).toEqual([true, true]);

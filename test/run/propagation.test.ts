@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { redact } from '../../src/payload/redact.ts';
 import { secretPatterns } from '../../src/payload/secret-patterns.ts';
 import { enterContext, type RunContext } from '../../src/run/context.ts';
-import { type FromHeadersOptions, fromHeaders, toHeaders } from '../../src/run/propagation.ts';
+import {
+  baggageMember,
+  baggageValue,
+  type FromHeadersOptions,
+  fromHeaders,
+  parseBaggage,
+  toHeaders,
+} from '../../src/run/propagation.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';
@@ -269,5 +276,51 @@ describe('a remote run', () => {
     expect(remote).toMatchObject({ id: LAST, traceId: ROOT, dottedOrder: ORDER });
     expect(withRun(remote, () => currentRun())).toBeUndefined();
     expect(withRun(remote, () => toHeaders())).toEqual({});
+  });
+});
+
+describe('baggage', () => {
+  test('is read with white space and properties, as the specification allows', () => {
+    const members = parseBaggage('userId = alice;ttl=3 , serverNode=DF%2028,isProduction=false;a;b=c');
+    expect(members.map(({ key }) => key)).toEqual(['userId', 'serverNode', 'isProduction']);
+    expect(['userId', 'serverNode', 'isProduction', 'none'].map((key) => baggageValue(members, key))).toEqual([
+      'alice',
+      'DF 28',
+      'false',
+      undefined,
+    ]);
+    expect(members[0]?.text).toBe('userId = alice;ttl=3');
+  });
+
+  test.each([
+    [63, 63],
+    [64, 64],
+    [65, 64],
+  ])('of %i members: %i are read', (count, read) => {
+    const header = Array.from({ length: count }, (_, at) => `k${at}=v`).join(',');
+    expect(parseBaggage(header)).toHaveLength(read);
+  });
+
+  test.each([
+    [8_191, ['a', 'b']],
+    [8_192, ['a', 'b']],
+    [8_193, ['a']],
+  ])('of %i bytes is read up to its last complete member', (bytes, keys) => {
+    const header = `a=1,b=${'x'.repeat(bytes - 6)}`;
+    expect(parseBaggage(header).map(({ key }) => key)).toEqual(keys);
+    expect(parseBaggage(header.slice(4))).toHaveLength(1);
+    expect(parseBaggage(`a=${'x'.repeat(8_191)}`)).toEqual([]);
+  });
+
+  test('encodes any text in characters that a header allows', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 100 }), (value) => {
+        const member = baggageMember('key', value);
+        expect(member.text).toMatch(/^key=[!-~]*$/);
+        expect(member.text).not.toMatch(/[,;"\\ ]/);
+        expect(baggageValue(parseBaggage(member.text), 'key')).toBe(value);
+      }),
+    );
+    expect(baggageValue([baggageMember('key', 'half \ud800')], 'key')).toBe('half \ufffd');
   });
 });

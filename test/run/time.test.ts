@@ -26,7 +26,7 @@ describe('a timestamp', () => {
     expect(isoTimestamp(us)).toBe(iso);
   });
 
-  test('is parsed to the time that it was made of, and both formats have the same digits', () => {
+  test('is parsed to its time, and both formats have the same digits', () => {
     fc.assert(
       fc.property(moment, (us) => {
         expect(parseIsoTimestamp(isoTimestamp(us))).toBe(us);
@@ -60,7 +60,7 @@ describe('a timestamp', () => {
     expect(parseIsoTimestamp(text)).toBeUndefined();
   });
 
-  test('without a zone is UTC, wherever the process runs', () => {
+  test('without a zone is UTC, in any time zone of the process', () => {
     vi.stubEnv('TZ', 'America/New_York');
     onTestFinished(() => {
       vi.unstubAllEnvs();
@@ -70,7 +70,7 @@ describe('a timestamp', () => {
     expect(isoTimestamp(SECOND_US + 3_600_000_000)).toBe('2026-11-20T08:22:40.000000Z');
   });
 
-  test('does not depend on a `Date` that the application has replaced', () => {
+  test('does not depend on the global `Date`', () => {
     vi.stubGlobal('Date', class {});
     onTestFinished(() => void vi.unstubAllGlobals());
     expect(isoTimestamp(1)).toBe('1970-01-01T00:00:00.000001Z');
@@ -79,13 +79,13 @@ describe('a timestamp', () => {
 });
 
 describe('a dotted order', () => {
-  test('is that of the parent, a dot, the start and the id', () => {
+  test('consists of the order of the parent, a dot, the start and the id', () => {
     const parent = dottedOrder(undefined, SECOND_US + 123_456, ROOT);
     expect(parent).toBe(`20261120T072240123456Z${ROOT}`);
     expect(dottedOrder(parent, SECOND_US + 123_457, CHILD)).toBe(`${parent}.20261120T072240123457Z${CHILD}`);
   });
 
-  test('is parsed to the segments that it was made of', () => {
+  test('is parsed to its segments', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(moment, fc.uuid()), { minLength: 1 }), (given) => {
         const text = given.reduce<string | undefined>((parent, [us, id]) => dottedOrder(parent, us, id), undefined);
