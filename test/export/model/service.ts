@@ -1,13 +1,13 @@
 import { readJsonParts } from '../../support/multipart-reader.ts';
 
 /**
- * - `lost answer`: what is sent is taken, and no answer comes;
- * - `half`: the first half of what is sent is taken, and the answer is an error;
- * - `poison`: a run of that name is refused, and so is a batch that it is in;
- * - `small`: more than one run at a time is too large, and so is one called large with its payloads;
- * - `simple`: there is no multipart ingestion;
- * - `fussy`: each third request fails;
- * - `silent`: what is sent is taken, and the connection stays open without an answer.
+ * - `lost answer`: accepts the runs, and breaks the connection before the response;
+ * - `half`: accepts the first half of the runs, and responds with an error;
+ * - `poison`: refuses any batch with a run of that name;
+ * - `small`: refuses batches, and a run named `large` with its payloads, as too large;
+ * - `simple`: has no multipart ingestion;
+ * - `fussy`: fails each third request;
+ * - `silent`: accepts the runs, and never responds.
  */
 export const MOODS = [
   'up',
@@ -25,7 +25,7 @@ export const MOODS = [
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
-/** One post or patch, as it came over the wire. */
+/** A received post or patch. */
 interface Arrival {
   readonly op: 'post' | 'patch';
   readonly id: string;
@@ -36,7 +36,7 @@ interface Arrival {
   readonly outputs: string | undefined;
 }
 
-/** A request, as it came over the wire. */
+/** A received request. */
 interface WireRequest {
   readonly method: string;
   readonly path: string;
@@ -49,24 +49,21 @@ interface WireAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `reset` breaks the connection, `silence` never answers. */
+/** `reset` breaks the connection, `silence` never responds. */
 type Answer = WireAnswer | 'reset' | 'silence';
 
-/** A service that remembers what it was given, and in what order. It reads the wire, and knows nothing of who writes it. */
+/** A service that stores received runs and reports patches without a post. */
 export class ModelService {
   mood: Mood = 'up';
   readonly posted = new Set<string>();
   readonly inputs = new Map<string, string>();
-  /** The outputs of runs whose end has come. */
+  /** The outputs of ended runs. */
   readonly ended = new Map<string, string | undefined>();
-  /** Those that were ended in the place of the application. */
+  /** Runs that were ended as incomplete. */
   readonly incomplete = new Set<string>();
-  /** What must not happen. */
+  /** Violations of the protocol. */
   readonly faults: string[] = [];
   readonly met = new Map<Mood, number>();
-  duplicates = 0;
-  /** Ends that came in another post of their run: whoever sent the first could not say whether it had arrived. */
-  secondPosts = 0;
   #requests = 0;
 
   answer(request: WireRequest): Answer {
@@ -106,13 +103,11 @@ export class ModelService {
   #take(arrivals: readonly Arrival[], answer: Answer): Answer {
     for (const { op, id, name, isEnded, isIncomplete, inputs, outputs } of arrivals) {
       if (op === 'patch' && !this.posted.has(id)) this.faults.push(`the patch of ${name} came before its post`);
-      if (op === 'post' && isEnded && this.posted.has(id) && !this.ended.has(id)) this.secondPosts++;
       if (op === 'post') this.posted.add(id);
       if (inputs !== undefined) this.inputs.set(id, inputs);
       if (!isEnded) continue;
       if (isIncomplete) this.incomplete.add(id);
       else this.incomplete.delete(id);
-      if (this.ended.has(id)) this.duplicates++;
       this.ended.set(id, outputs);
     }
     return answer;

@@ -18,27 +18,27 @@ import { ModelService, type Mood } from './service.ts';
 /** The name of runs that start when their exporter has closed. */
 const TOO_LATE = 'too late';
 
-/** Turns of the event loop in which everything happens that one timer sets off. */
+/** Turns of the event loop that the work of one timer takes at most. */
 const TURNS = 8;
 
-/** After which a process has seen that its folder was deleted. */
+/** Interval at which a process checks whether its folder was deleted. */
 const HEARTBEAT_MS = 5_000;
 
-/** After which a disk that has refused is tried again. */
+/** Delay before a failed disk is tried again. */
 const DISK_RETRY_MS = 60_000;
 
-/** What the application knows of a run. */
+/** A run as the application knows it. */
 interface Known {
   readonly run: EncodedRun;
   readonly inputs: string;
   readonly life: LifeRecord;
   readonly service: ModelService;
-  /** Its end was on disk when the call returned, if it was written ahead. */
+  /** With `write-ahead`, its end was on disk when the call returned. */
   isEndWritten: boolean;
   isEnded: boolean;
-  /** Its end was seen on disk when a process ended. */
+  /** Its end was on disk when a process ended. */
   isEndOnDisk: boolean;
-  /** What stood on disk of it was deleted. */
+  /** Its records on disk were deleted. */
   isWiped: boolean;
 }
 
@@ -46,9 +46,9 @@ interface LifeRecord {
   readonly life: Life;
   readonly open: Known[][];
   end: 'none' | 'crash' | 'close' | 'exit';
-  /** The disk took what was left at an exit. */
+  /** The disk was writable at `process.exit`. */
   isLeftOnDisk: boolean;
-  /** Runs that a line at its end calls not delivered. */
+  /** Number of undelivered runs in the last log line. */
   toldLost: number;
 }
 
@@ -61,13 +61,13 @@ interface Flush {
 export interface WorldOptions {
   /** @default short ages */
   readonly limits?: Partial<Limits>;
-  /** Stands between the processes and the disk. */
+  /** Wraps the file system of each process. */
   readonly throughFs?: (fs: SpoolFs) => SpoolFs;
-  /** Whether the disk takes what is written now. */
+  /** Whether the disk is writable. */
   readonly isDiskSound?: () => boolean;
 }
 
-/** Processes that follow each other, the disk between them, and two services. */
+/** Consecutive processes with a common disk and two services. */
 export class World {
   readonly durability: Durability;
   readonly disk = new MemoryDisk();
@@ -79,7 +79,6 @@ export class World {
   readonly #isDiskSound: () => boolean;
   readonly #flushes = new Set<Flush>();
   readonly #faults: string[] = [];
-  readonly #lives: LifeRecord[] = [];
   #die = (): void => {};
   #isDiskFull = false;
   #wipedAtMs = Number.NEGATIVE_INFINITY;
@@ -96,7 +95,7 @@ export class World {
     this.#now = this.#begin();
   }
 
-  // ── What the application does ──
+  // Actions of the application.
 
   start(service: number, name: string, isChild = false): void {
     const { life, open } = this.#now;
@@ -116,10 +115,10 @@ export class World {
     };
     this.runs.push(known);
     if (life.exporters[service]?.start(run) === true) open[service]?.push(known);
-    else if (!this.dropped.has(run.id)) this.#faults.push('a run was refused and nobody was told');
+    else if (!this.dropped.has(run.id)) this.#faults.push('a run was refused without a report');
   }
 
-  /** Ends one of the runs that are open. */
+  /** Ends an open run. */
   end(service: number, index: number): void {
     const { life, open } = this.#now;
     const [known] = open[service]?.splice(index % Math.max(1, open[service].length), 1) ?? [];
@@ -135,7 +134,7 @@ export class World {
     this.end(service, (this.#now.open[service]?.length ?? 0) - 1);
   }
 
-  /** Flushes so often at once. What is said to be delivered has to be there, or to be told as given up. */
+  /** Flushes several times at once. With `ok`, every earlier run must have arrived or be reported as dropped. */
   flush(service: number, timeoutMs: number, times = 1): void {
     const { life } = this.#now;
     const ours = this.runs.filter((known) => known.life === this.#now && known.service === this.#service(service));
@@ -145,7 +144,6 @@ export class World {
       this.#flushes.add(flush);
       const settled = ({ ok, pending }: FlushResult): void => {
         flush.isSettled = true;
-        // A dead process reports to nobody.
         if (life.isDead) return;
         if (ok !== (pending === 0)) this.#faults.push(`a flush gives ok ${ok} with ${pending} pending`);
         if (ok) for (const { known, isEnded } of before) this.#checkFlushed(known, isEnded);
@@ -154,7 +152,7 @@ export class World {
     }
   }
 
-  // ── What happens to it ──
+  // Faults.
 
   turnTo(service: number, mood: Mood): void {
     this.#service(service).mood = mood;
@@ -171,7 +169,7 @@ export class World {
     if (!isFull) await this.advance(DISK_RETRY_MS);
   }
 
-  /** Somebody deletes the spool. */
+  /** Deletes the spool. */
   wipe(): void {
     this.disk.wipe();
     this.#wipedAtMs = virtualClock.nowMs;
@@ -182,7 +180,7 @@ export class World {
     this.#endLife('crash');
   }
 
-  /** Closes, with flushes before, meanwhile and afterwards, and with runs that come too late. */
+  /** Closes, with flushes before, during and after, and with runs that start too late. */
   async close(timeoutMs: number): Promise<void> {
     const { life, open } = this.#now;
     this.flush(0, 2 * timeoutMs);
@@ -192,7 +190,6 @@ export class World {
     });
     this.flush(0, timeoutMs, 3);
     for (let round = 0; round < 40 && !isClosed; round++) await this.advance(500);
-    // What is loaded already takes some turns all the same.
     for (let round = 0; round < 1_000 && !isClosed; round++) await turns(2);
     if (!isClosed) this.#faults.push('close does not settle');
     this.flush(0, 1_000);
@@ -215,7 +212,7 @@ export class World {
     this.#endLife('exit');
   }
 
-  // ── What has to hold ──
+  // Checks.
 
   /** Holds at every step. */
   check(): void {
@@ -232,24 +229,23 @@ export class World {
     if (faults.length > 0) throw new Error(faults.join('\n'));
   }
 
-  /** Brings everything back that can come back. */
+  /** Repairs services and disk, and delivers all runs. */
   async settle(): Promise<void> {
     for (const service of this.services) service.mood = 'up';
     await this.setDiskFull(false);
-    // Where a process comes to an end without another one, what is left belongs to those before it.
     if (this.runs.length % 2 === 0) {
       await this.drain();
-      if (!this.isEmpty) throw new Error('a process does not come to an end');
+      if (!this.isEmpty) throw new Error('a process does not finish');
     }
     await this.close(0);
     await this.drain();
-    if (!this.isEmpty) throw new Error('something is left that does not come to an end');
+    if (!this.isEmpty) throw new Error('runs remain after the last process');
     this.#now.life.die();
   }
 
-  /** Lets the present process deliver what it can. */
+  /** Lets the current process deliver its runs. */
   async drain(): Promise<void> {
-    // The first run makes it look for what those before it have left.
+    // The first run makes the process check for earlier processes.
     this.services.forEach((_, service) => {
       this.whole(service);
     });
@@ -263,7 +259,7 @@ export class World {
     }
   }
 
-  /** Whether everything has come to an end, in memory and on disk. */
+  /** Whether no record is left in memory or on disk. */
   get isEmpty(): boolean {
     if (this.disk.files.some((path) => path.endsWith('.seg'))) return false;
     return this.#now.life.exporters.every((exporter, service) => {
@@ -273,7 +269,7 @@ export class World {
     });
   }
 
-  /** What should have arrived and has not, or not as it was. */
+  /** Promised runs that are missing or changed. */
   missing(): string[] {
     const missing: string[] = [];
     const lost = new Map<LifeRecord, number>();
@@ -285,12 +281,12 @@ export class World {
       else lost.set(life, (lost.get(life) ?? 0) + 1);
     }
     for (const [{ end, toldLost }, count] of lost) {
-      if (end === 'exit' && count > toldLost) missing.push(`${count} runs at an exit that told of ${toldLost}`);
+      if (end === 'exit' && count > toldLost) missing.push(`${count} runs at an exit that reported ${toldLost}`);
     }
     return missing;
   }
 
-  /** Whether a run that has ended has to arrive, or to be told as given up. */
+  /** Whether an ended run must arrive or be reported as dropped. */
   isExpected({ life, isWiped, isEndWritten, isEndOnDisk }: Known): boolean {
     if (isWiped) return false;
     if (life.end === 'close' || life.end === 'none' || isEndOnDisk) return true;
@@ -298,34 +294,15 @@ export class World {
     return isWritten || (this.durability !== 'memory' && life.isLeftOnDisk);
   }
 
-  /** What became of the runs. What is lost without being told has to be among what was never promised. */
+  /** Counts the runs by their fate. */
   tallies(): Map<string, number> {
-    const tallies = new Map<string, number>([
-      ['created', this.runs.length],
-      ['lost, untold', 0],
-      ['duplicates', this.#sum(({ duplicates }) => duplicates)],
-      ['ends that came in a second post', this.#sum(({ secondPosts }) => secondPosts)],
-    ]);
-    const add = (what: string): void => void tallies.set(what, (tallies.get(what) ?? 0) + 1);
-    for (const known of this.runs) {
-      const { run, service, life, isEnded } = known;
+    const tallies = new Map<string, number>();
+    for (const { run, service } of this.runs) {
       const reason = this.dropped.get(run.id);
-      if (service.ended.has(run.id)) add(service.incomplete.has(run.id) ? 'arrived as incomplete' : 'arrived');
-      else if (run.name === TOO_LATE) add('came after close, told as closed');
-      else if (reason !== undefined) add(`lost, told as ${reason}`);
-      else if (!isEnded) add(`never ended, its process did by ${life.end}`);
-      else if (this.isExpected(known)) add('lost, untold');
-      else if (known.isWiped) add('lost on a disk that somebody wiped');
-      else add(`lost with its process, by ${life.end}, as nothing else was promised`);
+      const fate = service.ended.has(run.id) ? 'arrived' : reason === undefined ? 'not promised' : `dropped: ${reason}`;
+      tallies.set(fate, (tallies.get(fate) ?? 0) + 1);
     }
     return tallies;
-  }
-
-  /** How often processes ended, and how. */
-  ends(): Map<string, number> {
-    const ends = new Map<string, number>();
-    for (const { end } of this.#lives) ends.set(end, (ends.get(end) ?? 0) + 1);
-    return ends;
   }
 
   #differences({ run, inputs, service, ...known }: Known): string[] {
@@ -335,7 +312,7 @@ export class World {
     if (!isSame(inputs, service.inputs.get(run.id))) different.push(`the inputs of ${run.name}`);
     if (service.incomplete.has(run.id)) return different;
     if (!isSame(answerOf({ run }), service.ended.get(run.id))) different.push(`the outputs of ${run.name}`);
-    if (!known.isEnded) different.push(`${run.name} has ended at the service alone`);
+    if (!known.isEnded) different.push(`${run.name} has ended only at the service`);
     const other = this.services.find((one) => one !== service);
     if (other?.posted.has(run.id) === true) different.push(`${run.name} at the other service`);
     return different;
@@ -353,9 +330,7 @@ export class World {
       onDrop: (reason, { id }) => this.dropped.set(id, reason),
     });
     const open = this.services.map(() => []);
-    const record: LifeRecord = { life, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
-    this.#lives.push(record);
-    return record;
+    return { life, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
   }
 
   #endLife(end: LifeRecord['end']): void {
@@ -371,7 +346,7 @@ export class World {
     this.#now = this.#begin();
   }
 
-  /** Delivered or told as given up. */
+  /** Whether the run has arrived or was reported as dropped. */
   #isSettled({ run, service }: Known): boolean {
     return service.ended.has(run.id) || this.dropped.has(run.id);
   }
@@ -381,11 +356,8 @@ export class World {
     // A run that was on disk is then dropped without its name.
     if (known.isWiped) return;
     const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
-    if (!isThere) this.#faults.push(`a flush says that the ${isEnded ? 'end' : 'start'} of ${run.name} is delivered`);
-  }
-
-  #sum(count: (service: ModelService) => number): number {
-    return this.services.reduce((sum, service) => sum + count(service), 0);
+    if (!isThere)
+      this.#faults.push(`a flush reports the missing ${isEnded ? 'end' : 'start'} of ${run.name} as delivered`);
   }
 
   #service(index: number): ModelService {
