@@ -10,17 +10,6 @@ import { gate } from '../support/gate.ts';
 const START_WAIT_MS = 2_500;
 
 describe('a run', () => {
-  it('that ends before its start is sent is sent as one post', async () => {
-    const { start, flush, service, stats } = await delivery();
-    const run = start('ask', { inputs: { q: 1 } });
-    run.end({ a: 1 });
-    await flush();
-
-    expect(service.batches).toEqual([['whole ask']]);
-    expect(service.arrivals('ask')[0]?.fields).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
-    expect(stats()).toMatchObject({ created: 1, sent: 1 });
-  });
-
   it('that is open for long is sent as a post and a patch, which is complete without the post but does not repeat the inputs', async () => {
     const { start, flush, service } = await delivery();
     const parent = start('parent');

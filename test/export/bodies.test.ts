@@ -106,26 +106,6 @@ describe('an attachment', () => {
     return path;
   }
 
-  it('of bytes, a Blob or a file is sent with its type, name and length', async () => {
-    const { start, exporter, service } = await delivery({ limits: onFlush });
-    const run = start('ask');
-    run.attach('a "b"', Buffer.alloc(100_000, 7), 'image/png');
-    run.attach('blob', new Blob(['bl', 'ob']), 'text/plain');
-    run.attach('file', await openAsBlob(await temporaryFile('file')), 'text/plain');
-    run.end();
-    const flushed = exporter.flush();
-    await until(() => service.requests.length === 1);
-    await finished(flushed);
-    const part = readParts(first(service)).find(({ headers }) => headers['content-type'] === 'image/png');
-
-    expect(part).toMatchObject({ name: `attachment.${run.id}.a %22b%22`, filename: 'a %22b%22' });
-    expect(part?.headers['content-length']).toBe('100000');
-    expect([...(service.arrivals('ask')[0]?.attachments.values() ?? [])].map(String).slice(1)).toEqual([
-      'blob',
-      'file',
-    ]);
-  });
-
   it.each<[string, (path: string) => Promise<void>]>([
     ['has changed', (path) => writeFile(path, 'much longer')],
     ['has shrunk', (path) => truncate(path, 1)],

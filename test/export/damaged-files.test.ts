@@ -115,25 +115,6 @@ describe('a file', () => {
     });
   });
 
-  it('of version 1 with a truncated last record is delivered up to that record', async () => {
-    const { last } = await afterDamage(one, () => golden('version-1').subarray(0, -1));
-    const [start] = last.service.arrivals('ask über 😀');
-
-    expect(last.stats()).toMatchObject({ recovered: 3, droppedByReason: { corrupt: 1 } });
-    expect(start).toMatchObject({ op: 'post', isEnded: false });
-    expect(start?.fields).toMatchObject({
-      id: '0190a6ba-1c00-7000-8000-000000000001',
-      dotted_order: '20261120T072240123456Z0190a6ba-1c00-7000-8000-000000000001',
-      start_time: '2026-11-20T07:22:40.123456Z',
-      session_name: 'shop',
-      run_type: 'chain',
-      tags: ['a', 'b'],
-      extra: { metadata: { user: 'u1', n: { deep: [1, null] } }, runtime: { sdk: 'runspan' } },
-      inputs: { question: 'wie groß?' },
-    });
-    expect(start?.attachments.get('page')?.toString('hex')).toBe('89504e47ff52535000');
-  });
-
   it('with a valid checksum and a time that would break a request counts as damaged', async () => {
     const bytes = golden('version-1');
     bytes.write('"\r\n', bytes.indexOf('2026-11-20T07:22:40'));

@@ -56,20 +56,6 @@ describe('with spill, ended runs go to disk', () => {
     expect(stats().spooled).toBe(spooled);
   });
 
-  it('if the queue is full, so that no run is refused', async () => {
-    const { start, wholes, stats, drops } = await machine().start({
-      limits: { ...oneHangs, queueRuns: 3 },
-      reply: () => 'hold',
-    });
-    const open = start('open', { inputs: { q: 1 } });
-    wholes(20);
-    open.end({ a: 'x'.repeat(1_000) });
-    await settle();
-
-    expect(drops).toEqual([]);
-    expect(addsUp(stats())).toBe(true);
-  });
-
   it('in groups if they are recorded one by one during an outage', async () => {
     const { disk, start, segments } = machine();
     const { whole, stats } = await start({ limits: oneHangs, reply: () => 'reset' });

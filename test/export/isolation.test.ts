@@ -173,17 +173,6 @@ describe('a compressed batch that receives 415', () => {
   });
 });
 
-it.each(['{"errors":[{"id":"a","status":422}]}', '{"errors":', 'thanks'])(
-  'status 207 with the body %s counts for the whole batch',
-  async (body) => {
-    const { wholes, flush, stats } = await delivery({ limits: onFlush, reply: () => ({ status: 207, body }) });
-    wholes(2);
-    await flush();
-
-    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
-  },
-);
-
 it('status 200 with a web page counts as delivered, and one line reports it', async () => {
   const { whole, flush, lines, stats } = await delivery({
     reply: () => ({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html>' }),

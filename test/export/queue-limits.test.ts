@@ -88,16 +88,6 @@ describe('the queue', () => {
     expect(service.arrivals('r').at(-1)?.fields.outputs).toEqual(outputs);
   });
 
-  it('accepts new traces again after delivery', async () => {
-    const { whole, flush, stats } = await delivery({ limits: { ...onFlush, queueRuns: 1 } });
-    whole();
-    await flush();
-    whole();
-    await flush();
-
-    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
-  });
-
   it('counts payloads, metadata, errors and attachments, queued and in flight', async () => {
     const { start, exporter, flush, service, stats } = await delivery({ limits: onFlush, reply: () => 'hold' });
     const grows = (change: () => void): number => {

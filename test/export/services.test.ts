@@ -59,34 +59,16 @@ describe('a batch whose first response has status', () => {
   });
 });
 
-describe('a service that responds once', () => {
-  it('with an error after it stored the runs receives the same records again', async () => {
-    const { start, flush, service, stats } = await delivery({
-      limits: onFlush,
-      reply: (_, index) => (index % 2 === 0 ? 500 : 202),
-    });
-    const run = start('ask', { inputs: { q: 1 } });
-    await flush();
-    run.fail(new Error('late'));
-    await flush();
-    const [post, postAgain, patch, patchAgain] = service.requests.map(({ arrivals }) => arrivals);
-
-    expect(postAgain).toEqual(post);
-    expect(patchAgain).toEqual(patch);
-    expect(stats()).toMatchObject({ sent: 1 });
+it('a run from disk that receives 409 is completed by a patch', async () => {
+  const { start, deliverRest } = machine();
+  const first = await start({ reply: () => 'hold' });
+  first.whole('kept');
+  first.exit();
+  const { service, stats } = await deliverRest({
+    reply: ({ names }) => (names.includes('whole kept') ? 409 : 202),
   });
-
-  it('with 409 to a run from disk receives its end as a patch', async () => {
-    const { start, deliverRest } = machine();
-    const first = await start({ reply: () => 'hold' });
-    first.whole('kept');
-    first.exit();
-    const { service, stats } = await deliverRest({
-      reply: ({ names }) => (names.includes('whole kept') ? 409 : 202),
-    });
-    expect(service.batches.at(-1)).toEqual(['end kept']);
-    expect(stats()).toMatchObject({ recovered: 1, sent: 2 });
-  });
+  expect(service.batches.at(-1)).toEqual(['end kept']);
+  expect(stats()).toMatchObject({ recovered: 1, sent: 2 });
 });
 
 describe('a service that rejects the key', () => {

@@ -113,22 +113,6 @@ describe('a service without multipart ingestion', () => {
     await finished(flushed);
   });
 
-  it.each([429, 500, 503])(
-    'does not receive the rest of a batch after three failures in a row with %i',
-    async (status) => {
-      const { wholes, service, stats } = await delivery({
-        limits: { ...onFlush, batchRuns: 50, retryDelayMs: 100_000, retryDelayMaxMs: 100_000 },
-        reply: simple(() => status),
-      });
-      wholes(50);
-      await advance(900);
-
-      // Three in a row, and those that were under way with the third.
-      expect(service.requests.filter(({ isMultipart }) => !isMultipart).length).toBeLessThanOrEqual(6);
-      expect(stats()).toMatchObject({ dropped: 0 });
-    },
-  );
-
   it('receives no request during a requested pause', async () => {
     const { wholes, service, stats } = await delivery({
       limits: { batchRuns: 3, simpleInFlight: 1 },
