@@ -1,11 +1,10 @@
-// What a run costs, counted and not timed: figures that a busy machine does not change, and that grow where something is done
-// once more than it has to be.
+// Counted costs of a run, which do not depend on the load of the machine.
 import { describe, expect, it } from 'vitest';
 import { ingestServer } from './support/ingest-server.ts';
 import { runNode } from './support/program.ts';
 
 const RUNS = 2_000;
-/** What batches and requests cost, of which each takes a hundred runs. */
+/** The number of batches and requests, with a hundred runs each. */
 const PER_BATCH = RUNS / 100;
 /** The input and the output of a span. */
 const JSON_ATTRIBUTES = 2;
@@ -29,39 +28,39 @@ describe.each(['traceable', 'processor'])('a run by %s', (kind) => {
     return (traced[name] as number) - (bare[name] as number);
   };
 
-  it('has its payload read at most twice: for the check and for the JSON text', async () => {
+  it('reads its payload at most twice: for the check and for the JSON text', async () => {
     const readsPerRun = (await extra('reads')) / RUNS;
     expect(readsPerRun).toBeGreaterThanOrEqual(kind === 'traceable' ? 1 : 0);
     expect(readsPerRun).toBeLessThanOrEqual(kind === 'traceable' ? 2 : 0);
   });
-  it('is written once into its request, its payload once to be made JSON or to be looked over, and copied no more', async () => {
+  it('writes its bytes once into its request, and does not copy them', async () => {
     const { bodyBytes } = await measuring;
     const perByte = (await extra('written')) / bodyBytes;
     expect(perByte).toBeGreaterThan(0.8);
     expect(perByte).toBeLessThan(1.5);
     expect(await extra('copied')).toBeLessThan(PER_BATCH * 1_000);
   });
-  it('makes JSON of nothing but what is in it, and parses each JSON attribute once', async () => {
+  it('stringifies only its payloads, and parses each JSON attribute once', async () => {
     const attributes = kind === 'processor' ? RUNS * JSON_ATTRIBUTES : 0;
     expect(await extra('parsed')).toBeLessThan(attributes + PER_BATCH);
     expect((await extra('stringified')) / RUNS).toBeLessThan(3);
   });
-  it('puts nothing into a WeakMap', async () => {
+  it('adds no entry to a WeakMap', async () => {
     expect((await extra('weak')) / RUNS).toBeLessThan(0.1);
   });
-  it('enters its context once, where there is one to enter', async () => {
+  it('enters its context once, if it has one', async () => {
     expect(await extra('entered')).toBe(kind === 'traceable' ? RUNS : 0);
   });
-  it('makes one promise, that of its call', async () => {
+  it('creates one promise, for its call', async () => {
     const perRun = (await extra('promises')) / RUNS;
     expect(Math.floor(perRun)).toBe(kind === 'traceable' ? 1 : 0);
     expect(perRun % 1).toBeLessThan(0.75);
   });
-  it('has no timer and no turn of the event loop of its own', async () => {
+  it('has no separate timer and no separate turn of the event loop', async () => {
     expect(await extra('timers')).toBeLessThan(PER_BATCH * 4);
     expect(await extra('immediates')).toBeLessThan(PER_BATCH * 4);
   });
-  it('asks the system for random bytes together with many others', async () => {
+  it('shares its request for random bytes with many others', async () => {
     expect(await extra('random')).toBeLessThan(RUNS / 100);
   });
 });

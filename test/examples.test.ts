@@ -90,7 +90,7 @@ it('the example hello is the program of the README', () => {
 });
 
 describe('ask-docs', () => {
-  it('answers from the installed documents, and is traced in all three ways', async () => {
+  it('answers from the installed documents, and is traced in three ways', async () => {
     const { code, stdout, stderr } = await dev(ASK_DOCS, QUESTION);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/fuzzy/i);
@@ -111,7 +111,7 @@ describe('ask-docs', () => {
     expect(code).toBe(0);
   });
 
-  it('asks a model when there is one, and records its tokens and not its key', async () => {
+  it('sends the question to a configured model, and records its tokens but not its key', async () => {
     const model = await startModel(200, {
       choices: [{ message: { role: 'assistant', content: 'Set fuzzy to 0.2 [1].' } }],
       usage: { prompt_tokens: 900, completion_tokens: 11 },
@@ -151,7 +151,7 @@ describe('ask-docs', () => {
 });
 
 describe('the demo', () => {
-  it('shows one trace, the ledger and the count of the receiver, and that they agree', async () => {
+  it('prints one trace, and equal counts of ledger and receiver', async () => {
     const { code, stdout, stderr } = await runNode(['scripts/demo/demo.mjs']);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^ask-docs · chain · /m);

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, flush, shutdown, traceable } from '../src/index.ts';
 import { createReceiver } from '../src/receiver.ts';
 
-test('runs are delivered, with real times, while the timers and the clock of a test stand still', async () => {
+test('runs are delivered with real times while timers and clock are fake', async () => {
   const receiver = await createReceiver({ strict: true });
   vi.useFakeTimers({ now: 0 });
   onTestFinished(async () => {

@@ -21,7 +21,7 @@ async function makeService(status = 202): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('a quarter of a million runs below one that goes on leave nothing in the heap', {
+test('a quarter of a million children of an open run leave nothing in the heap', {
   timeout: LIFE_MAX_MS,
 }, async () => {
   const program = startNode(
@@ -38,7 +38,7 @@ test('a quarter of a million runs below one that goes on leave nothing in the he
   expect((Number(last) - Number(first)) / MIB).toBeLessThan(1);
 });
 
-test('the retries of a large batch hold no more memory after twelve hundred than after four hundred', {
+test('the retries of a large batch retain no more memory after 1,200 requests than after 400', {
   timeout: LIFE_MAX_MS,
 }, async () => {
   // After some 200 requests the batch is split into single runs, of which each keeps the body of its request.

@@ -105,7 +105,7 @@ describe('the key and the workspace of the environment', () => {
   });
 });
 
-describe('a line about a credential that is not sent', () => {
+describe('the log line about an omitted credential', () => {
   const environment = { RUNSPAN_API_KEY: 'key-of-environment' };
   const https = { RUNSPAN_ENDPOINT: 'https://ours.example', ...environment };
   const secret = 'k-1234567';
@@ -120,7 +120,7 @@ describe('a line about a credential that is not sent', () => {
     ['a key of another type', {}, { apiKey: Promise.resolve(secret) }, 'expected `apiKey` to be text'],
     ['a key with a blank', {}, { apiKey: `${secret} ${secret}` }, 'the API key has characters'],
     ['a key of 8193 characters', {}, { apiKey: 'k'.repeat(8193) }, 'the API key has more than 8192 characters'],
-  ])('names the origin, once for each: %s', async (_, variables, options, expected) => {
+  ])('contains the origin, once for each: %s', async (_, variables, options, expected) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     const { createExporter } = await started();
     const lines: string[] = [];
@@ -138,7 +138,7 @@ describe('credentials in `headers`', () => {
   const all = { authorization: 'Bearer b-1234567', cookie: 'session=s-1234567', 'x-team': 'a' };
 
   test.each<[string, string, ConfigureOptions, object, string[]]>([
-    ['go to this machine', '127.0.0.1', { headers }, all, []],
+    ['are sent to this machine', '127.0.0.1', { headers }, all, []],
     ['stay away from plain HTTP to another host', 'service.example', { headers }, { 'x-team': 'a' }, ['auth', 'cook']],
     ['go there with `allowInsecure`', 'service.example', { headers, allowInsecure: true }, all, []],
     [
@@ -305,7 +305,7 @@ describe('`apiKey` and `headers` as functions', () => {
     ['no code that may be a secret', Object.assign(new Error('x'), { code: 'AKIA7X', name: SECRET }), 'an error'],
     ['nothing of a text', SECRET, 'an error'],
     ['nothing of an unreadable error', new Proxy(new Error(SECRET), throwing), 'an error'],
-  ])('that throw show of the error %s, in the log, the statistics and the channel', async (_, thrown, expected) => {
+  ])('that throw are reported with %s, in the log, the statistics and the channel', async (_, thrown, expected) => {
     if (types.isNativeError(thrown) && !types.isProxy(thrown)) thrown.message = SECRET;
     for (const name of ['apiKey', 'headers']) {
       const server = await service();

@@ -36,12 +36,9 @@ it.each<[code: string, env: Record<string, string>, isLoadedLater: boolean]>([
   ['wrapOpenAI(client)', { LANGSMITH_TRACING: 'false', LANGSMITH_API_KEY: 'key' }, false],
   ['wrapOpenAI(client)', {}, false],
   ['runspan.configure({ tracing: false })', endpoint, false],
-])(
-  'after %s in the environment %j, whether the HTTP client is loaded before any run: %s',
-  async (code, env, isLoadedLater) => {
-    const { stdout, stderr } = await runNode(moduleText(program(code, isLoadedLater)), env);
+])('after %s in the environment %j, the HTTP client is loaded before any run: %s', async (code, env, isLoadedLater) => {
+  const { stdout, stderr } = await runNode(moduleText(program(code, isLoadedLater)), env);
 
-    expect(stderr).toBe('');
-    expect(JSON.parse(stdout)).toEqual([false, false, isLoadedLater]);
-  },
-);
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual([false, false, isLoadedLater]);
+});

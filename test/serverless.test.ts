@@ -33,7 +33,7 @@ function ended({ received }: IngestServer): unknown[] {
 }
 
 describe('a serverless function', () => {
-  it('has delivered everything of a call when it answers', async () => {
+  it('has delivered all runs of a call when it responds', async () => {
     const { server, call } = await deployed();
 
     expect(await call('first')).toBe('answer to first');
@@ -42,7 +42,7 @@ describe('a serverless function', () => {
     expect(ended(server)).toEqual(['answer', 'handler', 'answer', 'handler']);
   });
 
-  it('delivers after it was frozen, and its connections closed meanwhile', async () => {
+  it('delivers after a freeze during which its connections were closed', async () => {
     const { server, program, call } = await deployed();
     await call('first');
     freeze(program.child);
@@ -53,20 +53,20 @@ describe('a serverless function', () => {
     expect(ended(server)).toHaveLength(4);
   });
 
-  it('answers within the limit when the service hangs', async () => {
+  it('responds within the timeout if the service hangs', async () => {
     const { call } = await deployed(() => 'hold', 100);
 
     expect(await call('first')).toBe('answer to first');
   });
 
-  it('answers within the limit when the service is not there', async () => {
+  it('responds within the timeout if the service is unreachable', async () => {
     const { server, call } = await deployed(undefined, 100);
     await server.close();
 
     expect(await call('first')).toBe('answer to first');
   });
 
-  it('keeps the platform waiting for a body that nobody reads, and no longer than the limit', async () => {
+  it('waits for an unread response body, for at most the timeout', async () => {
     const program = `
       import { withFlush } from 'runspan';
       const works = [];

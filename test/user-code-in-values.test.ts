@@ -35,7 +35,7 @@ function* chunksOf(value: object): Generator<object> {
   yield value;
 }
 
-/** Every way in which a value reaches a run. */
+/** Every way to record a value. */
 const PLACES: [string, (value: object) => unknown][] = [
   ['an argument', (value) => traceable((_: object) => {})(value)],
   ['one of several arguments', (value) => traceable((_: object, __: number) => {})(value, 1)],
@@ -50,7 +50,7 @@ const PLACES: [string, (value: object) => unknown][] = [
 ];
 
 describe.each(PLACES)('%s', (_, record) => {
-  test('is recorded as it is at the call, with getters called at most twice and toJSON once', async () => {
+  test('is recorded with its state at the call, with getters called at most twice and toJSON once', async () => {
     const recorded = recorder();
     const notes: string[] = [];
     const state = { now: 'then', list: [1] };
@@ -70,7 +70,7 @@ describe.each(PLACES)('%s', (_, record) => {
     expect(notes.filter((note) => note === 'toJSON')).toHaveLength(1);
   });
 
-  test('may change itself while it is read', async () => {
+  test('may change while it is read', async () => {
     const recorded = recorder();
     const value: Record<string, unknown> = { before: 1 };
     const get = (): string => {
@@ -91,7 +91,7 @@ describe.each(PLACES)('%s', (_, record) => {
   });
 });
 
-test('code of values runs in the order of their keys, before the function for arguments and after it for results', () => {
+test('code of values runs in key order, before the function for arguments and after it for results', () => {
   recorder();
   const notes: string[] = [];
   const work = traceable((_: object) => {
@@ -104,7 +104,7 @@ test('code of values runs in the order of their keys, before the function for ar
 });
 
 describe('code of a value', () => {
-  test('may end the run that it is recorded for', () => {
+  test('may end its run', () => {
     const recorded = recorder();
     const toJSON = (): string => {
       currentRun()?.end({ by: 'toJSON' });

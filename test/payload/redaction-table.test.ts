@@ -15,7 +15,7 @@ function recorded(value: unknown): unknown {
 }
 
 describe('by default', () => {
-  test('each row of the tables has a source of its own', () => {
+  test('each row of the tables has a unique source', () => {
     for (const rows of [MASKED, KEPT]) expect(new Set(rows.map(([source]) => source)).size).toBe(rows.length);
   });
 
@@ -37,7 +37,7 @@ describe('by default', () => {
     expect(recorded(value)).toEqual(value);
   });
 
-  test('names found in JSON text do not keep the text in memory', () => {
+  test('names found in JSON text do not retain the text', () => {
     const recorder = recordRuns();
     onTestFinished(() => recorder.stop());
     const work = traceable((_: string) => undefined, { name: 'work' });
