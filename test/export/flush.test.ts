@@ -89,7 +89,7 @@ describe('flush', () => {
 
   it('returns early if the service requests a longer pause, before or during the flush', async () => {
     const answer = gate<void>();
-    const { whole, exporter, flush, stats } = await delivery({
+    const { whole, exporter, flush, service, stats } = await delivery({
       reply: async () => {
         await answer;
         return { status: 429, headers: { 'retry-after': '100' } };
@@ -100,6 +100,7 @@ describe('flush', () => {
     answer.open();
     expect(await finished(during)).toEqual({ ok: false, pending: 1 });
     expect(await flush({ timeoutMs: 50_000 })).toEqual({ ok: false, pending: 1 });
+    expect(service.requests).toHaveLength(1);
     expect(virtualClock.nowMs).toBeLessThan(1_000);
     expect(stats()).toMatchObject({ dropped: 0 });
   });

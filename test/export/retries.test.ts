@@ -60,6 +60,18 @@ describe('a service that fails', () => {
     expect(await flush()).toEqual({ ok: true, pending: 0 });
     expect(virtualClock.nowMs).toBeLessThan(5_000);
   });
+
+  it('receives at most one request per half second from flushes', async () => {
+    const { whole, exporter, service } = await delivery({ limits: single, reply: () => 429 });
+    whole();
+    await settle();
+    for (let count = 0; count < 40; count++) {
+      void exporter.flush({ timeoutMs: 100 });
+      await advance(100);
+    }
+    // In four seconds.
+    expect(service.requests.length).toBeLessThanOrEqual(12);
+  });
 });
 
 describe('a batch that fails three times', () => {
