@@ -216,4 +216,20 @@ describe('a folder', () => {
     expect(next.stats()).toMatchObject({ created: 1, recovered: 0 });
     expect(existsSync(folder.beside('segment'))).toBe(true);
   });
+
+  it('that contains a link with the name of the next file is used without following the link', async () => {
+    const folder = realFolder();
+    const { service, whole, flush } = await folder.process();
+    const [first = ''] = segmentsBelow(folder.dir);
+    writeFileSync(folder.beside('victim'), 'precious');
+    for (let number = 2; number < 6; number++) {
+      symlinkSync(folder.beside('victim'), join(folder.dir, first.replaceAll('000000000001', `00000000000${number}`)));
+    }
+    service.reply = () => 202;
+    await flush();
+    service.reply = () => 'hold';
+    for (let count = 0; count < 3; count++) whole('next');
+
+    expect(readFileSync(folder.beside('victim'), 'utf8')).toBe('precious');
+  });
 });
