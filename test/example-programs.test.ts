@@ -1,11 +1,10 @@
-// The examples of web frameworks, streams, several processes, and services and processes that die. Requests at the same time
-// never mix, and one whose client has gone ends as cancelled.
+// The examples of web frameworks, streams, several processes, and failing services and processes.
 import { describe, expect, it } from 'vitest';
 import { createReceiver } from '../src/receiver.ts';
 import type { RunRecord } from '../src/run/record.ts';
 import { runNode } from './support/program.ts';
 
-/** Runs a program of the examples, and gives what it printed with the runs that have arrived. */
+/** Runs an example, and returns its output and the received runs. */
 async function runExample(path: string, env: Record<string, string> = {}) {
   const receiver = await createReceiver();
   const ended = await runNode([`examples/${path}`], { RUNSPAN_ENDPOINT: receiver.url, ...env });
@@ -18,7 +17,7 @@ const below = (runs: readonly RunRecord[], { id }: RunRecord) =>
   runs.filter(({ parent_run_id }) => parent_run_id === id);
 
 describe.concurrent.each(['express', 'fastify', 'hono'])('the example %s', (framework) => {
-  it('gives each of four requests at once a trace of its own, and ends the one that was given up as cancelled', async () => {
+  it('records each of four concurrent requests as a separate trace, and the aborted one as cancelled', async () => {
     const { code, stdout, stderr, runs } = await runExample(`${framework}/main.js`);
     expect([code, stderr]).toEqual([0, '']);
     const read = ['tea', 'coffee', 'water'].map((question) => `I read a page about ${question} to the end.\n`);
@@ -35,7 +34,7 @@ describe.concurrent.each(['express', 'fastify', 'hono'])('the example %s', (fram
     expect(runs).toHaveLength(8);
   });
 
-  it('runs the same with tracing off', async () => {
+  it('prints the same without tracing', async () => {
     const { code, stdout, stderr } = await runNode([`examples/${framework}/main.js`]);
     expect([code, stderr, stdout.split('\n').length]).toEqual([0, '', 5]);
   });
@@ -68,7 +67,7 @@ describe.concurrent('the example otel-distributed', () => {
 });
 
 describe.concurrent('the example streaming', () => {
-  it('records each stream with what was read of it, its first word as an event, and how it ended', async () => {
+  it('records each stream with the chunks that were read, its first word as an event, and its end', async () => {
     const { code, stderr, runs } = await runExample('streaming/main.js');
     expect([code, stderr]).toEqual([0, '']);
     const whole = { text: 'A span is opened when work begins.' };
@@ -89,7 +88,7 @@ describe.concurrent('the example streaming', () => {
 });
 
 describe.concurrent('the example redaction', () => {
-  it('hides by name, by place and by pattern, in payloads and errors, and nothing from the program', async () => {
+  it('masks by name, path and pattern, in payloads and errors, and does not affect the program', async () => {
     const { code, stdout, stderr, runs } = await runExample('redaction/main.js');
     expect([code, stderr, stdout]).toEqual([0, '', 'The program sees: No number for Bob; the\n']);
     const [paid, failed] = runs;
@@ -113,7 +112,7 @@ const OUTAGE =
   /^(runspan: delivery to http:\/\/127\.0\.0\.1:\d+ (failed: .+; the runs are kept and sent again|works again)\n)*$/;
 
 describe.concurrent('the example outage', () => {
-  it('loses nothing to a service that is killed and comes back, and has used the disk meanwhile', async () => {
+  it('loses no run if the service is killed and restarted, and uses the disk meanwhile', async () => {
     const { code, stdout, stderr } = await runNode(['examples/outage/main.js']);
     expect(stderr).toMatch(OUTAGE);
     expect(stdout.split('\n')).toEqual([
@@ -144,7 +143,7 @@ describe.concurrent('the example crash', () => {
 });
 
 describe.concurrent('the example two-destinations', () => {
-  it('delivers to one tenant while the service of the other is down, and to that one when it is back', async () => {
+  it('delivers the runs of one tenant while the service of the other is down, and the others later', async () => {
     const { code, stdout, stderr } = await runNode(['examples/two-destinations/tenants.js']);
     expect(stderr).toMatch(OUTAGE);
     expect(stdout.split('\n')).toEqual([
@@ -156,7 +155,7 @@ describe.concurrent('the example two-destinations', () => {
     expect(code).toBe(0);
   });
 
-  it('makes the same runs of spans in two services', async () => {
+  it('sends the same runs of spans to two services', async () => {
     const { code, stdout, stderr } = await runNode(['examples/two-destinations/migration.js']);
     expect([code, stdout, stderr]).toEqual([0, '6 runs there, 6 here; the same: true\n', '']);
   });
