@@ -19,7 +19,7 @@ export const programs: readonly string[] = [
     'serverless',
   ),
   ...inFolder('test/cli', 'audit', 'backup', 'dev', 'doctor'),
-  ...inFolder('test/export', 'exit', 'other-destinations', 'signals'),
+  ...inFolder('test/export', 'crash-loop', 'exit', 'other-destinations', 'signals'),
   ...inFolder('test/export', 'shared-spool', 'unknown-runtime'),
   ...inFolder('test/faults', 'kill-matrix'),
   ...inFolder('test/http', 'process-end'),

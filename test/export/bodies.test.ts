@@ -1,6 +1,7 @@
 // The bytes of a request body. `wire.test.ts` compares them with the interface.
 import '../support/virtual-timers.ts';
 
+import { execFileSync } from 'node:child_process';
 import { openAsBlob } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -130,5 +131,19 @@ describe('an attachment', () => {
     for (const { attachments } of arrivals) expect([...attachments.keys()]).toEqual(['a', 'c']);
     expect(arrivals.at(-1)?.fields.extra?.metadata?.dropped_attachments).toBe(1);
     expect(lines.filter((line) => line.includes('could not be read and is left out'))).toHaveLength(1);
+  });
+
+  it.skipIf(process.platform === 'win32')('that is a FIFO without a writer does not block the process', async () => {
+    const folder = temporaryFolder();
+    onTestFinished(folder.remove);
+    const path = join(folder.path, 'fifo');
+    execFileSync('mkfifo', [path]);
+    const { start, flush, stats } = await delivery({ limits: onFlush });
+    const run = start('ask');
+    run.attach('fifo', await openAsBlob(path), 'text/plain');
+    run.end();
+    await flush();
+
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 });

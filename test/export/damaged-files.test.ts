@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
+import { advance, settle } from '../support/delivery.ts';
 import { root } from '../support/folders.ts';
 import { machine, type Process } from '../support/processes.ts';
 
@@ -213,5 +214,22 @@ describe('a file', () => {
 
     expect(last.drops).toHaveLength(1);
     expect(last.stats()).toMatchObject({ recovered: 1, sent: 1, spooled: 0, droppedByReason: { corrupt: 1 } });
+  });
+
+  it('that is damaged is counted only by the process that sets the file aside', async () => {
+    const { disk, start, deliverRest, segments } = machine();
+    const first = await start({ reply: () => 'hold' });
+    first.wholes(3);
+    first.exit();
+    disk.damage(segments()[0] ?? '', (bytes) => bytes.subarray(0, -1));
+    const second = await start({ reply: () => 'hold' });
+    second.start('second');
+    await settle();
+    await advance(1_000);
+    await second.close({ timeoutMs: 0 });
+    expect(second.stats()).toMatchObject({ dropped: 0 });
+    second.kill();
+
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 4, droppedByReason: { corrupt: 1 } });
   });
 });
