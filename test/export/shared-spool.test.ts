@@ -99,13 +99,13 @@ describe('several processes with one folder', () => {
     await kill(program);
   });
 
-  const permission = ['--permission', '--experimental-permission'].find((flag) =>
-    process.allowedNodeEnvironmentFlags.has(flag),
-  );
+  const isFlag = (flag: string): boolean => process.allowedNodeEnvironmentFlags.has(flag);
+  const permission = ['--permission', '--experimental-permission'].find(isFlag);
   it.runIf(permission !== undefined)('keep runs in memory, after one line, if Node denies writing', async () => {
     const { start, accept, arrived } = await programs();
     accept();
-    const { stderr } = await start(`record('one'); await flush();`, [permission as string, '--allow-fs-read=*']).ended;
+    const flags = [permission as string, '--allow-fs-read=*', ...['--allow-net'].filter(isFlag)];
+    const { stderr } = await start(`record('one'); await flush();`, flags).ended;
     expect(arrived).toEqual(['one']);
     expect(stderr.match(/runspan: .*/g)).toEqual([expect.stringContaining('(ERR_ACCESS_DENIED); runs are kept')]);
   });

@@ -306,7 +306,11 @@ describe('a program ends in the same way with tracing after', () => {
   });
 });
 
-/** Removes the source line above an uncaught error. V8 does not print this line after the stack has been read. */
+/**
+ * Removes the source line above an uncaught error, which V8 does not print after the stack has been read, and the frames
+ * of Node, which has more of them if an async context is active.
+ */
 function withoutPlace<Output extends { stderr: string }>(output: Output): Output {
-  return { ...output, stderr: output.stderr.replace(/^(file|node):.*\n.*\n\s*\^+\n/m, '') };
+  const stderr = output.stderr.replace(/^(file|node):.*\n.*\n\s*\^+\n/m, '').replace(/^ +at .*\bnode:.*\n/gm, '');
+  return { ...output, stderr };
 }
