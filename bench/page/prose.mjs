@@ -26,8 +26,8 @@ forty. \`npm run bench:page\` generates this page from [\`benchmarks/results.jso
 
 export const HOW_TO_READ = `## How to read the tables
 
-- *CPU µs/run*: user and system time of the process, all threads, divided by the runs. Compare the ratios: other machines have other
-  times.
+- *CPU µs/run*: user and system time of the process, all threads, divided by the runs. Compare the ratios, because absolute times
+  vary between machines.
 - *call*: the time of a traced turn, the work of the program included.
 - *loop p99* and *longest*: the delay of timers, which is about 1 ms in an idle program.
 - *peak*: the largest resident memory of the process.

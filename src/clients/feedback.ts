@@ -160,7 +160,7 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
   return Object.fromEntries(Object.entries(feedback).filter(([, given]) => given !== undefined && given !== null));
 }
 
-/** Adds the feedback to the query of the URL, objects as JSON. */
+/** Adds the feedback to the query string of the URL. Objects are encoded as JSON. */
 function withQuery({ searchParams }: URL, fields: Fields): string {
   const query = new URLSearchParams(searchParams);
   for (const [name, given] of Object.entries(fields))

@@ -27,7 +27,7 @@ export class DeliveryQueue {
   readyRuns = 0;
   /** Total bytes of the starts that wait to be sent and of the runs in `ready`. */
   bytes = 0;
-  /** Number and bytes of the runs in `ready` that cannot be written to disk. */
+  /** Number and total size of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
   retriedRuns = 0;

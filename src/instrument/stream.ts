@@ -107,7 +107,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
   return true;
 }
 
-/** Observes the end of a stream that the runtime reads without calling the replaced methods. */
+/** Observes the end of a stream that Node reads internally, without calling the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
   // If a library implements the stream, the runtime calls the replaced methods.
   if (!(stream instanceof ReadableStream)) return;

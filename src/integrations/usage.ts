@@ -13,7 +13,7 @@ export interface UsagePaths {
   readonly total_cost?: Paths;
   readonly input_token_details: Readonly<Record<string, Paths>>;
   readonly output_token_details: Readonly<Record<string, Paths>>;
-  /** Counts that are 0 if the service reports only other counts. */
+  /** These counts are 0 if the service omits them but reports other counts. */
   readonly zeroIfMissing?: readonly ('input_tokens' | 'output_tokens')[];
 }
 

@@ -60,7 +60,7 @@ const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'm
 /** Matches the first index in a flattened name. The list is the name before the index. */
 const FIRST_INDEX = /\.\d+(?=\.|$)/;
 
-/** An index of the rows of all vocabularies by the attribute that the rows read. */
+/** Finds the table rows of all vocabularies that read an attribute. */
 class RowIndex {
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();

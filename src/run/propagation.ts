@@ -10,7 +10,7 @@ import { usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Maximum number of characters of a dotted order in a header. The limit suffices for about 137 ancestors. */
+/** Maximum length of `dotted_order` in a header, in characters. The limit suffices for about 137 ancestors. */
 const ORDER_MAX = 8_192;
 
 /** Maximum number of characters of a project or tag in baggage. A longer project is cut. A longer tag is ignored. */

@@ -96,7 +96,7 @@ export interface AgentRuns {
   cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void>;
 }
 
-/** Runs without a thread. A request that creates a run is repeated as rarely as for `AgentRuns`. */
+/** Runs without a thread. Requests that create a run have the same retry rules as in `AgentRuns`. */
 export interface StatelessRuns {
   /** Starts a run in the background. */
   create(run: StatelessRunRequest, options?: CallOptions): Promise<AgentRun>;

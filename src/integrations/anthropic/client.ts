@@ -19,7 +19,7 @@ const sdk: Sdk = {
  * Traces the calls of a client of `@anthropic-ai/sdk`. Each call of a model becomes an `llm` run below the current run,
  * with messages, parameters, the answer and its tokens, whether or not the answer is streamed. The client is changed in
  * place and returned: `create` of `messages` and `beta.messages` is replaced.
- * Promises, streams and errors stay the SDK's own objects. Clients that `withOptions` derives are traced too. A second
+ * Promises, streams and errors stay the SDK's own objects. Clients created with `withOptions` are traced too. A second
  * call changes nothing: to change the options, call `unwrapAnthropic` first.
  *
  * Any other value is returned unchanged, and one line is logged.
@@ -28,7 +28,7 @@ export function wrapAnthropic<Client extends AnthropicLike>(client: Client, opti
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a client. Clients that `withOptions` has derived from the client do not change. */
+/** Restores the original methods of a client. Clients that were created from it with `withOptions` do not change. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

@@ -1,7 +1,7 @@
 import type { Attributes, Read } from './values.ts';
 
 /**
- * One row of a table: the field that an attribute sets. `key` is the key in the group of the row, with a dot for a
+ * A table row maps one attribute to one field of the run. `key` is the key in the group of the row, with a dot for a
  * nested key. `WHOLE` is the group itself. Rows are in order of precedence: a row is skipped if its key is already set.
  */
 export type Row = readonly [attribute: string, key: string, read: Read, manner?: Manner];

@@ -32,7 +32,7 @@ export class JsonReader {
     }
   }
 
-  /** Runs before the text is parsed. The counts for invalid JSON do not matter, because `JSON.parse` throws. */
+  /** Called before the text is parsed. Counts may be wrong for invalid JSON, which `JSON.parse` rejects afterwards. */
   #checkLimits(text: string, what: string): void {
     let depth = 0;
     let values = 0;

@@ -136,7 +136,7 @@ const NUMBERS: readonly string[] = [
   'buckets',
 ];
 
-/** Parameters are the fields of a query in snake case. `metadata` is `key=value`, or `key` for any value. */
+/** Each parameter is a field of `RunQuery` in snake_case. `metadata` is `key=value`, or `key` for any value. */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};

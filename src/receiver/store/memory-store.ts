@@ -328,7 +328,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** The methods of `Store`, which are those of `MemoryStore`. */
+/** Names of all methods of the `Store` interface. */
 export const STORE_METHODS: readonly (keyof Store)[] = Object.getOwnPropertyNames(MemoryStore.prototype).filter(
   (name) => name !== 'constructor',
 ) as (keyof Store)[];

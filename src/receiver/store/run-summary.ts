@@ -19,7 +19,7 @@ export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 /** The name of the event of the first token. */
 const FIRST_TOKEN_EVENT = 'new_token';
 
-/** The beginning of the error of a run that its exporter has given up. */
+/** Prefix of the error of a run that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
