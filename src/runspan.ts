@@ -40,19 +40,19 @@ export interface Exporter extends RunSink {
 /** The exporter that is returned if tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** The exporters that have not closed. */
+/** Exporters that are still open. */
 const exporters = new Set<RunExporter>();
 
-/** The ledgers of exporters that still exist. A closed exporter counts later runs as dropped. */
+/** Counters of all exporters in memory. Closed exporters are included, because they count later runs as dropped. */
 const ledgers = new Set<Ledger>();
-/** The sum of the ledgers of exporters that were garbage-collected. */
+/** Sum of the counters of all garbage-collected exporters. */
 const settled = new Ledger();
 const gone = new FinalizationRegistry<Ledger>((ledger) => {
   ledgers.delete(ledger);
   settled.absorb(ledger);
 });
 
-/** The open exporters of `configure`. When `configure` sets a new key, these exporters use the new key too. */
+/** Open exporters that `configure` created. When `configure` sets a new key, they use the new key too. */
 const successive = new Set<RunExporter>();
 
 // A traced log function or console would otherwise cause an endless loop of log lines. Without exporters, no run is
@@ -126,7 +126,7 @@ export function stats(): Stats {
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
-  // A getter of the options may throw.
+  // A getter in the options may throw.
   const settings = guard('configure', () => resolveSettings(options, isForProcess));
   if (settings === undefined) {
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');

@@ -29,7 +29,7 @@ export class Clock {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** The argument is the current result of `monotonicUs()`. */
+  /** Returns a new timestamp. The argument is the current result of `monotonicUs()`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;

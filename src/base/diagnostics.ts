@@ -13,7 +13,7 @@ export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: stri
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Beyond this number, `warnOnce` logs no new `place`, so that keys that a loop creates cannot flood the log. */
+/** Maximum number of places for which `warnOnce` logs a line. Prevents a flood of lines if a loop creates new keys. */
 const PLACES_MAX = 1_000;
 
 /** Maximum number of values to redact. Beyond this number, the oldest value is no longer redacted. */
@@ -36,7 +36,7 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /** `caller` turns tracing off while the log function or the console runs. */
+  /** Sets the function that calls the log function or the console with tracing turned off. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },

@@ -75,7 +75,9 @@ export function variablesWith(prefix: string): string[] {
   return Object.keys(environment()).filter((name) => name.startsWith(prefix));
 }
 
-/** When Node starts a child process, Node leaves out variables whose value is `undefined`. */
+/**
+ * Returns the environment of a child process. Variables with the value `undefined` are removed when the process starts.
+ */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...environment(), ...variables };
 }

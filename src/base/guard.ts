@@ -15,12 +15,12 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   }
 }
 
-/** Used in a `catch` block where a closure for `guard` would be too slow. */
+/** Logs an error like `guard`. Used in a `catch` block where a closure would be too slow. */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }
 
-/** A callback may return a promise, and an unhandled rejection of the promise would end the process. */
+/** Ignores the rejection of a promise that a callback returned. An unhandled rejection would end the process. */
 export function ignoreRejection(result: unknown): void {
   if (types.isPromise(result)) result.catch(() => {});
 }

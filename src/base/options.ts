@@ -1,7 +1,7 @@
 import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
-/** `expected` describes valid values. Errors about a `secret` option do not show the value. */
+/** A check of one option. `expected` describes valid values. Errors about a `secret` option do not show the value. */
 export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
@@ -48,7 +48,10 @@ export function validOptions<Options extends object>(
 
 const UNREADABLE = Symbol('unreadable');
 
-/** `what` names the options in the error message. */
+/**
+ * Returns a copy of the options. Throws if an option is unknown or invalid. `what` names the options in the error
+ * message.
+ */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,

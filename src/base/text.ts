@@ -116,7 +116,7 @@ export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 const BACKSLASH = 0x5c;
 
-/** Whether the character at this index in JSON text follows an odd number of backslashes, so that a string contains it. */
+/** Whether the character at index `at` of JSON text is escaped, because it follows an odd number of backslashes. */
 export function isEscaped(json: string, at: number): boolean {
   let first = at;
   while (json.charCodeAt(first - 1) === BACKSLASH) first--;

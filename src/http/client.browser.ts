@@ -6,8 +6,8 @@ import { DeadlineError, NoAnswerError, SetupError } from './errors.ts';
 const CLOSED = 'the client was closed';
 
 /**
- * Sends requests by `fetch`, for runtimes without undici. The options for connections and proxies have no effect, because
- * the runtime decides them.
+ * Sends requests with `fetch`, for runtimes without undici. Connection and proxy options have no effect, because the
+ * runtime manages connections.
  */
 export class HttpClient implements Transport {
   readonly #options: HttpClientOptions;
@@ -102,7 +102,9 @@ class FetchBody implements ResponseBody {
   }
 }
 
-/** A failure of `fetch` is a TypeError. Browsers give it no cause, and do not always reject with the reason of an abort. */
+/**
+ * Returns the cause of a failed `fetch`. In browsers, the TypeError has no cause, and the abort reason may be missing.
+ */
 function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
   if (aborted) return reason;
   if (!(thrown instanceof TypeError)) return thrown;

@@ -67,17 +67,17 @@ export interface HttpAnswer {
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: HttpAnswer['headers'];
-  /** The caller must read the body to the end or destroy the body. */
+  /** The caller must read the body to the end or call `destroy`. */
   readonly body: ResponseBody;
 }
 
-/** The chunks of a body, to be read once. Leaving the iteration closes the connection. */
+/** The chunks of a body, to be read once. Breaking out of the iteration closes the connection. */
 export interface ResponseBody extends AsyncIterable<Uint8Array> {
   /** Closes the connection. A pending read rejects with the error. */
   destroy(error?: Error): void;
 }
 
-/** The part of a client that does not depend on the runtime. `client.browser.ts` implements it by `fetch`. */
+/** The part of a client that does not depend on the runtime. `client.browser.ts` implements it with `fetch`. */
 export interface Transport {
   open(request: HttpRequest): Promise<OpenAnswer>;
   destroy(): Promise<void>;
@@ -141,7 +141,7 @@ export class HttpClient implements Transport {
     }
   }
 
-  /** The option `dispatcher` stays open. */
+  /** Closes the connections of the client. The dispatcher from the option `dispatcher` stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
@@ -159,7 +159,7 @@ export class HttpClient implements Transport {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // The option `dispatcher` may ignore the signal.
+      // A custom dispatcher may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -203,7 +203,7 @@ export class HttpClient implements Transport {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // If the option `dispatcher` followed redirects, another origin would receive the API key.
+      // If a custom dispatcher followed redirects, another origin would receive the API key.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));

@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces the classes of undici with stubs, which have no methods.
+  // Bun replaces the classes of undici with stubs without methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',

@@ -61,7 +61,7 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|R
 
 const DEPTH_MAX = 5;
 
-/** The result contains no message from other modules, because such a message may contain data of the request. */
+/** Describes a failed request. Leaves out messages of other modules, because they may contain data of the request. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -70,7 +70,7 @@ export function failureOf(thrown: unknown): Failure {
     if (thrown instanceof Error && proxyErrors.has(thrown)) return failureOfProxy(code);
     return tunnelFailure(thrown) ?? parserFailure(thrown) ?? failureOfCode(code);
   } catch {
-    // A getter of the error has thrown.
+    // A getter of the error threw.
     return failureOfCode(undefined);
   }
 }

@@ -3,7 +3,9 @@ const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/** Statuses from 520 are not standardized and count as transient. */
+/**
+ * Whether a later request may succeed after this status. Statuses from 520 are not standardized and count as transient.
+ */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
 }
@@ -34,7 +36,7 @@ function clamped(ms: number): number {
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(RETRY_AFTER_MIN_MS, ms));
 }
 
-/** Waiting times between probes of a service that refuses every request. The last time repeats. */
+/** Delays between probes while the service refuses every request. The last delay repeats. */
 const PROBE_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const;
 
 export function probeDelayMs(refusals: number, longestMs: number): number {

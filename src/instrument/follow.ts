@@ -33,7 +33,10 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
   return followed ?? result;
 }
 
-/** Like `followResult`, but for the promise of an `async` function. No code has cached or changed such a promise. */
+/**
+ * Like `followResult`, but for the promise of an `async` function. Such a promise is new, so no other code has cached
+ * or changed it.
+ */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
   return deriveOne(promise, new RunObserver(run, plan));

@@ -7,7 +7,7 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
 /** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
 export interface StreamObserver {
-  /** True during `step`. Calls that one method of the result makes to another are then not observed. */
+  /** True during `step`. While true, calls between methods of the result are not observed. */
   readonly isStepping: boolean;
   /** Calls the original method, for example `next`, when the consumer calls the method that replaces it. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
@@ -19,8 +19,8 @@ export interface StreamObserver {
   /** Starts to watch a result, because the consumer may never read the result to the end. */
   watch(object: object): void;
   /**
-   * Called if the runtime reads the result without the observed methods, for example for `pipeTo`. No chunks are
-   * observed then, only the end or the error.
+   * Called if the runtime bypasses the observed methods, for example in `pipeTo`. From then on, only the end or the
+   * error is observed, and no chunks.
    */
   detach(): void;
 }
@@ -113,7 +113,10 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
   }
 }
 
-/** Does not change whether an existing property is enumerable. A new property is not enumerable. */
+/**
+ * Defines a method on the object itself. An existing property stays enumerable or not enumerable. A new property is not
+ * enumerable.
+ */
 export function defineOwn(object: object, key: PropertyKey, method: Method): boolean {
   try {
     return Reflect.defineProperty(object, key, { configurable: true, writable: true, value: method });

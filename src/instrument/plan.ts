@@ -96,7 +96,10 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     Object.assign(this, options);
   }
 
-  /** Adds the given tags and metadata to those of this plan. Other given options replace those of this plan. */
+  /**
+   * Returns a plan with these options. Tags and metadata are added to the plan, other options replace options of the
+   * plan.
+   */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
     if (options.tags !== undefined) merged.tags = [...(this.tags ?? []), ...options.tags];
@@ -107,7 +110,10 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     return new Plan(merged);
   }
 
-  /** The option `id` applies only to the first call of a traced function, because two runs must not have the same id. */
+  /**
+   * Returns the plan of one call. The option `id` applies only to the first call, because two runs must not share an
+   * id.
+   */
   forCall(): Plan {
     if (!this.#isIdUsed) {
       this.#isIdUsed = true;

@@ -38,8 +38,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * If the caller does not handle a rejection, Node reports exactly one unhandled rejection, as Node would without
- * tracing.
+ * Returns a promise with the same outcome. If the caller does not handle a rejection, Node reports one unhandled
+ * rejection, the same as without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -94,7 +94,7 @@ function copyProperties(derived: Result, promise: Result): void {
   }
 }
 
-/** Not copied: a method that the application added handles rejections of the original promise only. */
+/** Methods that are not copied, because a method that the application added handles only the original promise. */
 const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**

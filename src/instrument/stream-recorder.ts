@@ -164,7 +164,6 @@ export class Chunks implements Collector {
     this.#run.keepResult(outputs === undefined ? value : userValue('outputs', name, outputs, value));
   }
 
-  /** Releases the memory of the chunks. */
   release(): void {
     this.#values = undefined;
     this.#list = undefined;

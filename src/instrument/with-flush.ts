@@ -15,7 +15,7 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** Milliseconds that remain for sending the response: the flush ends this long before the time limit of the handler. */
+/** Milliseconds reserved for sending the response. The flush ends this long before the time limit of the handler. */
 const RESPONSE_MARGIN_MS = 250;
 
 export function flushedAfter<Handler extends CallableFunction>(
@@ -139,7 +139,7 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /** A body ends with its function, whose time limit is shorter than `idleMaxMs`. */
+  /** Always true. The platform ends the function and its body before `idleMaxMs` passes. */
   wasUsed(): boolean {
     return true;
   }

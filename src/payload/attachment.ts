@@ -209,10 +209,10 @@ export class PayloadAttachments {
   }
 }
 
-/** Services reject a run that has more attachments than this. */
+/** Maximum number of attachments of a run. Services reject a run with more attachments. */
 export const ATTACHMENTS_MAX = 100;
 
-/** Services limit the length of the header line that contains the name of an attachment. */
+/** Maximum length of an attachment name. Services limit the length of the header line that contains the name. */
 const NAME_CHARACTERS_MAX = 256;
 
 export const UNKNOWN_TYPE = 'application/octet-stream';
@@ -279,7 +279,7 @@ export function parseDataUri(text: string): DataUri | undefined {
   return { mimeType, base64, byteLength: Math.floor((withoutPadding(base64).length * 3) / 4) };
 }
 
-/** Returns undefined if the content is not canonical base64. */
+/** Decodes a data URI. Returns undefined if the content is not canonical base64. */
 export function decoded({ base64 }: DataUri): Uint8Array | undefined {
   const bytes = fromBase64(base64);
   return withoutPadding(toBase64(bytes)) === withoutPadding(base64) ? bytes : undefined;

@@ -20,7 +20,7 @@ import { isHeaders } from './secret-names.ts';
 /** Maximum length of a key that is kept even after the character limit of the payload is reached. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** The `owner` that stands for an object whose other properties must not be read, for example a proxy. */
+/** Used as `owner` if the other properties of the object must not be read, for example of a proxy. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
@@ -172,7 +172,10 @@ export class Copier {
     return copies;
   }
 
-  /** Another property of `owner` may show that a value is a secret, for example `name` beside `value`. */
+  /**
+   * Copies the properties of an object. Another property of `owner` may mark a value as a secret, for example `name`
+   * beside `value`.
+   */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
     let taken = 0;

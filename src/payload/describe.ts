@@ -77,7 +77,7 @@ export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
-/** Skips characters outside the base64 alphabet. */
+/** Decodes base64 text. Skips characters outside the base64 alphabet. */
 export function fromBase64(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
@@ -90,7 +90,7 @@ export function isBlob(value: unknown): value is Blob {
   return typeof Blob === 'function' && value instanceof Blob;
 }
 
-/** Throws if the buffer was transferred to another thread. */
+/** Returns the bytes of a binary value. Throws if the buffer was transferred to another thread. */
 export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
@@ -175,7 +175,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** A key that occurs several times becomes a list of values. */
+/** Returns an object of the pairs. A key that occurs several times gets a list of values. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

@@ -5,7 +5,7 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** The limit also ends a circular chain of causes. */
+/** Maximum number of recorded causes. Also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
 const CHARACTERS_MAX = 65_536;
@@ -46,7 +46,9 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
   }
 }
 
-/** Skips the name and the message of the error, because both may have changed since the error was created. */
+/**
+ * Returns the frames of a stack. Skips the name and the message, which may have changed since the error was created.
+ */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
   return start < 0 ? '' : stack.slice(start);

@@ -25,7 +25,7 @@ export function truncate(text: string, kept: number): string {
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
 }
 
-/** A secret that spans a cut is masked or removed. */
+/** Masks secrets and truncates the text. A secret that spans a cut is masked or removed. */
 export function redactAndTruncate(text: string, kept: number, redaction: Redaction, trail: Trail): string {
   if (text.length <= kept + 2 * MARGIN) {
     const shown = redaction.maskFound(text, trail);

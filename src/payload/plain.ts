@@ -19,7 +19,9 @@ const KEYS_KEPT = 2_000;
 /** Maximum number of characters of a cached key. */
 const KEY_CHARACTERS_KEPT = 64;
 
-/** Texts up to this length are not examined, because they cannot contain both the name and the value of a secret. */
+/**
+ * Maximum length of a text that is not examined, because it is too short to contain the name and the value of a secret.
+ */
 const CHARACTERS_HARMLESS = 8;
 
 /** A longer data URI becomes an attachment. */

@@ -140,7 +140,7 @@ export class Redaction {
 
   #replaced(found: string, trail: Trail): string {
     if (typeof this.#replacement === 'string') return this.#replacement;
-    // A run that starts in the replacement function would call the function again, without end.
+    // A run that starts in the replacement function would call the function again, in an endless loop.
     if (this.#isReplacing) throw new RedactionFailure();
     let answer: unknown;
     this.#isReplacing = true;
@@ -205,7 +205,7 @@ function isName(key: unknown): boolean {
   return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
-/** This constant is declared after the classes that the constructor of `Redaction` uses. */
+/** Masks every payload. Declared here, because the constructor needs the classes above. */
 export const hideAll: Redaction = new Redaction(undefined);
 
 export function defaultRedaction(): Redaction {

@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Words before `token` in keys whose values are not secrets, such as `stop_token` and `nextPageToken`. */
+/** Words before `token` in keys with harmless values, such as `stop_token` and `nextPageToken`. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);

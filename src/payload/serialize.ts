@@ -154,7 +154,10 @@ export class ChunkList {
   }
 }
 
-/** Whether JSON text can be recorded unchanged: it is within the limits and needs no masking. `value` is its object. */
+/**
+ * Whether JSON text is within the limits and needs no masking, and can be recorded unchanged. `value` is the parsed
+ * text.
+ */
 export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
   const { redaction } = rules;
   const check = redaction === undefined ? unmasked : redaction.plain;

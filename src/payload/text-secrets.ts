@@ -32,7 +32,7 @@ export function mayHoldNames(text: string): boolean {
   return text.includes('://') || (start === JSON_TEXT && isLikeJson(text));
 }
 
-// The kind of a text, which depends on the first character.
+// The kind of a text, determined by its first character.
 const OTHER = 0;
 const LETTER = 1;
 const PATH = 2;

@@ -6,8 +6,8 @@ import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
  * A context determines the parent of the runs that start in the context, and the fields that these runs inherit.
- * Contexts are plain frozen objects that all copies of the package in a process share, so runs of different copies form
- * one tree.
+ * Contexts are plain frozen objects, shared by all copies of the package in a process, so that runs of different copies
+ * form one tree.
  */
 export interface RunContext {
   /** The run id of the parent. If the context only sets an exporter, `id` is undefined and a run starts a new trace. */
@@ -53,7 +53,7 @@ export interface ModelCall {
 
 export type RunStatus = 'kept' | 'refused' | 'sampledOut';
 
-/** `from` contains the tags and metadata that nested runs inherit. */
+/** Returns the context of a run. `from` contains the tags and metadata that nested runs inherit. */
 export function contextOf(
   run: EncodedRun,
   from: Pick<RunContext, 'tags' | 'metadata'>,
@@ -118,7 +118,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** A run inherits nothing from a parent that has a different sink. */
+/** Returns the context that a run inherits from. A run inherits nothing from a parent with a different sink. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
@@ -129,9 +129,9 @@ export function inheritedFrom(
 }
 
 /**
- * Two instrumentations may see one model call, for example if a wrapped client calls a patched method. Only the outer
- * run is recorded, because the outer run has the application's request and result. Sibling runs are never compared,
- * because concurrent calls of one model look alike.
+ * Returns the model call of the enclosing run. Two instrumentations may see one model call, for example if a wrapped
+ * client calls a patched method. Only the outer run is recorded, because the outer run has the application's request
+ * and result. Sibling runs are never compared, because concurrent calls of one model look alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
@@ -143,7 +143,7 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Nested spans of one instrumentation scope record different calls. */
+/** Whether two runs record the same model call. Nested spans of one instrumentation scope record different calls. */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;
@@ -185,7 +185,7 @@ export function activeSpan(): object | undefined {
   return spans?.activeSpan();
 }
 
-/** Ignores the active span, unlike `currentContext`. */
+/** Returns the context of the current run. Ignores the active span, unlike `currentContext`. */
 export function enteredContext(): RunContext | undefined {
   const entered = storage.getStore();
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
@@ -236,7 +236,7 @@ const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undef
 
 /**
  * Calls a tracing callback, for example `sampler`, with tracing off. If the callback were traced, its run would call
- * the callback again, without end.
+ * the callback again, in an endless loop.
  */
 export function untraced<Args extends unknown[], Result>(fn: (...args: Args) => Result, ...args: Args): Result {
   return enterContext(untracedContext, () => fn(...args));

@@ -61,7 +61,7 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** Set if the fields of the open run are still to be read from their source. Most runs end before they are sent. */
+  /** Set until the fields of the open run are read from the source. Most runs end before they are sent. */
   source: RunSource | undefined = undefined;
   /** The sink's state for this run. Reading a field of the run is faster than a lookup in a map of all runs. */
   sinkState: object | undefined = undefined;
@@ -108,7 +108,7 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** The end that is sent for a run instead of the recorded end, for example to mark the run as incomplete. */
+/** Replaces the recorded end of a run in a request, for example to mark the run as incomplete. */
 export interface EndOverride {
   readonly endTime?: string;
   /**
@@ -134,7 +134,7 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/** A run that ended without outputs and error gets empty outputs. */
+/** Returns the JSON text of a run with its payloads. If a run ended without outputs and error, `outputs` is empty. */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);
@@ -157,8 +157,8 @@ function extraJson(run: EncodedRun): string {
 }
 
 /**
- * Returns undefined if a field is missing or invalid. Throws if the text is not a JSON object, or if `extra` is not a
- * JSON object.
+ * Parses the JSON text of a run without payloads. Returns undefined if a field is missing or invalid. Throws if the
+ * text is not a JSON object, or if `extra` is not a JSON object.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
   const main: WireFields = objectOf(JSON.parse(json));

@@ -101,7 +101,7 @@ function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
-/** Whether a text consists of so many hexadecimal digits in lower case. Faster than a regular expression. */
+/** Whether a text consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
 export function isHex(text: string, digits: number): boolean {
   if (text.length !== digits) return false;
   for (let at = 0; at < digits; at++) {
@@ -113,7 +113,7 @@ export function isHex(text: string, digits: number): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether a text is a UUID in lower case with hyphens, which is the spelling in requests. */
+/** Whether a text is a UUID in lower case with hyphens, the format of run ids in requests. */
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }

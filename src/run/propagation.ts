@@ -141,8 +141,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * If the application and a propagator both set the header, the header contains two dotted orders, and the second order
- * continues the first.
+ * Returns the dotted order in a header. If the application and a propagator both set the header, it contains two dotted
+ * orders, and the second continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -188,7 +188,9 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
 
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
-/** Keeps the members of other libraries. Omits a field of the run that does not fit. */
+/**
+ * Returns the baggage header for a run. Keeps the members of other libraries. Omits fields of the run that do not fit.
+ */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
   // Each member is counted with a comma. The last member has no comma.
@@ -236,7 +238,7 @@ export function headerOf(headers: HeadersLike, name: string): string | undefined
   return textOf(value);
 }
 
-/** `name` must be in lower case. */
+/** Returns the key of a header in its original spelling. `name` must be in lower case. */
 export function keyOf(headers: object, name: string): string | undefined {
   return Object.keys(headers).find((given) => given.toLowerCase() === name);
 }
@@ -295,7 +297,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   }
 }
 
-/** A lone surrogate becomes U+FFFD, because `encodeURIComponent` throws for a lone surrogate. */
+/** Encodes a baggage member. A lone surrogate becomes U+FFFD, because `encodeURIComponent` would throw. */
 export function baggageMember(key: string, value: string): BaggageMember {
   return { key, text: `${key}=${encodeURIComponent(Buffer.from(value).toString())}` };
 }

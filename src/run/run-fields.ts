@@ -18,7 +18,7 @@ export type Fields =
 /** Maximum number of tags of one run, including inherited tags. */
 export const TAGS_MAX = 1_000;
 
-/** The path of a tag when redaction paths are matched: an item of `tags` with an unknown index. */
+/** Path of a tag for matching redaction paths: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
 /** Does not change `present`, which nested runs share. */

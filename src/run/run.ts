@@ -304,7 +304,7 @@ export class Run {
     return this.#attachments;
   }
 
-  /** The first call copies the map, because nested runs share the map. */
+  /** Adds metadata to a copy of the map, because nested runs share the map. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
     if (metadata !== undefined && metadata !== this.context.metadata) {

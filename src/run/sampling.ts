@@ -44,7 +44,7 @@ export function samplingDecision(rate: number, sampler: Sampler | undefined): Sa
   if (sampler === undefined) return rate >= 1 ? undefined : ({ traceId }) => isWithin(traceId, rate);
   let isSampling = false;
   return (start) => {
-    // A trace that starts within the sampler would call the sampler again, without end.
+    // A trace that starts within the sampler would call the sampler again, in an endless loop.
     if (isSampling) return isWithin(start.traceId, rate);
     isSampling = true;
     const result: unknown = guard('sampler', () => untraced(sampler, start));

@@ -54,7 +54,9 @@ export interface RunSink {
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended and its record is complete. */
   end(run: EncodedRun): void;
-  /** @internal Called instead of `start` for a run of a trace that sampling left out. */
+  /**
+   * @internal Called instead of `start` for each run of a trace that sampling left out.
+   */
   skip(): void;
   /** Waits for at most `timeoutMs` until every run recorded before the call is delivered or dropped. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
@@ -94,7 +96,7 @@ export function registerPreload(load: () => void): void {
   preload = load;
 }
 
-/** Called when a program wraps an SDK client, which usually happens at startup. */
+/** Loads the delivery code in advance. Called when a program wraps an SDK client, usually at startup. */
 export function preloadDelivery(): void {
   preload();
 }
@@ -106,7 +108,7 @@ export function currentSink(): RunSink | undefined {
   return installed?.sink;
 }
 
-/** A run that has already started keeps its sink. */
+/** Sets the sink of new traces. A run that has already started keeps its sink. */
 export function installSink(sink: RunSink | undefined): void {
   installed = { sink };
 }

@@ -45,7 +45,7 @@ export interface Stats {
   backlog: Backlog;
   /** Durations of requests. Undefined until the first request has ended. */
   latency: Latency | undefined;
-  /** The last failed request, also after delivery works again. Undefined if no request has failed. */
+  /** The last failed request. Kept after delivery recovers. Undefined if no request has failed. */
   lastError: DeliveryError | undefined;
 }
 
@@ -146,7 +146,7 @@ const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
 let isPublishing = false;
 
 export function publish<Name extends keyof ChannelMessages>(name: Name, messageOf: () => ChannelMessages[Name]): void {
-  // The subscriber may be traced, and its run may publish a message, without end.
+  // If the subscriber is traced, its run may publish a message, which would start an endless loop.
   if (isPublishing || !channels[name].hasSubscribers) return;
   isPublishing = true;
   try {

@@ -78,7 +78,7 @@ export interface OrderSegment {
 const SEGMENT =
   /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})(\d{6})Z([0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})$/i;
 
-/** The segment of the root run comes first. */
+/** Parses a dotted order. The first segment describes the root run. Returns undefined if the text is invalid. */
 export function parseDottedOrder(text: string): OrderSegment[] | undefined {
   const segments: OrderSegment[] = [];
   for (const part of text.split('.')) {
