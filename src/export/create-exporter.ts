@@ -58,7 +58,10 @@ export function exporterFor(
   return exporter;
 }
 
-/** Runs that wait because the service rejected the old key are sent again immediately. */
+/**
+ * Applies a new key to an exporter for the same service. Runs that wait because the service rejected the old key are
+ * retried immediately.
+ */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
   const old = service?.settings;
@@ -69,7 +72,9 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/** An API key that a function returns is not part of the destination, because the key may change. */
+/**
+ * Returns the destination of runs on disk. An API key returned by a function is not included, because it may change.
+ */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
@@ -84,7 +89,10 @@ const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
-/** Loading undici at the first delivery would block the event loop of the application for tens of milliseconds. */
+/**
+ * Loads undici after a short delay. Loading it at the first delivery would block the event loop for tens of
+ * milliseconds.
+ */
 export function preloadSoon(): void {
   if (isLoading) return;
   isLoading = true;

@@ -136,7 +136,7 @@ export class DeliveryLoop {
     });
   }
 
-  /** At most one batch is formed per turn of the event loop. */
+  /** Schedules the next batch. At most one batch is formed per turn of the event loop. */
   wake(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;

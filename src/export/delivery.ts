@@ -112,7 +112,7 @@ export class Item {
   attachments: readonly HeldAttachment[];
   /** Whether simple ingestion has sent the post, which contains the inputs. */
   isPosted = false;
-  /** The content of the run that is left out, because the service found the run too large. */
+  /** The content that is left out, because the run is too large for the service. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {
@@ -144,7 +144,7 @@ export interface RequestBody {
 /** State that is shared by all batches that were split from the same batch. */
 export interface SharedState {
   isPartlyAccepted: boolean;
-  /** Whether the original batch was counted as a batch of which the service accepted no run. */
+  /** Whether the original batch was counted as a batch without an accepted run. */
   isCounted: boolean;
 }
 
@@ -188,7 +188,10 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/** Counts each character as one byte, because counting the bytes of long text would slow down the application. */
+/**
+ * Estimates the size of a run. Counts each character as one byte, because counting UTF-8 bytes would slow down the
+ * application.
+ */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {
@@ -219,7 +222,10 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
-/** While the post is in a batch, the attachments stay, because the post may contain the attachments. */
+/**
+ * Removes the payloads of an ended run. Attachments stay while the post is in a batch, because the post may contain
+ * them.
+ */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
   run.events = undefined;
@@ -238,7 +244,7 @@ export function halves<Element>(items: readonly Element[]): (readonly Element[])
   return [items.slice(0, middle), items.slice(middle)];
 }
 
-/** Shuffles items, because the endpoint would seem to refuse every run if a bad run always came first. */
+/** Shuffles items. If a bad run always came first, the endpoint would seem to refuse every run. */
 export function shuffled(items: readonly Item[], random: () => number): Item[] {
   const keyed = items.map((item) => ({ item, at: random() }));
   return keyed.sort((a, b) => a.at - b.at).map(({ item }) => item);

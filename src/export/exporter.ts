@@ -18,7 +18,7 @@ import { DeliveryStates } from './states.ts';
 const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
- * Accepts runs and delivers runs in the background. `DeliveryStates` stores the state of each run, `DeliveryLoop` sends
+ * Accepts runs and delivers them in the background. `DeliveryStates` stores the state of each run, `DeliveryLoop` sends
  * batches, `Settling` handles the outcomes of batches, `Spill` writes runs to disk, and `Replay` reads runs from disk.
  */
 export class Exporter implements RunSink {
@@ -85,7 +85,7 @@ export class Exporter implements RunSink {
   end(run: EncodedRun): void {
     const delivery = run.sinkState as Delivery | undefined;
     if (delivery === undefined || !isOpen(delivery)) {
-      // The run was dropped and counted before it ended.
+      // The run was already dropped and counted before it ended.
       if (delivery?.stage === 'kept') this.#states.endKept(delivery);
       releaseRun(run);
       return;
@@ -223,7 +223,7 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Only runs that wait can be written to disk. The number of runs in batches has a limit of its own.
+    // Only waiting runs can be written to disk. Runs in batches have a separate limit.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;

@@ -86,7 +86,7 @@ function addInto(total: object, part: object): void {
   }
 }
 
-/** The timestamps are in ISO 8601 format, so their string order is their order in time. */
+/** Returns the latest error. ISO 8601 timestamps sort by time when compared as strings. */
 function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
   let found: DeliveryError | undefined;
   for (const { lastError } of ledgers) {
@@ -107,7 +107,7 @@ export class FlushTracker {
   readonly #groups: FlushGroup[] = [{ number: 0, flushes: [], pending: 0 }];
   readonly waiting: Set<Flush> = new Set();
 
-  /** The caller must pass the returned group to `leave` when the record is settled. */
+  /** Counts a new record. The caller must pass the returned group to `leave` when the record is settled. */
   enter(): FlushGroup {
     const group = this.#groups[this.#groups.length - 1] as FlushGroup;
     group.pending++;

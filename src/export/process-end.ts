@@ -19,9 +19,9 @@ export interface EndingExporter {
 const FLUSHES_MAX = 3;
 
 /**
- * If the event loop was idle for longer than this since the last flush, the program has continued its work after
- * `beforeExit`, so the next flush has a new time limit. Idle time is measured instead of elapsed time, because idle
- * time does not depend on the load of the machine.
+ * Idle milliseconds after which a flush gets a new time limit. If the event loop was idle for longer since the last
+ * flush, the program has continued its work after `beforeExit`. Idle time is measured instead of elapsed time, because
+ * idle time does not depend on the load of the machine.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -56,7 +56,7 @@ function idleMs(): number {
   return performance.eventLoopUtilization().idle;
 }
 
-/** The open exporters that have received a run. */
+/** Open exporters that have received a run, with their time limits. */
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
@@ -109,7 +109,7 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // The process ends for every exporter, so those that do not handle signals deliver their runs as well.
+    // The signal ends the process, so exporters without `handleSignals` also deliver their runs.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
     // Another copy of the package may have removed its listener while this signal is handled. In the next turn of the
     // event loop, the other copy listens again and delivers its own runs.

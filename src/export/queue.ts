@@ -63,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** The run of the removed start stays in the list of open runs. */
+  /** Removes the oldest start that waits to be sent. Its run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -71,7 +71,7 @@ export class DeliveryQueue {
     this.bytes -= delivery.bytes;
   }
 
-  /** `isStart` is true if the start of the run waits to be sent. */
+  /** Removes a run from the list of open runs. `isStart` is true if the start of the run waits to be sent. */
   removeOpen(delivery: Delivery, isStart: boolean): void {
     if (delivery.older === undefined && this.oldestOpen !== delivery) return;
     if (this.firstStart === delivery) this.firstStart = delivery.newer;
@@ -141,8 +141,8 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns the due batch with the fewest attempts. Among batches with equally many attempts, the batch
-   * with the fewest runs comes first, so that a bad run is isolated before another batch is split.
+   * Removes and returns the due batch with the fewest attempts. If several batches have the same number of attempts,
+   * the batch with the fewest runs comes first, so that a bad run is isolated before another batch is split.
    */
   takeRetry(nowMs: number): Batch | undefined {
     let first: Batch | undefined;
@@ -173,7 +173,7 @@ export class DeliveryQueue {
     return all;
   }
 
-  /** Open runs whose start was sent stay in the list `open`. */
+  /** Removes all runs that wait to be sent. Open runs whose start was sent stay in the list `open`. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);
     this.#ready = [];

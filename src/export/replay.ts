@@ -66,7 +66,7 @@ export class Replay {
 
   /**
    * Takes over the runs that earlier processes left for this destination, now and every minute. If `includesOthers` is
-   * true, also logs a command that delivers the runs left for other destinations, and deletes those older than
+   * true, also logs a command that delivers the runs left for other destinations, and deletes runs older than
    * `limits.spoolAgeMs`.
    */
   search(includesOthers: boolean): void {
@@ -87,7 +87,7 @@ export class Replay {
       if (read === undefined) break;
       this.#take(read);
     }
-    // An unreadable segment has no ticket, so `finish` is not called for the segment.
+    // An unreadable segment has no ticket, so `finish` is not called.
     this.#settleUnfinished();
   }
 

@@ -16,7 +16,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Printable ASCII without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that the option `headers` cannot set, because this library or undici sets the headers. */
+/** Headers that the option `headers` cannot set, because this library or undici sets them. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -47,7 +47,9 @@ export interface Service {
   readonly endpoint: URL;
   /** The headers that do not come from a function of the application. */
   readonly headers: Headers;
-  /** Equal to `headers`, or a function that adds the results of the functions `apiKey` and `headers` to `headers`. */
+  /**
+   * Equal to `headers`, or a function that also adds the results of the application's functions `apiKey` and `headers`.
+   */
   readonly requestHeaders: Headers | HeadersFunction;
 }
 
@@ -150,7 +152,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Leaves out the message of the error, because the message may contain a key. */
+/** Returns the name of an error. The message is left out, because it may contain a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -205,7 +207,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Only the origin of an address is logged, because the path may contain a secret. */
+/** Returns the origin of an address for a log line. The path is left out, because it may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }
@@ -269,14 +271,14 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** If the type of `given` is invalid, returns `given` as the only pair. */
+/** Returns headers as pairs. If the type of `given` is invalid, returns `given` as the only pair. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
   return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
-/** Does not check the values of the variables and logs nothing. */
+/** Whether the environment turns tracing on. Does not check the values of the variables and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;

@@ -40,7 +40,9 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
   proxy: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
 };
 
-/** These settings are read from variables of one prefix, so that no key is sent to the endpoint of the other prefix. */
+/**
+ * Settings that are read from variables with one prefix, so that a key is never sent to the endpoint of another prefix.
+ */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
 /** Returns the variable that applies to a setting, or undefined if no variable is set. */
@@ -54,7 +56,9 @@ export function variableOf(setting: SettingName): EnvironmentName | undefined {
 const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
-/** An option takes precedence over the variables. Returns `misread` for a value that is neither true nor false. */
+/**
+ * Resolves a boolean setting. The option takes precedence. Returns `misread` if the value is neither true nor false.
+ */
 export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;
   const variable = variableOf(setting);
@@ -72,7 +76,7 @@ export function parseFlag(value: unknown): boolean | undefined {
   return OFF.includes(text) ? false : undefined;
 }
 
-/** A problem of the configuration. `setting` is undefined if the problem is not about the value of a variable. */
+/** A problem in the configuration. `setting` is undefined if the problem is not about the value of a variable. */
 export interface SettingProblem {
   readonly setting: SettingName | undefined;
   readonly problem: string;

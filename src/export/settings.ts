@@ -208,7 +208,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Returns the payloads that the option hides in other libraries. */
+/** Logs an invalid option. If other libraries hide payloads with this option, returns the payloads to hide. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);

@@ -138,7 +138,7 @@ export class Settling {
 
   /**
    * Whether the endpoint seems to refuse every run, because two consecutive batches were refused. A batch counts as
-   * refused if the service refused one of its runs in a request of its own, and accepted none of its runs.
+   * refused if the service refused one run that was sent alone, and accepted no run of the batch.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
     if (shared.isPartlyAccepted) return false;
@@ -155,7 +155,7 @@ export class Settling {
     for (const half of halves(items)) this.#add(half, batch, nowMs);
   }
 
-  /** Queues a part of a batch without a delay. */
+  /** Queues a part of a batch for an immediate retry. */
   #add(items: readonly Item[], batch: Batch, nowMs: number): void {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
@@ -195,7 +195,7 @@ export class Settling {
   }
 }
 
-/** Accepted items come first. */
+/** Groups the items by the kind of their outcome. Accepted items come first. */
 function byKind(items: readonly Item[], outcomes: readonly Outcome[]): [Outcome, Item[]][] {
   const groups: [Outcome, Item[]][] = [];
   for (const [at, outcome] of outcomes.entries()) {

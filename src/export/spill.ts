@@ -39,7 +39,7 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** The record of the ended run replaces the record of the start. */
+  /** Called when a run ends. Its record on disk replaces the record of the start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
@@ -68,14 +68,14 @@ export class Spill {
     this.#restsUntilMs = nowMs + REST_MS;
   }
 
-  /** Returns false if no run was written to disk. */
+  /** Writes runs to disk to make room in the queue. Returns false if no run was written. */
   makeRoom(): boolean {
     return this.#spill(this.#parts.monotonicMs(), () => true);
   }
 
   /**
-   * Called when the exporter closes. Returns the runs that could not be written. After a single run could not be
-   * written, skips all remaining runs that are larger than half of that run.
+   * Called when the exporter closes. Returns the runs that could not be written. If a single run cannot be written,
+   * skips all remaining runs larger than half of its size.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

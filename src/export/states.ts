@@ -84,7 +84,7 @@ export class DeliveryStates {
     batch.body = undefined;
   }
 
-  /** The caller must pass each run that was in the queue to `keep` or `drop`. */
+  /** Clears the queue. The caller must pass each run that was in the queue to `keep` or `drop`. */
   clear(): void {
     for (const batch of this.queue.retries) this.releaseBody(batch);
     this.queue.clear();
@@ -211,7 +211,7 @@ export class DeliveryStates {
     }
   }
 
-  /** The run must not be in the queue. */
+  /** Drops a run, which must not be in the queue. */
   drop(delivery: Delivery, reason: DropReason, detail?: string): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;

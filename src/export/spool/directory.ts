@@ -77,7 +77,7 @@ export class OwnerFolder {
     this.path = join(this.destinationPath, this.#name);
   }
 
-  /** Creates the folder unless the folder exists. Throws an `UnsafeFolder` or a file-system error. */
+  /** Creates the folder if it does not exist. Throws an `UnsafeFolder` or a file-system error. */
   make(): void {
     this.#ownerJson ??= Buffer.from(`${JSON.stringify(ownProcess(this.fs))}\n`);
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, this.#name]);
@@ -133,7 +133,7 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Returns an empty list if another process was faster or the move fails. */
+  /** Moves one segment to this folder. Returns an empty list if another process was faster or the move fails. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {
@@ -180,7 +180,10 @@ export function removeIfEmpty(fs: SpoolFs, folder: string): boolean {
   }
 }
 
-/** Without a workspace, the hash includes the API key, so that no run is sent with the key of another tenant. */
+/**
+ * Returns the hash of a destination. Without a workspace, the hash includes the API key, so that no run is sent with
+ * the key of another tenant.
+ */
 export function destinationHash({ endpoint, workspaceId, apiKey }: Destination): string {
   const workspace =
     workspaceId !== undefined ? `workspace ${workspaceId}` : apiKey !== undefined ? `key ${sha256(apiKey)}` : 'none';

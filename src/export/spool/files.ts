@@ -110,7 +110,7 @@ export class SegmentFiles {
     else close();
   }
 
-  /** If the file cannot be deleted, the next process delivers the records again. */
+  /** Deletes a segment. If the file cannot be deleted, the next process delivers its records again. */
   delete(segment: StoredSegment): void {
     ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);

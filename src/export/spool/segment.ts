@@ -143,7 +143,7 @@ interface SegmentContent {
   readonly isLaterVersion: boolean;
 }
 
-/** Never throws, even if the file is damaged. */
+/** Reads all frames of a file. Never throws, even if the file is damaged. */
 function readFrames(file: Buffer): SegmentContent {
   if (file[VERSION_AT] === 1 && hasMagic(file, 0)) return readVersion1(file);
   const records: SpooledRecord[] = [];
@@ -306,7 +306,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   return attachments;
 }
 
-/** The JSON is not parsed, because the checksum proves that the text is unchanged. */
+/** Returns the JSON text of a payload. It is not parsed, because the checksum proves that the text is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

@@ -66,12 +66,12 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Is false for a minute after a read error. */
+  /** Whether a segment can be read now. False for a minute after a read error. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
-  /** An appended record survives the process. Returns `undefined` if the disk fails or the spool is full. */
+  /** Appends a record, which then survives the process. Returns `undefined` if the disk fails or the spool is full. */
   append(record: SpooledRecord): Segment | undefined {
     return this.#write(() => this.#append(record));
   }
@@ -128,8 +128,8 @@ export class Spool {
   }
 
   /**
-   * Segments are read in the order in which the segments were spilled or taken over. Each segment is returned once,
-   * without records if the segment cannot be read.
+   * Reads the next segment, in the order in which segments were spilled or taken over. Returns each segment once. A
+   * segment that cannot be read has no records.
    */
   next(): ReadSegment | undefined {
     while (this.hasNext) {

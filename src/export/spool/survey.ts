@@ -167,7 +167,7 @@ function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: 
   };
 }
 
-/** Skips files that another process deletes or moves at the same time. */
+/** Counts the segments in a folder. Skips files that another process deletes or moves at the same time. */
 function holdingIn(fs: SpoolFs, folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();

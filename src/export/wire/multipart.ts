@@ -92,7 +92,7 @@ class PartBuffer {
     return this.#runs === items.length;
   }
 
-  /** No part may be added after this call, because the returned bytes are a view of the buffer. */
+  /** Returns a view of the buffer. No part may be added after this call. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -171,8 +171,8 @@ interface AttachmentPart extends Readonly<Attachment> {
 }
 
 /**
- * If a Blob cannot be read, for example because its file has changed, removes the Blob from its item. Rejects when the
- * signal aborts.
+ * Reads the attachments of the items. A Blob that cannot be read, for example because its file has changed, is removed
+ * from its item. Rejects when the signal aborts.
  */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
@@ -206,7 +206,7 @@ interface HeldFile extends FileLike {
   readonly bytes: Uint8Array;
 }
 
-/** A `FormData` with `File` objects would copy the bytes of the attachments. */
+/** Returns an object like `FormData`. A real `FormData` with `File` objects would copy the bytes of the attachments. */
 function formOf(parts: readonly AttachmentPart[]): FormDataLike {
   const all = parts.map((part): [string, HeldFile] => [part.partName, fileOf(part)]);
   const entries = (): IterableIterator<[string, HeldFile]> => all.values();

@@ -66,7 +66,8 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
     const why = isMissingKey ? 'the service asks for an API key, and none is sent' : cause;
     return { kind: 'misconfigured', detail: `${detail}: ${why}` };
   }
-  // A 409 means that an earlier attempt has delivered the run. Of a batch, the service may have stored only some runs.
+  // A 409 means that an earlier attempt has delivered the run. If a batch is answered with 409, some of its runs may
+  // not be stored.
   if (status === 409) return runs === 1 ? { kind: 'accepted', isRepetition: true } : { kind: 'invalid', detail };
   if (status === 400 || status === 422) return { kind: 'invalid', detail };
   if (status === 413) return { kind: 'too_large', detail };
@@ -116,7 +117,7 @@ export class IngestClient {
       warnOfWebPage(answer);
       result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
     } catch (error) {
-      // An aborted request is no failure of the service and has no duration.
+      // An aborted request does not count as a failure of the service and has no duration.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
       result = { outcome: outcomeOfError(error), status: undefined, error };
     }

@@ -87,7 +87,7 @@ export class Sender {
     if (result.status !== undefined) {
       diagnostics.debug(`${batch.items.length} records sent over multipart: ${outcome.kind}`);
     }
-    // One run that is too large says nothing about the size of batches.
+    // A single run that is too large does not change the size limit of batches.
     if (outcome.kind === 'too_large' && batch.items.length > 1) info.tooLarge(body.sizeBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
@@ -140,7 +140,7 @@ export class Sender {
   }
 }
 
-/** A single run never counts as too large because of broken connections. */
+/** Returns the outcome of a broken connection. A single run never counts as too large because of broken connections. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
   if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;

@@ -125,7 +125,7 @@ const REFUSED_PAUSE_MAX_MS = 300_000;
 
 const FLUSH_PROBE_MS = 1_000;
 
-/** Maximum share by which a pause is randomly prolonged, so that processes resume at different times. */
+/** Maximum share by which a pause is extended at random, so that processes resume at different times. */
 const JITTER = 0.1;
 
 const PAST = Number.NEGATIVE_INFINITY;

@@ -109,13 +109,13 @@ export class SimpleIngestion {
   }
 }
 
-/** Whether the next request would very likely fail for the same reason. */
+/** Whether the next request would probably fail for the same reason. */
 function stopsBatch(outcome: Outcome): boolean {
   const { kind } = outcome;
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
 }
 
-/** The dotted order of a child begins with the dotted order of its parent. */
+/** Sorts parents before children. The dotted order of a child begins with the dotted order of its parent. */
 function parentsFirst(items: readonly Item[]): Item[] {
   return [...items].sort((a, b) => (a.delivery.run.dottedOrder < b.delivery.run.dottedOrder ? -1 : 1));
 }
@@ -126,7 +126,7 @@ function postJson(item: Item): string {
   return `${main.slice(0, -1)},"inputs":${inputs}}`;
 }
 
-/** The service requires the fields that identify the run also in a patch. */
+/** Returns the JSON text of a patch. The service also requires the fields that identify the run. */
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
