@@ -39,7 +39,7 @@ export class Spill {
     if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
   }
 
-  /** Called when a run ends. Its record on disk replaces the record of the start. */
+  /** Called when a run ends. With `write-ahead`, the new record on disk replaces the record of the start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;

@@ -22,7 +22,7 @@ const source: SpanSource = {
   },
 };
 
-/** Runs that start inside the spans of the registry become their children. */
+/** Adds a registry. Runs that start inside its spans become children of these spans. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);
@@ -45,7 +45,7 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** Returns the run of a span with this sink, also from a processor that was shut down. */
+/** Returns the run of a span with this sink. Also searches processors that were shut down. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   for (const registry of [...registries, ...detached]) {
     const entry = registry.find(span);

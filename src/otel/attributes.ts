@@ -5,7 +5,9 @@ import { type Attributes, type Fields, isObject, isVerbatim, type Read } from '.
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
-/** The fields that the rows of a group set. `text` is JSON text with the same content, if the text can be recorded unchanged. */
+/**
+ * The fields that the rows of a group set. If JSON text of the same fields can be recorded unchanged, `text` is set.
+ */
 export interface Found {
   readonly fields: Fields;
   readonly text: string | undefined;
@@ -16,7 +18,7 @@ export type Groups = { [Name in Group]?: Found | undefined };
 /** The key of a payload that is not an object. */
 const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
 
-/** An attribute, or all attributes that are parts of one flattened list or object. */
+/** One attribute, or all attributes of one flattened list or object. */
 class Source {
   /** The name that rows read. */
   readonly name: string;
@@ -99,7 +101,7 @@ export class AttributeReader {
     for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
   }
 
-  /** Calls `add` for each attribute that belongs to the metadata, because no table has used it. */
+  /** Calls `add` for each attribute that no table has used. These attributes become metadata. */
   forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
     for (let at = 0; at < this.#sources.length; at++) {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
@@ -116,8 +118,8 @@ export class AttributeReader {
   }
 
   /**
-   * Reads the groups that are not skipped. All fields of a payload come from one vocabulary, because two vocabularies that
-   * describe one call in full would give a mixture.
+   * Reads the groups that are not skipped. All fields of a payload come from one vocabulary, so that two descriptions
+   * of the same call are never mixed.
    */
   read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
@@ -154,7 +156,10 @@ export class AttributeReader {
     return source.value;
   }
 
-  /** Inserts the match by order. Few rows match, and most attributes are in the order of the rows. */
+  /**
+   * Inserts a match in row order. Insertion is fast, because few rows match and most attributes are already in row
+   * order.
+   */
   #match(place: Place, source: Source): void {
     if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;
@@ -174,7 +179,7 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      // If another row follows, the row may add fields that the text does not have.
+      // A following row may add fields that the text does not contain.
       const isAlone = key === WHOLE && fields === undefined && at === to - 1;
       if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
         source.isUsed = true;

@@ -7,8 +7,8 @@ import type { SpanContextLike } from './span-like.ts';
 const KEY = createContextKey('runspan extracted run');
 
 /**
- * A run of another process in an OpenTelemetry context. If only our header was received, it is used instead of a remote
- * span.
+ * A run of another process in an OpenTelemetry context. If the message contains no remote span, the header of runspan
+ * is used alone.
  */
 export class ExtractedRun {
   readonly #run: RemoteRun;
@@ -27,7 +27,7 @@ export class ExtractedRun {
     return this.#known.context;
   }
 
-  /** Whether the span is from the same message. A context may keep the run of an earlier message. */
+  /** Whether the span comes from the same message. A context may still contain the run of an earlier message. */
   isBeside(span: SpanContextLike | undefined): boolean {
     return this.#spanId === undefined || this.#spanId === span?.spanId;
   }

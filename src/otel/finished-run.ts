@@ -11,9 +11,12 @@ import type { SpanLike } from './span-like.ts';
 import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
-/** The run of a span of another process. The same as if that process had a `RunSpanProcessor` with default options. */
+/**
+ * The run of a span that another process recorded. Equal to the run that a `RunSpanProcessor` with default options
+ * records.
+ */
 export interface FinishedRun {
-  /** The record without payloads. `trace_id` and `dotted_order` are those of a run without a parent. */
+  /** The record without payloads. `trace_id` and `dotted_order` have the values of a run without a parent. */
   readonly record: Omit<RunRecord, 'inputs' | 'outputs' | 'events'>;
   /** JSON text of the payloads that are not empty. */
   readonly texts: { inputs?: string; outputs?: string; events?: string };

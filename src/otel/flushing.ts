@@ -2,10 +2,7 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { ResourceLike } from './span-like.ts';
 
-/**
- * Timeout of a flush. A tracer provider gives up on a processor or an exporter after 30 s, so it still receives the
- * result.
- */
+/** Timeout of a flush. Shorter than the timeout of tracer providers, which is 30 s, so that they receive the result. */
 const FLUSH_TIMEOUT_MS = 29_000;
 
 /** Limits each flush to one timeout. A failed flush and a shutdown right after it share a single timeout. */
@@ -20,7 +17,9 @@ export class FlushTime {
     this.#endMs = isDelivered ? Number.NEGATIVE_INFINITY : endMs;
   }
 
-  /** Milliseconds for the flush at shutdown: the full timeout, or the rest of it after a recent flush that failed. */
+  /**
+   * Milliseconds for the flush at shutdown: the full timeout, or the rest of the timeout after a recent failed flush.
+   */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
     return leftMs < -FLUSH_TIMEOUT_MS ? FLUSH_TIMEOUT_MS : Math.max(0, leftMs);
@@ -29,13 +28,13 @@ export class FlushTime {
 
 const WAIT_MAX_MS = 1_500;
 
-/** The wait for each resource. After its end the resource is not waited for again. */
+/** The wait for each resource. Each resource is waited for only once. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
 const unfinished = new Set<Promise<void>>();
 
 /**
- * Settles when the pending attributes of a resource are known, or at the time limit. Returns undefined if there is nothing
- * to wait for. Never rejects. The process stays alive meanwhile, because the runs that wait are not complete.
+ * Settles when the pending attributes of a resource are known, or at the time limit. Returns undefined if no attribute
+ * is pending. Never rejects. Keeps the process alive, because the waiting runs are incomplete.
  */
 export function resourceWait(resource: ResourceLike): Promise<void> | undefined {
   if (resource?.asyncAttributesPending !== true) return undefined;
@@ -48,7 +47,7 @@ export function resourceWait(resource: ResourceLike): Promise<void> | undefined 
   return wait;
 }
 
-/** Waits for all resources with pending attributes, before a flush. Returns the milliseconds it took. Never rejects. */
+/** Waits for all resources with pending attributes, before a flush. Returns the elapsed milliseconds. Never rejects. */
 export async function resourcesSettled(): Promise<number> {
   if (unfinished.size === 0) return 0;
   const startedMs = monotonicNowMs();
@@ -64,7 +63,7 @@ async function settledOrLate(resource: ResourceLike): Promise<void> {
   try {
     await Promise.race([resource.waitForAsyncAttributes?.(), late]);
   } catch {
-    // A resource detector has failed. Its attributes are missing.
+    // A resource detector failed, so its attributes are missing.
   } finally {
     clearTimer(timer);
   }

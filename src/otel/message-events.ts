@@ -4,7 +4,7 @@ import { attributesOfVectorEvent } from './conventions/traceloop.ts';
 import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
 import type { SpanEventLike } from './span-like.ts';
 
-/** Messages from the events of a span, under the names of attributes. */
+/** Messages from the events of a span, keyed by attribute name. */
 export interface EventMessages {
   readonly attributes: Attributes;
   /** The events that contain messages, with the names of their attributes. */
@@ -37,8 +37,8 @@ export function withoutUsedEvents(
 }
 
 /**
- * Returns the content of an event or a log record under the names of attributes. Returns undefined for other events,
- * and for events without content.
+ * Returns the content of an event or a log record, keyed by attribute name. Returns undefined for other events, and for
+ * events without content.
  */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -46,8 +46,8 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Copies of the messages that log records add to an open span, under the names of attributes. All messages together are
- * subject to the limits of one payload. Records beyond the limits are dropped and counted.
+ * Copies of messages that log records add to an open span, keyed by attribute name. The limits of one payload apply to
+ * all messages together. Records beyond the limits are dropped and counted.
  */
 export class LogMessages {
   readonly attributes: Fields = {};
@@ -170,7 +170,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
   });
 }
 
-/** The conventions define tool calls next to the message, but their examples have them inside the message. */
+/** Reads one choice. The conventions define tool calls beside the message, but their examples nest them inside it. */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
   const body = isObject(given) ? given : { content: given };

@@ -16,13 +16,13 @@ const CHECKS: Checks<ObserveStatsOptions> = {
   meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
 };
 
-/** Meters that already have our instruments. Observing twice would double the counts. */
+/** Meters that already have the instruments. Registering the instruments twice would double the counts. */
 const observed = new WeakMap<Meter, () => void>();
 
 /**
  * Reports `stats()` and the duration of requests as OpenTelemetry metrics. The names start with `runspan.` and follow
  * the conventions for SDKs (`docs/opentelemetry-metrics.md`). Call it once, after the meter provider is set, because
- * OpenTelemetry returns a no-op meter before. The returned function stops the reports. Never throws.
+ * OpenTelemetry returns a no-op meter until then. The returned function stops the reports. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {
   const stop = guard('observeStats', () => {

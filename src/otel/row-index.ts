@@ -11,7 +11,7 @@ import type { Group, Row, Vocabulary } from './conventions/vocabulary.ts';
 
 /**
  * All vocabularies, in order of precedence. A field that one vocabulary has set is not set by a later one. Protocol
- * attributes have the lowest precedence: explicit attributes beat what the URL implies.
+ * attributes have the lowest precedence: explicit attributes override values derived from the URL.
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
@@ -38,21 +38,21 @@ export interface Place {
   readonly order: number;
 }
 
-/** The entries of the tables for one attribute name. */
+/** The table entries for one attribute name. */
 export interface NameFacts {
-  /** One bit per vocabulary, by rank, that a span with this attribute may use. */
+  /** Bit mask of the vocabularies that a span with this attribute may use. Bit n is the vocabulary with rank n. */
   readonly candidates: number;
-  /** The prefix that rows read, if the attribute is a part of a flattened list or object. */
+  /** The prefix that rows read if the attribute is part of a flattened list or object. */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   /** Rows that read the attribute or its prefix. */
   readonly places: readonly Place[];
-  /** One bit per vocabulary that leaves the attribute out of the metadata. */
+  /** Bit mask of the vocabularies that leave the attribute out of the metadata. */
   readonly ignoredBy: number;
   readonly cleaned: Read | undefined;
 }
 
-/** Facts about names are cached. The names of most spans repeat, except for names that contain ids. */
+/** Maximum number of cached names. Most attribute names repeat, except for names that contain ids. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
@@ -102,12 +102,12 @@ class RowIndex {
     return facts;
   }
 
-  /** Whether rows read the attribute as a part of the inputs or the outputs. */
+  /** Whether rows read the attribute as part of the inputs or outputs. */
   isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
 
-  /** Returns the bits of the vocabularies among `candidates` that a span with these attributes uses. */
+  /** Returns the subset of the bit mask `candidates` that a span with these attributes uses. */
   matchedBits(candidates: number, attributes: Attributes): number {
     let matched = candidates;
     for (let rank = 0; candidates >> rank !== 0; rank++) {
@@ -117,7 +117,7 @@ class RowIndex {
     return matched;
   }
 
-  /** In order of precedence. */
+  /** Returns the vocabularies of a bit mask, in order of precedence. */
   vocabulariesOf(bits: number): readonly Vocabulary[] {
     let known = this.#byBits.get(bits);
     if (known === undefined) {

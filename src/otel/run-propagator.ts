@@ -31,20 +31,21 @@ import { withExtracted } from './extracted-run.ts';
 /** Options of `RunPropagator`. */
 export interface RunPropagatorOptions {
   /**
-   * Whether the headers of incoming messages are read. A function is called for each message with its carrier, for
-   * example the request headers. To accept the carrier, it returns `true` synchronously. For other messages, spans
+   * Whether to read the headers of incoming messages. A function is called with the carrier of each message, for
+   * example the request headers, and returns `true` synchronously to accept the message. For other messages, spans
    * start a new trace.
    *
    * @default true
    */
   trust?: boolean | ((carrier: unknown) => boolean);
   /**
-   * The fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List fields only if
-   * you trust all callers. @default []
+   * The fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List fields
+   * only if you trust all callers. @default []
    */
   accept?: readonly HeaderField[];
   /**
-   * Whether the tags and metadata of a run are also sent. Instrumentations add headers to every request, even to third parties.
+   * Whether to send the tags and metadata of a run too. Instrumentations add headers to every request, even to third
+   * parties.
    *
    * @default false
    */
@@ -66,8 +67,8 @@ const ORDER_MAX = 4_096;
 /**
  * Propagates the current run to other processes. Add it to a `CompositePropagator` after the W3C propagators. Spans
  * that start in the other process become children of the run, in the same trace. Writes the header `runspan-trace`, and
- * `runspan-project` and `runspan-sampled` in W3C `baggage`, whose other members are kept. Reads the same headers, or
- * `langsmith-trace`. Both processes need a `RunPropagator` and a `RunSpanProcessor`.
+ * the members `runspan-project` and `runspan-sampled` of W3C `baggage`. Other members are kept. Reads the same headers,
+ * or `langsmith-trace`. Both processes need a `RunPropagator` and a `RunSpanProcessor`.
  *
  * Writes nothing if tracing is off or suppressed, or if the dotted order of the run exceeds 4 096 characters. Ignores
  * invalid headers. No method throws.

@@ -14,10 +14,10 @@ import type { SpanKey } from './span-registry.ts';
 import { SpanRun, startSpanRun } from './span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
-/** Maximum number of spans among which parents are found. */
+/** Maximum number of spans that are kept to find parents. */
 const LATEST_MAX = 10_000;
 
-/** Callbacks that stop the waiting of spans. One callback per exporter. */
+/** Callbacks that record the waiting spans of each exporter. */
 const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
@@ -34,14 +34,14 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * The position of a run in its trace requires its parent, and children end before their parents. A span therefore waits
  * until its parent is exported, for at most 5 minutes, with at most 10 000 spans and 64 Mi characters of text in total.
  * Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of its parent in the metadata. A
- * span with a parent in another process does so too. `forceFlush`, `shutdown` and the natural end of the process end
- * all waiting.
+ * span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the natural end of the
+ * process end the wait of all spans.
  *
  * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
 export class RunSpanExporter implements SpanExporterLike {
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The latest spans, by their ids. Parents are found among these. */
+  /** The latest spans, by their ids. Used to find parents. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
@@ -82,8 +82,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Flushes like `forceFlush` and stops accepting spans. If a preceding `export` or `forceFlush` timed out, both calls together
-   * take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
+   * Flushes like `forceFlush`, and stops accepting spans. If a preceding `export` or `forceFlush` timed out, both calls
+   * together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -117,7 +117,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return this.#latest.get(idsOf(key)) ?? recordedRun(key, sink);
   }
 
-  /** Records a span and all spans that wait for it. */
+  /** Records a span and all spans that wait for this span. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
     // A list instead of recursion, because a trace may be deeper than the call stack.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
@@ -182,7 +182,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls back when the event loop is empty, because no more parents will be exported. */
+/** Calls back when the event loop is empty, because no parent can be exported after that. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
@@ -202,7 +202,7 @@ function counted(runs: number): string {
   return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
-/** In SDK 1.x, a finished span only has the id of its parent, and not whether the parent is remote. */
+/** Returns the ids of the parent. In SDK 1.x, a finished span does not record whether its parent is remote. */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
   if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;

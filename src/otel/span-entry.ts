@@ -26,9 +26,9 @@ export class SkippedSpan extends SpanEntry {
 }
 
 /**
- * Delays the entry of a span if it is not known at its start which call the span records: OpenInference sets attributes after
- * the start, and the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created
- * when a child starts, when the span ends, or when the code that started the span returns to the event loop.
+ * Delays the entry of a span if the recorded call is unknown when the span starts. OpenInference sets attributes later,
+ * and the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created when
+ * a child starts, when the span ends, or when the code that started the span returns to the event loop.
  */
 export class LateEntry extends SpanEntry {
   readonly #sink: RunSink;

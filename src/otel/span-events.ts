@@ -5,14 +5,16 @@ import { type Attributes, isEmpty } from './conventions/values.ts';
 import { hrTimeUs } from './span-identity.ts';
 import type { SpanEventLike } from './span-like.ts';
 
-/** Whether a name of an attribute or event belongs to a hidden payload. */
+/** Whether the name of an attribute or event belongs to a hidden payload. */
 export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
-/** The event of the AI SDK. Version 7 emits it at the end of the span, and an attribute has the time of the first chunk. */
+/**
+ * The AI SDK's event for the first chunk. Version 7 emits it when the span ends and stores the time in an attribute.
+ */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
 
-/** Adds an event for the first token at `afterUs` microseconds after the start, unless there is one. */
+/** Adds a first-token event at `afterUs` microseconds after the start, unless the span has such an event. */
 export function withFirstToken(
   events: readonly SpanEventLike[],
   startUs: number,

@@ -7,9 +7,9 @@ export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
 }
 
-/** Returns the run id of a span. Id generators of applications may generate ids that are not hexadecimal. */
+/** Returns the run id of a span. Custom id generators may return ids that are not hexadecimal. */
 export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
-  // The id contains these digits.
+  // The run id contains these digits.
   const isUsable = isHex(spanId, 16) && isHex(traceId.slice(29), 3);
   return isUsable ? spanRunId(startUs, traceId, spanId) : newRunId(startUs);
 }

@@ -32,7 +32,7 @@ export interface SpanContextLike {
   readonly isRemote?: boolean;
 }
 
-/** A reference from a span to another. */
+/** A reference from one span to another. */
 export interface LinkLike {
   readonly context: SpanContextLike;
   readonly attributes?: Readonly<Record<string, unknown>>;
@@ -48,7 +48,7 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Whether some attributes are pending. Reading the attributes meanwhile logs a warning of the SDK. */
+  /** Whether some attributes are pending. If they are read too early, the SDK logs a warning. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }

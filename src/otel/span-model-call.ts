@@ -5,7 +5,7 @@ import { type Attributes, isEmpty, text } from './conventions/values.ts';
 import type { SpanLike } from './span-like.ts';
 import { PLACE, runTypeOf } from './span-to-run.ts';
 
-/** Run types of model calls. A retriever may rank with a model. */
+/** Run types of model calls. A retriever may use a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
 /** Attributes with the requested model, which are set when a span starts. */
@@ -40,7 +40,7 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
   return above !== undefined && isSameCall(above, spanModelCall(span));
 }
 
-/** Whether a span that has just started may still turn out to record a call that already has a run. */
+/** Whether a span that has just started may record a call that already has a run. The attributes may be set later. */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;
   return SDK_SCOPE.test(scopeOf(span) ?? '');

@@ -10,8 +10,8 @@ const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'C
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. With the id of an unknown
- * parent, the two parts of a distributed trace can be joined.
+ * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. The id of an unknown
+ * parent makes it possible to join the two parts of a distributed trace.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -24,7 +24,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
   return json;
 }
 
-/** Returns the JSON text of `extra.metadata.otel` for an ended span, with all facts that have no field in a run. */
+/** Returns the JSON text of `extra.metadata.otel` for an ended span, with all data that has no field in a run. */
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
@@ -74,7 +74,7 @@ function asText(value: unknown): unknown {
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** The entries depend on the rules too, because two exporters may mask different values. */
+/** Cached metadata of each resource. The rules are stored too, because two exporters may mask different values. */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
 /** Returns the metadata of a resource as JSON text. Empty while attributes of the resource are pending. */

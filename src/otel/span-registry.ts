@@ -15,12 +15,16 @@ export interface SpanKey {
 }
 
 /**
- * The spans that one processor has seen. A span is found by the object, or by its ids, because the active context may
- * contain a wrapper around the span, for example with OpenInference. Ended spans are soon found by the object only.
+ * The spans that one processor has seen. A span is found by its object or by its ids, because the active context may
+ * contain a wrapper around the span, for example with OpenInference. Soon after its end, a span is found only by its
+ * object.
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
-  /** In the order in which the spans have started. Searching it is rare, and adding to it is faster than to a map. */
+  /**
+   * Entries in the order in which the spans started. Searches are rare, and appending to an array is faster than to a
+   * map.
+   */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
 
@@ -53,12 +57,12 @@ export class SpanRegistry {
     if (entry instanceof LateEntry) entry.replace(context);
   }
 
-  /** From now on, spans are found by the object only. */
+  /** Clears all ids. From now on, a span is found only by its object. */
   forgetIds(): void {
     this.#latest = [];
   }
 
-  /** The entries of open spans and of the latest spans. */
+  /** Returns the entries of open spans and of the latest spans. */
   *entries(): Iterable<SpanEntry> {
     for (const added of this.#latest) {
       const entry = created(added);
@@ -73,7 +77,7 @@ export class SpanRegistry {
     return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /** Called when the list has doubled, because removing each span at its end takes longer. */
+  /** Removes ended spans when the list has doubled. Removing each span when it ends would be slower. */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
     this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);

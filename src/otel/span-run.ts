@@ -28,7 +28,7 @@ import { spanModelCall } from './span-model-call.ts';
 import { openOriginJson, resourceMetadata } from './span-origin.ts';
 import { hiddenNames, PLACE, projectOf, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
-/** Where the run of a span starts. */
+/** The data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
   /** The parent in OpenTelemetry, whether or not the parent is a run. */
@@ -65,7 +65,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #capture: CapturePolicy;
   /** Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /** Once the start is sent, a `WeakRef`, because the span may never end. */
+  /** A `WeakRef` after the start is sent, because the span may never end. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** The inputs that the start contains. */
   #sentInputs: EncodedPayload | undefined;
@@ -75,7 +75,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** The parent run. Released when the span ends, because an endless chain of spans would stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The model call that the ended span recorded. Set by an exporter, which compares nested spans. */
+  /** The model call that the ended span recorded. Set by an exporter to compare nested spans. */
   endedCall: ModelCall | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
@@ -120,7 +120,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
   }
 
-  /** Adds messages from a log record, under the names of attributes. Returns false if the span has ended. */
+  /** Adds messages from a log record, keyed by attribute name. Returns false if the span has ended. */
   addMessages(values: Attributes): boolean {
     if (this.#record === undefined) return this.context.refused;
     const isHidden = hiddenNames(this.#capture);
@@ -180,7 +180,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return fields.runType;
   }
 
-  /** Ends the run of a span whose end will not be seen, with the current attributes if the span still exists. */
+  /** Ends the run if the end of the span cannot be observed. Uses the current attributes if the span still exists. */
   interrupt(reason: string): void {
     const span = this.#openSpan;
     if (span !== undefined) {
@@ -233,7 +233,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
   }
 
-  /** The first spans of a process may end before the attributes of their resource are known. */
+  /** Delivers a run when the attributes of the resource are known. The first spans of a process may end before. */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);
     if (wait === undefined) {

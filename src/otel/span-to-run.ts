@@ -30,11 +30,11 @@ import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 /** The settings of a sink that apply to the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** Facts about a span that the span itself does not contain. */
+/** Data about a span that the span itself does not contain. */
 export interface SpanSurroundings {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
-  /** Messages from log records, under the names of attributes. Attributes of the span take precedence. */
+  /** Messages from log records, keyed by attribute name. Attributes of the span take precedence. */
   readonly messages?: Attributes | undefined;
   /** Number of log records beyond the limits. */
   readonly droppedMessages?: number | undefined;
@@ -46,14 +46,14 @@ export interface SpanSurroundings {
   readonly hasUsageBelow?: boolean;
 }
 
-/** The fields of a run that are known when its span has just started. */
+/** The fields of a run that are known when its span starts. */
 export interface SpanStartFields {
   name: string;
   runType: string;
   inputs: EncodedPayload | undefined;
 }
 
-/** The fields of a run that follow from its span. */
+/** The fields of a run that are derived from its span. */
 export interface SpanFields extends SpanStartFields {
   outputs: EncodedPayload | undefined;
   tags: readonly string[] | undefined;
@@ -135,7 +135,7 @@ const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
   project === undefined ? [] : [{ project, matches }],
 );
 
-/** Returns a function that checks whether a name of an attribute or event belongs to a hidden payload. */
+/** Returns a function that checks whether the name of an attribute or event belongs to a hidden payload. */
 export function hiddenNames({
   hideInputs,
   hideOutputs,
@@ -189,7 +189,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
-/** Returns the events of a span without those whose messages were used. `beside` are attributes from events and logs. */
+/** Removes the events whose messages were used. `beside` contains attributes from events and log records. */
 function withoutUsed(
   { attributes, events }: SpanLike,
   beside: Attributes,
@@ -291,7 +291,7 @@ function encoded(
   return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
 }
 
-/** Returns the room that the attachments of the inputs leave for the attachments of the outputs. */
+/** Returns the limits that remain for attachments of the outputs after the attachments of the inputs. */
 function roomBeside(
   attachments: NonNullable<EncodedPayload['attachments']>,
   { attachmentBytes }: SpanCapture,

@@ -81,7 +81,7 @@ export class WaitingSpans {
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // Ids of an application may form a cycle.
+    // Ids set by an application may form a cycle.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);
@@ -135,7 +135,7 @@ function textIn(attributes: Readonly<Record<string, unknown>> | undefined): numb
   return characters;
 }
 
-/** Returns the ids of a span as one text. */
+/** Returns the trace id and the span id as one text. */
 export function idsOf(span: SpanKey): string {
   const { traceId, spanId } = span.spanContext();
   return `${traceId}:${spanId}`;

@@ -78,7 +78,7 @@ function fileOf({ type, mediaType, mimeType, filename, name, data, image }: Fiel
 }
 
 function urlOf(data: unknown, mediaType: string): unknown {
-  // Version 7 adds a type to the data.
+  // Version 7 wraps the data in an object with a type.
   if (isObject(data) && data.type === 'data') return urlOf(data.data, mediaType);
   if (isObject(data) && data.type === 'url') return data.url;
   const base64 = typeof data === 'string' ? data : base64Of(data);

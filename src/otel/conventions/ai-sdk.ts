@@ -64,8 +64,8 @@ const metadata: Rows = [
 ];
 
 /**
- * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. Its GenAI attributes are a less exact
- * subset, so this table has precedence: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. Its GenAI attributes contain fewer
+ * details, so this table takes precedence: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
@@ -156,8 +156,8 @@ export const aiSdk: Vocabulary = {
 };
 
 /**
- * Attributes that version 7 adds to the GenAI conventions on request: `new OpenTelemetry({ usage, embedding, schema, …
- * })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages have precedence.
+ * Optional attributes that version 7 adds to the GenAI conventions, enabled with `new OpenTelemetry({ usage, embedding,
+ * schema, … })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages have precedence.
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
@@ -192,7 +192,7 @@ function stepOf(operation: unknown): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-/** Returns the attribute with the application's name for a function call. */
+/** Returns the attribute that contains the application's name for a function call. */
 function nameOf(attributes: Attributes): string {
   const named = `${METADATA}.ls_run_name`;
   return text(attributes[named]) === undefined ? 'ai.telemetry.functionId' : named;

@@ -32,8 +32,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // The conventions do not define `agent_step` and `handoff`. These spans name the model of nested calls, so they would
-    // look like calls.
+    // The conventions do not define `agent_step` and `handoff`. These spans name the model of nested calls and would
+    // look like calls themselves.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -148,7 +148,7 @@ export const genAi: Vocabulary = {
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
 };
 
-/** The same attribute contains found records and records to store. */
+/** Returns found records. The same attribute may also contain records to store. */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
 }
@@ -222,7 +222,7 @@ function messagesOf(message: Fields): Fields[] {
   return [own, ...answers];
 }
 
-/** Tools that run at the provider, files and parts of unknown types are unchanged. */
+/** Converts a message part. Server-side tool calls, files and parts of unknown types do not change. */
 function blockOf(part: Fields): Fields {
   const { type, content, ...rest } = part;
   if (type === 'text') return defined({ type, text: content, ...rest });
@@ -244,7 +244,7 @@ function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fi
   return toolCall(call_id ?? id, name, args, rest);
 }
 
-/** The schema uses `response`, the examples use `result`. */
+/** Converts a tool response. The schema uses `response`, but the examples use `result`. */
 function toolResultOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

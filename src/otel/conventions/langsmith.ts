@@ -58,8 +58,8 @@ export const langSmith: Vocabulary = {
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 /**
- * Metadata has one attribute per key, with values as text or JSON text, and one attribute for all keys, which is less
- * exact.
+ * Returns the metadata. One attribute per key contains text or JSON text. Another attribute contains all keys, but is
+ * less exact.
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
@@ -82,7 +82,7 @@ function ownValue(value: unknown): unknown {
   return typeof parsed === 'object' ? parsed : value;
 }
 
-/** Empty text means no tags. */
+/** Returns the tags. Empty text means that there are no tags. */
 function tagsOf(value: unknown): string[] | undefined {
   return typeof value === 'string' ? (texts(value.split(',').map((tag) => tag.trim())) ?? []) : texts(value);
 }

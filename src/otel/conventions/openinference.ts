@@ -53,7 +53,7 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // These attributes do not name a side. They usually describe the input.
+    // These attributes may belong to the input or the output. They usually describe the input.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
@@ -132,8 +132,8 @@ function kindName(attributes: Attributes): string | undefined {
 }
 
 /**
- * Returns the input messages. An agent or a chain repeats the messages of one of its model calls, so its own `input.value`
- * takes precedence over them.
+ * Returns the input messages. An agent or a chain repeats the messages of one of its model calls, so `input.value`
+ * takes precedence.
  */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
@@ -143,7 +143,7 @@ function inputMessages(value: unknown, attributes: Attributes): unknown {
 /** Replaces a value if `OPENINFERENCE_HIDE_…` is set. */
 const REDACTED = '__REDACTED__';
 
-/** Early versions of the specification have plain text in the list. */
+/** Returns the prompts. In early versions of the specification, the list contains plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
   return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
@@ -204,7 +204,7 @@ export function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
 }
 
-/** Maps the output messages. `llm.finish_reason` belongs to the only message. */
+/** Maps the output messages. `llm.finish_reason` is used only if there is exactly one message. */
 export function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
@@ -239,7 +239,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
   return [{ type: 'text', text: words }, ...blocks];
 }
 
-/** The fields of a tool call are next to the content, not inside it. */
+/** Converts a content block. The fields of a tool call are beside the content, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   const { type, text: words, image, audio, video, ...rest } = isObject(message_content) ? message_content : {};
   const known = { ...rest, ...others };

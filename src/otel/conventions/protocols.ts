@@ -54,7 +54,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** A span without a known route has the method as its name. The run adds the host and path. */
+/** Adds the host and path to the name of a run. A span without a known route is named after its method. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);

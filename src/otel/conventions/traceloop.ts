@@ -188,7 +188,7 @@ function messageOf({ message, ...shallow }: Fields): Fields {
   return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
 }
 
-/** Content other than text is JSON text. */
+/** Returns the content of a message. Content blocks are encoded as JSON text. */
 function contentOf(content: unknown): unknown {
   const given = json(content);
   const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'type' in item);
@@ -203,7 +203,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Events that describe one vector: of the query or of a match. */
+/** Events that describe one vector, either the query or a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',

@@ -43,7 +43,7 @@ export interface Kind {
   readonly rename?: Rename | undefined;
 }
 
-/** Returns the kinds of values, which are listed by run type. */
+/** Converts lists of values by run type into pairs of a value and its kind. */
 export function kindsOf(values: Readonly<Record<string, readonly string[]>>): [value: string, Kind][] {
   return Object.entries(values).flatMap(([runType, list]) => list.map((value): [string, Kind] => [value, { runType }]));
 }
@@ -74,7 +74,7 @@ export interface Vocabulary {
   readonly times?: Rows;
   /** The attribute with the project. It is read when the span starts, because the project of a run cannot change. */
   readonly project?: string;
-  /** Attributes that are not copied to the metadata. */
+  /** Attributes that are never copied to the metadata. */
   readonly ignored?: readonly string[];
   /**
    * Functions that remove credentials from attributes before they are copied to the metadata. They apply to all spans.
