@@ -12,7 +12,7 @@ export interface BatchSize {
  *     ready     e1 e2 e3 …               runs whose end waits to be sent, the run that ended first comes first
  *     retries   b1 b2 …                  batches that are sent again after `notBeforeMs`
  *
- * `open` is a linked list, because an open run is removed from any position.
+ * `open` is a linked list, because an open run may be removed from any position.
  */
 export class DeliveryQueue {
   oldestOpen: Delivery | undefined;

@@ -137,7 +137,7 @@ export class Settling {
   }
 
   /**
-   * Whether the endpoint seems to refuse every run, because two consecutive batches were refused. A batch counts as
+   * Whether the endpoint probably refuses every run, because two consecutive batches were refused. A batch counts as
    * refused if the service refused one run that was sent alone, and accepted no run of the batch.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {

@@ -127,8 +127,8 @@ export interface Proxies {
 export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
- * Lower-case names of variables take precedence, as in curl. A warning about an invalid address does not quote the
- * address, which may contain credentials.
+ * Returns the proxies of the environment. Lower-case variable names take precedence, as in curl. A warning about an
+ * invalid address does not quote the address, which may contain credentials.
  */
 export function environmentProxies(onInvalid: (variable: EnvironmentName) => void = logInvalid): Proxies | undefined {
   const http = proxyOf(['http_proxy', 'HTTP_PROXY'], onInvalid);
@@ -145,7 +145,10 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
   return isException(endpoint, proxies.except) ? 'an exception' : named;
 }
 
-/** A host name also matches subdomains, and `*` matches all hosts, as in undici. */
+/**
+ * Whether an endpoint is excluded from the proxy. A host name also matches subdomains, and `*` matches all hosts, as in
+ * undici.
+ */
 function isException({ hostname, port, protocol }: URL, except: string): boolean {
   if (except === '*') return true;
   const portAsked = port || (protocol === 'https:' ? '443' : '80');

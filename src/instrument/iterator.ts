@@ -18,7 +18,9 @@ export function followIterator(iterator: object, observer: StreamObserver): bool
   return replaceSteps(iterator, new Steps(types.isGeneratorObject(iterator), observer));
 }
 
-/** The first `next()` calls `begin`, which starts a run or returns undefined. */
+/**
+ * Follows a generator that has not started. The first `next()` calls `begin`, which starts a run or returns undefined.
+ */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }

@@ -97,8 +97,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns a plan with these options. Tags and metadata are added to the plan, other options replace options of the
-   * plan.
+   * Returns a copy of the plan with these options. Tags and metadata are added. Other options replace the plan's
+   * options.
    */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };

@@ -6,7 +6,7 @@ type Result = Promise<unknown>;
 
 const { then: thenOfPromise, catch: catchOfPromise, finally: finallyOfPromise } = Promise.prototype;
 
-/** Reads the property `then` only once, because the property may be a getter. */
+/** Returns the method `then` of a thenable. Reads the property only once, because it may be a getter. */
 export function thenOf(value: object): Method | undefined {
   try {
     const { then } = value as { then?: unknown };
@@ -127,8 +127,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * The callback receives the rejection of the thenable, and the promise that `catch` returns receives the value. Other
- * arguments, for example the error filters of Bluebird, do not change.
+ * Observes `catch`. The callback receives the rejection of the thenable, and the promise that `catch` returns receives
+ * the value. Other arguments, for example the error filters of Bluebird, do not change.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);

@@ -12,13 +12,13 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Checks the methods, because a library may implement its own class of web streams. */
+/** Whether a value is a web stream. Checks the methods, because a library may implement its own class. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Checks the methods, because a library may implement its own class of Node streams. */
+/** Whether a value is a readable Node stream. Checks the methods, because a library may implement its own class. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');

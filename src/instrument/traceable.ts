@@ -39,8 +39,8 @@ type Callable = (...args: unknown[]) => unknown;
 export type Traceable<Fn> = Fn & {
   /**
    * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. The
-   * given tags and metadata are added to those of the traced function. Any other given option replaces the option of
-   * the traced function. If the original function has a property `with`, that property is kept instead.
+   * given tags and metadata are added to the tags and metadata of the traced function. Any other option replaces the
+   * option of the traced function. If the original function has a property `with`, that property is kept instead.
    */
   with(options: CallOptions): Fn;
 };
@@ -58,8 +58,8 @@ const wrapped = new WeakMap<object, Wrapped>();
  * is called. The function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy, and
  * `this`, results, errors and own properties do not change. If tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and any other option replaces the option
- * of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and one line is logged.
+ * If `fn` is already traced, `tags` and `metadata` are added to the tags and metadata of `fn`, and any other option
+ * replaces the option of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and one line is logged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -136,7 +136,10 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
-/** Calling the function captures the inputs and the parent. The run starts at the first step of the generator. */
+/**
+ * Traces a generator function. A call captures the inputs and the parent. The run starts at the first step of the
+ * generator.
+ */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
@@ -215,7 +218,7 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/** Nested runs are recorded, unless the plan has an exporter with tracing off. */
+/** Calls the function without a run. Nested runs are recorded, unless the plan has an exporter with tracing off. */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);

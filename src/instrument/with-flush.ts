@@ -53,7 +53,7 @@ export function flushedAfter<Handler extends CallableFunction>(
   return disguised(wrapper.flushing, fn) as unknown as Handler;
 }
 
-/** One call of a handler, and the flush after the call. */
+/** One call of a handler and the flush that follows. */
 class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;

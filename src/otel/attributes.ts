@@ -213,7 +213,9 @@ export class AttributeReader {
   }
 }
 
-/** If a value cannot be read, for example because it is nested too deeply, the value stays in the metadata. */
+/**
+ * Reads a value. If reading fails, for example because the value is nested too deeply, the value stays in the metadata.
+ */
 function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
   try {
     return read(value, attributes);
@@ -242,7 +244,7 @@ function put(fields: Fields, key: string, value: unknown): Fields {
   return fields;
 }
 
-/** A payload is an object. A list of messages becomes `messages`, and any other value gets the key `key`. */
+/** Converts a payload to an object. A list of messages becomes `messages`, and any other value gets the key `key`. */
 function wholeOf(value: unknown, key: string): Fields {
   if (isObject(value)) return value;
   return { [isMessageList(value) ? 'messages' : key]: value };

@@ -137,7 +137,7 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
 ]);
 
-/** Azure's packages set the body of an event as JSON text in one attribute. */
+/** Returns the body of an event. Azure's packages set the body as JSON text in one attribute. */
 function contentOf(fields: Attributes): Attributes {
   const content = json(fields['gen_ai.event.content']);
   return isObject(content) ? { ...fields, ...content } : fields;

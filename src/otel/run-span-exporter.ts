@@ -182,7 +182,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls back when the event loop is empty, because no parent can be exported after that. */
+/** Calls back when the event loop is empty, because no parent will be exported later. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);

@@ -46,7 +46,7 @@ function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
 }
 
-/** An HTTP status alone is shown as `HTTP 503`. */
+/** Returns the error type. An HTTP status without a type is shown as `HTTP 503`. */
 function typeOf(attributes: Attributes): string | undefined {
   const type = text(attributes['error.type']);
   const status = number(attributes['http.response.status_code'] ?? attributes['http.status_code']) ?? 0;
@@ -66,7 +66,7 @@ function headline(type: string | undefined, message: string | undefined): string
   return message.startsWith(type) ? message : `${type}: ${message}`;
 }
 
-/** The stack of another language is kept unchanged. */
+/** Returns the stack frames. The stack of another language does not change. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
   return stackFrames(stack) || `\n${stack}`;

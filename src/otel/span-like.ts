@@ -48,7 +48,7 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Whether some attributes are pending. If they are read too early, the SDK logs a warning. */
+  /** Whether some attributes are pending. The SDK logs a warning if attributes are read while some are pending. */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }

@@ -233,7 +233,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
   }
 
-  /** Delivers a run when the attributes of the resource are known. The first spans of a process may end before. */
+  /**
+   * Delivers a run when the attributes of the resource are known. The first spans of a process may end before these
+   * attributes are known.
+   */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);
     if (wait === undefined) {

@@ -224,7 +224,10 @@ export function isMimeType(value: unknown): value is string {
   return typeof value === 'string' && MIME_TYPE.test(value);
 }
 
-/** Dots are invalid in a name, because dots separate the fields of a part's name in a multipart request. */
+/**
+ * Whether a value is a valid attachment name. Dots are invalid, because they separate the fields of a part name in a
+ * multipart request.
+ */
 export function isAttachmentName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= NAME_CHARACTERS_MAX && !value.includes('.');
 }

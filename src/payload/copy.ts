@@ -111,7 +111,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** A trap of the proxy may throw, or return a value of an unexpected type. */
+  /** Copies a proxy. A trap may throw, or return a value of an unexpected type. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -267,7 +267,7 @@ function withRest(copy: object, left: number): object {
   return copy;
 }
 
-/** An assignment to `__proto__` would change the prototype instead of adding a property. */
+/** Adds a property. An assignment to `__proto__` would change the prototype instead. */
 function put(object: object, key: string, value: unknown): void {
   if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
   else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -39,7 +39,7 @@ export function mapEntries(map: ReadonlyMap<unknown, unknown>, width: number): I
   return firstItems(Map.prototype.entries.call(map as Map<unknown, unknown>), Map.prototype, map, width);
 }
 
-/** An error may come from another realm, for example from a test runner. */
+/** Whether a value is an Error, possibly from another realm, for example from a test runner. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }

@@ -194,7 +194,7 @@ function isSecretText(kind: NameKind, key: string, text: string): boolean {
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
-/** A JSON Schema may describe a secret, but does not contain the secret. */
+/** Whether a value is a JSON Schema, which may describe a secret but does not contain it. */
 function isSchema(value: unknown): boolean {
   if (!isPlainObject(value)) return false;
   const type = dataIn(value, 'type');
@@ -210,7 +210,7 @@ function isPlainObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
 }
 
-/** `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
+/** Splits a name into words. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */
 function wordsOf(name: string): string[] {
   return name
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')

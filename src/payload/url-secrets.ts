@@ -20,7 +20,7 @@ export class UrlSecrets {
     this.#mask = mask;
   }
 
-  /** A text that starts with `/` or `?` is a URL without an origin. */
+  /** Masks the secrets of a text. A text that starts with `/` or `?` is a URL without an origin. */
   masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
     let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');

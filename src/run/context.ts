@@ -191,7 +191,10 @@ export function enteredContext(): RunContext | undefined {
   return activeStep === undefined ? entered : insideStep(entered, activeStep());
 }
 
-/** A step that was active before the run became current is outside the run. */
+/**
+ * Returns the active step if it is inside the current run, else the run. A step that was active before the run became
+ * current is outside the run.
+ */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
 }
@@ -202,7 +205,7 @@ export function currentContext(): RunContext | undefined {
   return spans === undefined ? entered : innermostContext(entered, spans.activeSpan());
 }
 
-/** A span that was active before the run became current is outside the run. */
+/** Returns the innermost context. A span that was active before the run became current is outside the run. */
 export function innermostContext(
   entered: RunContext | undefined,
   parentSpan: object | undefined,

@@ -63,7 +63,7 @@ export function parseIsoTimestamp(text: string): number | undefined {
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** V8 parses 30 February as 2 March. */
+/** Whether a date exists. V8 parses 30 February as 2 March. */
 function isInCalendar(date: string): boolean {
   return Number(date.slice(8)) <= 28 || new DateOfPlatform(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }

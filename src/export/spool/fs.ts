@@ -106,7 +106,7 @@ export function codeOf(thrown: unknown): string {
 /** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and a chain of nested folders with these `names` in `spoolDir`, and checks each folder. */
+/** Creates `spoolDir` and nested folders with these `names`, one inside the other, and checks each folder. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -138,7 +138,10 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/** With Node's option `recursive`, `mkdirSync` never returns if a parent cannot be created, as in `/proc`. */
+/**
+ * Creates a folder. With the option `recursive`, `mkdirSync` never returns if a parent cannot be created, as in
+ * `/proc`.
+ */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

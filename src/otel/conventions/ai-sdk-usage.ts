@@ -43,8 +43,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Anthropic's input count excludes cached tokens. The SDK adds them from version 6. For earlier versions, they are
- * added here.
+ * Returns the input count with cached tokens. Anthropic's count excludes cached tokens. The SDK includes them from
+ * version 6, and this function adds them for earlier versions.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);
@@ -84,7 +84,7 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-/** The latest provider metadata, because several rows read the same text, which may be long. */
+/** Caches the latest provider metadata, because several rows parse the same text, which may be long. */
 let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
 function providersOf(attributes: Attributes): Providers {

@@ -76,7 +76,7 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** JSON text of a string stays text, because the application set the quotes. */
+/** Parses a value. JSON text of a string is not parsed, because the application set the quotes. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;

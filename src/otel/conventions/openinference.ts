@@ -231,7 +231,7 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/** Some instrumentations set the text in `content` and all other blocks in `contents`. */
+/** Combines the content. Some instrumentations set the text in `content` and all other blocks in `contents`. */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);

@@ -181,7 +181,7 @@ export function dimensionsOf(vector: unknown): number | undefined {
   return Array.isArray(given) ? given.length : undefined;
 }
 
-/** Some instrumentations nest the role and the content one level deeper. */
+/** Converts a message. Some instrumentations nest the role and the content one level deeper. */
 function messageOf({ message, ...shallow }: Fields): Fields {
   const { content, tool_calls, function_call, ...rest } = isObject(message) ? { ...shallow, ...message } : shallow;
   const calls = filled(objects(tool_calls).map(toolCallOf));
