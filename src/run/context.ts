@@ -118,7 +118,7 @@ export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
   return owner === undefined ? currentSink() : owner.sink;
 }
 
-/** Returns the context that a run inherits from. A run inherits nothing from a parent with a different sink. */
+/** Returns the tags and metadata that a run inherits. A run inherits nothing from a parent with a different sink. */
 export function inheritedFrom(
   parent: RunContext | undefined,
   sink: RunSink | undefined,
