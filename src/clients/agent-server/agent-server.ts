@@ -24,7 +24,7 @@ export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
   /** Returns whether the server is ready. `checkDb` also checks its database. Rejects if the server does not respond. */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
-  /** Returns metrics as text of Prometheus, or as the JSON of the server. */
+  /** Returns the metrics as Prometheus text or as JSON. */
   metrics<Format extends 'prometheus' | 'json' = 'prometheus'>(
     options?: CallOptions & { format?: Format },
   ): Promise<Format extends 'json' ? Record<string, unknown> : string>;
@@ -54,13 +54,13 @@ const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: '
 const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
 
 /**
- * A client of the agent server of a deployment. Each group of its interface is an object: `server.threads.create()`.
+ * A client for the agent server of a deployment. Each group of calls is a property, for example `server.threads`.
  * Within a run, calls that create runs are recorded.
  */
 export class AgentServer {
   readonly assistants: Assistants;
   readonly threads: Threads;
-  /** Runs of threads. */
+  /** Runs on threads. */
   readonly runs: AgentRuns;
   /** Runs without a thread. */
   readonly statelessRuns: StatelessRuns;
@@ -93,7 +93,7 @@ export class AgentServer {
     return this.#service.api.urlOf('');
   }
 
-  /** Address of the server's API reference, for a browser. */
+  /** URL of the server's API reference, to open in a browser. */
   get docsUrl(): string {
     return this.#service.api.urlOf('/docs');
   }
@@ -104,12 +104,12 @@ export class AgentServer {
     return (await this.#service.api.send<string>({ ...call, headers: { accept: 'text/html' } })).data;
   }
 
-  /** Address of the MCP endpoint, for an SDK of that protocol. It requires the same key. */
+  /** URL of the server's MCP endpoint. MCP clients must send the same API key. */
   get mcpUrl(): string {
     return this.#service.api.urlOf('/mcp/');
   }
 
-  /** Returns the address of an assistant's A2A endpoint, for an SDK of that protocol. It requires the same key. */
+  /** Returns the URL of an assistant's A2A endpoint. A2A clients must send the same API key. */
   a2aUrl(assistantId: string): string {
     return this.#service.api.urlOf(callOf(A2A, { ids: [assistantId] }).path);
   }

@@ -10,16 +10,16 @@ import { BODY, both, whole } from '../schema.ts';
 import { tracedCall, traceHeaders } from '../tracing.ts';
 
 export interface AgentServerOptions extends ClientOptions {
-  /** Address of the deployment, with a path if the deployment has one. */
+  /** Address of the deployment, including its path if it has one. */
   url: string | URL;
   /**
-   * Milliseconds without a byte after which a stream or an awaited response counts as broken. If a server has sent
-   * heartbeats in a stream, the maximum is 60 s. @default 300_000
+   * Maximum time without a byte, in milliseconds, before a stream or an awaited response counts as broken. After a
+   * server has sent heartbeats in a stream, the maximum is 60 s. @default 300_000
    */
   idleTimeoutMs?: number | undefined;
   /**
-   * Whether calls that create runs send the current run to the server, so that the runs of the server join the trace.
-   * @default true
+   * Whether calls that create runs send the current run to the server. The server's runs then join the trace. @default
+   * true
    */
   propagate?: boolean | undefined;
 }
@@ -41,7 +41,7 @@ export interface PageRequest {
 
 const PAGE_ITEMS = 10;
 
-/** A body or query of a list. The client checks the fields that it calculates with. */
+/** Body or query of a list request. The client checks only the fields that it uses in calculations. */
 export const PAGE_BODY: BodySchema = v.pipe(
   BODY,
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
@@ -51,7 +51,7 @@ export const PAGE_BODY: BodySchema = v.pipe(
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;
-  /** Timeout for response headers that arrive when a run has ended. */
+  /** Timeout for response headers that arrive only when a run ends. */
   readonly headTimeoutMs: number;
   readonly #options: Partial<AgentServerOptions>;
 
@@ -71,7 +71,7 @@ export class AgentService {
     return endpoint.makesRun ? this.traced(call, send) : send({});
   }
 
-  /** Lists by offset, which is sent in the body of a POST or in the query of a GET. */
+  /** Lists items by offset. A POST sends the offset in its body, a GET in its query. */
   list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const part = endpoint.method === 'GET' ? 'query' : 'body';
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
@@ -82,7 +82,7 @@ export class AgentService {
     return pagesFrom(first, async ({ call, limit, offset }) => {
       const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
       const { data } = answer;
-      // Some servers respond with the list itself.
+      // Some servers return the list without a wrapper object.
       const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
       const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);

@@ -82,7 +82,7 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
-/** Assistants of an agent server. The id of the default assistant of a graph is the name of the graph. */
+/** Assistants of an agent server. A graph's default assistant has the graph's name as its id. */
 export interface Assistants {
   create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant>;
   get(assistantId: string, options?: CallOptions): Promise<Assistant>;
@@ -90,7 +90,7 @@ export interface Assistants {
   delete(assistantId: string, options?: CallOptions & { deleteThreads?: boolean }): Promise<void>;
   search(filter?: AssistantSearch, options?: CallOptions): PageList<Assistant>;
   count(filter?: AssistantFilter, options?: CallOptions): Promise<number>;
-  /** Returns the graph. `xray` includes subgraphs, as a number down to that depth. */
+  /** Returns the graph. `xray` includes subgraphs. A number limits their depth. */
   graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph>;
   schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas>;
   /** Returns the schemas of subgraphs by name. `recurse` includes the subgraphs of subgraphs. */
@@ -100,7 +100,7 @@ export interface Assistants {
   ): Promise<Readonly<Record<string, GraphSchemas>>>;
   /** Lists the latest version first. */
   versions(assistantId: string, filter?: AssistantVersionSearch, options?: CallOptions): PageList<Assistant>;
-  /** Makes a version the one that runs use. */
+  /** Sets the version that runs use. */
   setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant>;
 }
 

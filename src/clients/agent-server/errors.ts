@@ -12,13 +12,13 @@ import {
 } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
-/** A run of an agent server and its thread, if known. */
+/** Ids of a run on an agent server and of its thread, if known. */
 export interface RunPlace {
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
 }
 
-/** The agent run ended with an error, which the server reported. */
+/** The agent run ended with an error that the server reported. */
 export class RunFailedError extends RunspanError {
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
@@ -46,7 +46,7 @@ function textOf(value: unknown, masked: (text: string) => string): string | unde
   return masked(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** An event, as errors describe it. */
+/** Description of an event in an error. */
 export interface LastEvent {
   readonly name: string;
   readonly id: string | undefined;
@@ -63,8 +63,8 @@ export interface StreamBreak extends RunPlace {
 }
 
 /**
- * A stream or an awaited response ended before its run, and did not continue. The run may still be running:
- * `runs.get` and `runs.join` accept its `runId`.
+ * A stream or an awaited response broke before its run ended, and could not continue. The run may still be running.
+ * Pass its `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';
@@ -87,7 +87,7 @@ export class StreamError extends RunspanError {
   }
 }
 
-/** Returns the error of a stream that cannot be opened after its run was created, so that the error names the run. */
+/** Returns the error for a stream that cannot be opened although its run exists. The error names the run. */
 export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
   if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
@@ -96,7 +96,7 @@ export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
 }
 
-/** Why a command was refused. */
+/** Reason for refusing a command. */
 export type CommandErrorReason =
   | 'invalid_argument'
   | 'unknown_command'
@@ -110,7 +110,7 @@ export type CommandErrorReason =
   | 'not_supported'
   | (string & {});
 
-/** The server responded to a command with an error of the agent streaming protocol. The command had no effect. */
+/** The server refused a command with an error of the agent streaming protocol. The command had no effect. */
 export class CommandError extends RunspanError {
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
@@ -130,7 +130,7 @@ export class CommandError extends RunspanError {
     this.request = request;
   }
 
-  /** @internal Returns undefined if the body is not an error of the protocol. */
+  /** @internal Returns undefined if the body is not a protocol error. */
   static of(
     command: string,
     body: unknown,

@@ -25,9 +25,9 @@ export interface RunSettings {
   metadata?: Readonly<Record<string, unknown>>;
   config?: AgentConfig;
   context?: unknown;
-  /** URL that is called when the run has ended. */
+  /** URL that the server calls when the run ends. */
   webhook?: string;
-  /** Nodes before which the run stops. `*` is all nodes. */
+  /** Nodes before which the run stops. `*` means all nodes. */
   interrupt_before?: '*' | readonly string[];
   interrupt_after?: '*' | readonly string[];
   /** @default 'values' */
@@ -40,7 +40,7 @@ export interface RunSettings {
   on_disconnect?: 'cancel' | 'continue';
   /** Keys for which the stream returns feedback URLs. */
   feedback_keys?: readonly string[];
-  /** Seconds until the run starts. */
+  /** Delay before the run starts, in seconds. */
   after_seconds?: number;
   /** When states are stored. @default 'async' */
   durability?: 'sync' | 'async' | 'exit';
@@ -76,5 +76,5 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
-/** The service checks all other fields of a run. */
+/** Checks only the assistant. The service checks all other fields. */
 export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });

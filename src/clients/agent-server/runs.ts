@@ -12,7 +12,7 @@ import { runErrorOf } from './streams/agent-event.ts';
 import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
 import type { RunStream } from './streams/run-stream.ts';
 
-/** Statuses of runs. A later server may have others. */
+/** Known run statuses. Later servers may use others. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
 
 /** A run of an assistant. */
@@ -55,23 +55,21 @@ export interface CancelOptions extends CallOptions {
   action?: 'interrupt' | 'rollback';
 }
 
-/** Runs to cancel: by status, or by ids and thread. */
+/** Runs to cancel, selected by status or by ids and thread. */
 export interface RunCancellation {
   status?: 'pending' | 'running' | 'all';
   thread_id?: string;
   run_ids?: readonly string[];
 }
 
-/**
- * Runs of threads. A request that creates a run is repeated only if no connection was made, or after the server
- * responded with 429.
- */
+/** Runs on threads. A request that creates a run is retried only if no connection was made, or after a 429 response. */
 export interface AgentRuns {
   /** Starts a run in the background. */
   create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun>;
   /**
-   * Starts a run and waits for its final state, without a time limit. A `timeoutMs` of the call or the client applies to
-   * the response headers only. Without it, `idleTimeoutMs` applies. Rejects with a RunFailedError if the run fails.
+   * Starts a run and waits for its final state, without a time limit. If the call or the client sets `timeoutMs`, it
+   * limits only the time until the response headers. Otherwise `idleTimeoutMs` applies. Rejects with a RunFailedError
+   * if the run fails.
    */
   wait<Values = Record<string, unknown>>(threadId: string, run: RunRequest, options?: CallOptions): Promise<Values>;
   /** Starts a run and streams its events. */
@@ -92,11 +90,11 @@ export interface AgentRuns {
     runId: string,
     options?: JoinStreamOptions,
   ): Promise<RunStream<Values>>;
-  /** Ends a run. */
+  /** Cancels a run. */
   cancel(threadId: string, runId: string, options?: CancelOptions): Promise<void>;
 }
 
-/** Runs without a thread. Requests that create a run have the same retry rules as in `AgentRuns`. */
+/** Runs without a thread. Requests that create runs follow the retry rules of `AgentRuns`. */
 export interface StatelessRuns {
   /** Starts a run in the background. */
   create(run: StatelessRunRequest, options?: CallOptions): Promise<AgentRun>;
@@ -109,9 +107,9 @@ export interface StatelessRuns {
   ): Promise<RunStream<Values>>;
   /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
   joinStream<Values = Record<string, unknown>>(runId: string, options?: JoinStreamOptions): Promise<RunStream<Values>>;
-  /** Starts several runs with one request. The result has the order of the requests. */
+  /** Starts several runs with one request. Returns the runs in the order of the requests. */
   batch(runs: readonly StatelessRunRequest[], options?: CallOptions): Promise<AgentRun[]>;
-  /** Ends runs, including runs of threads. `rollback` also deletes the runs and their data. */
+  /** Cancels runs, including runs on threads. `rollback` also deletes the runs and their data. */
   cancel(which: RunCancellation, options?: CallOptions & { action?: 'interrupt' | 'rollback' }): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import type { PageList } from '../page.ts';
 import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
-/** A stored value. Values outlive threads. */
+/** A stored value, which does not belong to a thread. */
 export interface StoreItem<Value = Record<string, unknown>> {
   readonly namespace: readonly string[];
   readonly key: string;
@@ -13,7 +13,7 @@ export interface StoreItem<Value = Record<string, unknown>> {
   /** ISO 8601. */
   readonly created_at: string;
   readonly updated_at: string;
-  /** Relevance for the query of a search. */
+  /** Relevance to the search query. */
   readonly score?: number | null;
   readonly [field: string]: unknown;
 }
@@ -31,22 +31,22 @@ export interface StorePut {
 export interface StoreSearch extends PageRequest {
   namespace_prefix: readonly string[];
   filter?: Readonly<Record<string, unknown>>;
-  /** Text of a semantic search, if the server supports it. */
+  /** Text for a semantic search, if the server supports it. */
   query?: string;
 }
 
 export interface NamespaceSearch extends PageRequest {
   prefix?: readonly string[];
   suffix?: readonly string[];
-  /** Maximum names of a namespace. Longer namespaces are truncated. */
+  /** Maximum number of names in a namespace. Longer namespaces are truncated. */
   max_depth?: number;
 }
 
 /** The long-term memory of an agent server. */
 export interface Store {
-  /** Stores a value. Replaces the value with the same namespace and key. */
+  /** Stores a value. Replaces any value with the same namespace and key. */
   put(item: StorePut, options?: CallOptions): Promise<void>;
-  /** Returns undefined if the server responds that there is no value. Other servers respond with 404. */
+  /** Returns undefined if the server reports that there is no value. Some servers respond with 404 instead. */
   get<Value = Record<string, unknown>>(
     namespace: readonly string[],
     key: string,

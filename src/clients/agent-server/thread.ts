@@ -3,7 +3,7 @@ import type { AgentConfig } from './assistants.ts';
 
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
 
-/** A command that continues a graph after an interrupt, instead of an input. */
+/** A command that continues a graph after an interrupt. It replaces the input. */
 export interface RunCommand {
   /** Response to the interrupt. */
   resume?: unknown;
@@ -12,14 +12,14 @@ export interface RunCommand {
   goto?: unknown;
 }
 
-/** An interrupt, for which a graph waits for a response. */
+/** An interrupt. The graph waits for a response. */
 export interface Interrupt {
   readonly id?: string;
   readonly value?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** The state of a conversation, which its runs change. */
+/** A conversation. Its runs change its state. */
 export interface Thread<Values = Record<string, unknown>> {
   readonly thread_id: string;
   /** ISO 8601. */
@@ -77,7 +77,7 @@ export interface ThreadCreate {
   /** Behaviour if the id exists. `raise` responds with 409. @default 'raise' */
   if_exists?: 'raise' | 'do_nothing';
   ttl?: ThreadTimeToLive;
-  /** Initial updates of the state, step by step. */
+  /** Initial state updates, one entry for each step. */
   supersteps?: readonly {
     readonly updates: readonly { readonly values?: unknown; readonly command?: RunCommand; readonly as_node: string }[];
   }[];
@@ -91,7 +91,7 @@ export interface ThreadUpdate {
 
 export interface ThreadFilter {
   metadata?: Readonly<Record<string, unknown>>;
-  /** Values of fields of the state. */
+  /** Field values that the state must have. */
   values?: Readonly<Record<string, unknown>>;
   status?: ThreadStatus;
 }

@@ -21,14 +21,14 @@ import type {
 export interface ThreadStateOptions extends CallOptions {
   /** Id of an earlier state. @default the latest state */
   checkpointId?: string;
-  /** An earlier state, which may belong to a subgraph. */
+  /** Checkpoint of an earlier state, which may belong to a subgraph. */
   checkpoint?: Checkpoint;
-  /** Whether to include the states of tasks that are subgraphs. @default false */
+  /** Whether to include the states of subgraph tasks. @default false */
   subgraphs?: boolean;
 }
 
 export interface ThreadStreamOptions extends StreamOptions {
-  /** Modes to stream. `run_modes` is the modes of the runs. @default 'run_modes' */
+  /** Modes to stream. `run_modes` streams the modes of the runs. @default 'run_modes' */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
@@ -40,7 +40,7 @@ export interface Threads {
   delete(threadId: string, options?: CallOptions): Promise<void>;
   search<Values = Record<string, unknown>>(filter?: ThreadSearch, options?: CallOptions): PageList<Thread<Values>>;
   count(filter?: ThreadFilter, options?: CallOptions): Promise<number>;
-  /** Creates a thread with the same states. */
+  /** Creates a copy of the thread with the same states. */
   copy(threadId: string, options?: CallOptions): Promise<Thread>;
   prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }>;
   state<Values = Record<string, unknown>>(threadId: string, options?: ThreadStateOptions): Promise<ThreadState<Values>>;
@@ -63,7 +63,7 @@ export interface Threads {
   ): Promise<RunStream<Values>>;
 }
 
-/** Lists states. The limit is needed to tell whether a page is the last. */
+/** Lists states. The client needs the limit to recognize the last page. */
 export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   body: PAGE_BODY,
   response: 'list',
@@ -126,12 +126,12 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // Servers differ in the type of `before` in a body. All servers accept an id in a query.
+    // Servers expect different types of `before` in a body, but all servers accept an id in a query.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }
 
-/** Lists states by their checkpoints. `mayQuery` sends a GET if a query can carry the filter. */
+/** Lists states in pages, with checkpoints as cursors. `mayQuery` allows a GET if a query can carry the filter. */
 export function statePages<Values>(
   send: Send,
   endpoint: Endpoint,

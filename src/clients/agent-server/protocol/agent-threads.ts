@@ -37,7 +37,9 @@ import {
 import { allPaths, type ThreadPaths } from './thread-paths.ts';
 
 export interface AgentThreadsOptions extends AgentServerOptions {
-  /** Paths of the calls, if they differ from the reference chat application. `agentServerPaths` is for an agent server. */
+  /**
+   * Paths of the calls, if they differ from the reference chat application. Use `agentServerPaths` for an agent server.
+   */
   paths?: ThreadPaths | undefined;
 }
 
@@ -52,13 +54,13 @@ export interface ThreadSummary {
 
 export interface BootstrapOptions extends CallOptions {
   /**
-   * What to do if the thread has no state: `true` creates a state without messages, an object creates a state with
-   * these values, and `false` rejects with the 404. @default true
+   * Behaviour if the thread has no state. `true` creates a state without messages, an object creates a state with these
+   * values, and `false` rejects with the 404. @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }
 
-/** Options of the events of a new run. */
+/** Options for the events of a new run. */
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
 /**
@@ -88,8 +90,8 @@ export class AgentThreads {
   }
 
   /**
-   * Lists the latest threads first. The application limits the list, the reference application to 100 threads. Use
-   * `offset` to continue. An agent server lists threads by `threads.search` of `AgentServer`.
+   * Lists the latest threads first. The server limits the list. The reference application returns at most 100 threads.
+   * Use `offset` to continue. For an agent server, use `threads.search` of `AgentServer` instead.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     return this.#service.call(this.#calls.list, { body: page, options });
@@ -118,7 +120,7 @@ export class AgentThreads {
     const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
     const update = callOf({ ...updateState, name: state.name }, { ids, body, options: call.options });
     const { data } = await api.send<Partial<ThreadState<Values>>>(update);
-    // Some servers respond with the checkpoint only.
+    // Some servers return only the checkpoint.
     return data.values === undefined ? latest() : (data as ThreadState<Values>);
   }
 
@@ -156,20 +158,20 @@ export class AgentThreads {
     return this.#command(this.#calls.start, threadId, run, options) as Promise<StartedRun>;
   }
 
-  /** Responds to interrupts, with which the agent continues. */
+  /** Responds to interrupts, so that the agent continues. */
   async respond(threadId: string, response: ThreadResponse, options?: CallOptions): Promise<CommandedRun> {
     return this.#command(this.#calls.respond, threadId, response, options);
   }
 
-  /** Ends a run. */
+  /** Cancels a run. */
   async cancel(threadId: string, runId: string, options?: CallOptions): Promise<void> {
     const ids = { thread_id: threadId, run_id: runId };
     return this.#service.call(this.#calls.cancel, { ids, options });
   }
 
   /**
-   * Returns the events of a thread: first all stored events, then new events. Resolves when the stream is open. Because
-   * stored events come first, no event of a run that was started before is lost.
+   * Returns the events of a thread: first all stored events, then new events. Resolves when the stream is open. The
+   * events of earlier runs are complete, because the server sends stored events first.
    */
   async events<Values = Record<string, unknown>>(
     threadId: string,
@@ -179,8 +181,8 @@ export class AgentThreads {
   }
 
   /**
-   * Starts a run and returns its events, which end with the run. The events must be read or closed, because their
-   * connection keeps the process alive. Use `start` for a run whose events nobody reads.
+   * Starts a run and returns its events, which end with the run. Read or close the events, because their connection
+   * keeps the process alive. If nobody reads the events, use `start` instead.
    */
   async run<Values = Record<string, unknown>>(
     threadId: string,
@@ -190,7 +192,7 @@ export class AgentThreads {
     return this.#runEvents(this.#calls.run, threadId, run, options);
   }
 
-  /** Responds to interrupts and returns the events of the continued run, which end with the run. */
+  /** Responds to interrupts and returns the events of the continued run. The events end with the run. */
   async resume<Values = Record<string, unknown>>(
     threadId: string,
     response: ThreadResponse,
@@ -232,7 +234,7 @@ export class AgentThreads {
     const { name } = endpoint;
     const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
     const requestOf = (run: CommandedRun): PreparedCall => {
-      // Earlier events do not belong to the run, even if it continues under the id with which it was interrupted.
+      // Earlier events do not belong to this run, even if an interrupted run continues with the same id.
       const since = options?.since ?? run.applied_through_seq;
       return eventsRequest({ ...this.#calls.events, name }, threadId, { ...options, since, run });
     };
@@ -247,7 +249,7 @@ export class AgentThreads {
   }
 }
 
-/** `create` creates a thread. Its path is empty if the server needs no such call. */
+/** `create` creates a thread. Its path is empty if the server does not need the call. */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
 function endpointsAt(given: ThreadPaths): Table<Calls> {

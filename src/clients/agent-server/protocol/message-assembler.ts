@@ -73,21 +73,21 @@ export class AssembledMessage {
 type MessageParts = Pick<AssembledMessage, 'id' | 'role' | 'namespace' | 'node' | 'status' | 'usage' | 'error'>;
 
 /**
- * Assembles messages from the events of a thread. Pass every event to `take`, which returns a new object for each change
- * of a message, so that a page can compare messages by identity.
+ * Assembles messages from thread events. Pass every event to `take`. Each change creates a new object, so a page can
+ * compare messages by identity.
  */
 export class MessageAssembler {
-  /** Messages by namespace and id, in the order of their start. */
+  /** Messages by namespace and id, in starting order. */
   readonly #messages = new Map<string, AssembledMessage>();
-  /** The key of the message that each source is streaming. */
+  /** Key of the message that each source currently streams. */
   readonly #current = new Map<string, string>();
 
-  /** All messages, in the order of their start. */
+  /** All messages, in starting order. */
   get messages(): readonly AssembledMessage[] {
     return [...this.#messages.values()];
   }
 
-  /** Returns the message that the event changed. Undefined if the event changed none. */
+  /** Returns the changed message, or undefined if the event changes none. */
   take(event: ThreadEvent<unknown>): AssembledMessage | undefined {
     if (event.method !== 'messages') return undefined;
     const source = sourceOf(event);
@@ -101,7 +101,7 @@ export class MessageAssembler {
     }
     const key = this.#current.get(source);
     const message = key === undefined ? undefined : this.#messages.get(key);
-    // The start of the message was not read.
+    // The event that started the message was not read.
     if (key === undefined || message === undefined) return undefined;
     if (data.event === 'message-finish' || data.event === 'error') this.#current.delete(source);
     return this.#put(key, changed(message, data));
@@ -113,7 +113,7 @@ export class MessageAssembler {
   }
 }
 
-/** Identifies the source of concurrent messages: the namespace, the node and the model call. */
+/** Returns a key for the source of a message: its namespace, node and model call. Sources may stream concurrently. */
 function sourceOf({ params: { namespace, node, data } }: MessageEvent): string {
   return JSON.stringify([namespace, node ?? null, typeof data.run_id === 'string' ? data.run_id : null]);
 }

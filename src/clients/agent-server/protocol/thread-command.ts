@@ -28,7 +28,7 @@ export interface ThreadRunRequest {
 export interface InterruptResponse {
   /** Id from the event `input.requested`, or from a task of the state. */
   interrupt_id: string;
-  /** Value with which the agent continues. */
+  /** Value to continue with. */
   response: unknown;
   /** Namespace of the interrupt. @default [] */
   namespace?: readonly string[];
@@ -49,11 +49,11 @@ export type ThreadResponse =
   | (InterruptResponse & ResponseFields & { responses?: undefined })
   | (ResponseFields & { responses: readonly InterruptResponse[] });
 
-/** A run, as the response to a command describes it. */
+/** A run, as described by the response to a command. */
 export interface CommandedRun {
-  /** Undefined if the server sends no id. Some servers send none when a run continues. */
+  /** Id of the run. Undefined if the server sends none, as some servers do when a run continues. */
   readonly run_id?: string;
-  /** The `seq` of the last event before the effects of the command. */
+  /** `seq` of the last event before the command took effect. */
   readonly applied_through_seq?: number;
 }
 
@@ -76,7 +76,7 @@ export const START: BodySchema = v.pipe(
       assistant_id: '_',
       ...run,
       ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
-      // These parameters are in camel case.
+      // The protocol uses camel case for these parameters.
       ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
       ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
     };

@@ -9,7 +9,7 @@ const INDEX = v.number();
 const CONTENT = v.looseObject({ type: TEXT });
 const kind = v.literal;
 
-/** Data of each method. Data of another kind or form makes an event of the method `other`. */
+/** Schema of the data for each method. An event whose data does not match gets the method `other`. */
 const DATA: Readonly<Record<Exclude<ThreadEvent['method'], 'other' | 'malformed'>, v.GenericSchema>> = {
   lifecycle: v.looseObject({ event: TEXT }),
   messages: v.variant('event', [
@@ -43,7 +43,7 @@ const DATA: Readonly<Record<Exclude<ThreadEvent['method'], 'other' | 'malformed'
   'input.requested': v.looseObject({ interrupt_id: TEXT }),
 };
 
-/** Converts a server-sent event. The data of a typed event has that type. */
+/** Converts a server-sent event to a typed thread event. */
 export function threadEventOf<Values>({ name, data: text, id, hasOwnId }: ServerSentEvent): ThreadEvent<Values> {
   const sent = parseJson(text);
   if (!isObject(sent) || typeof sent.method !== 'string' || !isObject(sent.params))

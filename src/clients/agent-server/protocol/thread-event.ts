@@ -1,6 +1,6 @@
 import { isObject } from '../../../base/options.ts';
 
-/** A kind of events to request. `custom:<name>` is the custom events with one name. */
+/** A kind of event to request. `custom:<name>` requests the custom events with this name. */
 export type ThreadChannel =
   | 'values'
   | 'updates'
@@ -16,9 +16,9 @@ export type ThreadChannel =
 /** Fields that every event of a thread has. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
-  /** The method that the server sent. It differs from `method` if this version does not know it. */
+  /** The method that the server sent. Differs from `method` if this version does not recognize the event. */
   readonly name: string;
-  /** Id of the event, the same each time it is sent. */
+  /** Id of the event. It stays the same if the event is sent again. */
   readonly event_id?: string;
   /** Number of the event in the thread. */
   readonly seq?: number;
@@ -42,7 +42,7 @@ export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | '
 export interface LifecycleData {
   readonly event: LifecycleStatus;
   readonly graph_name?: string;
-  /** Why a subagent was started. */
+  /** Reason for starting the subagent. */
   readonly cause?: {
     readonly type: 'toolCall' | 'send' | 'edge' | (string & {});
     readonly tool_call_id?: string;
@@ -91,7 +91,7 @@ export interface MessageUsage {
 /** Fields that every event of a message has. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
-  /** Id of the model call, if the server sends it. It differs from the run of the agent. */
+  /** Id of the model call, if the server sends it. It differs from the id of the agent's run. */
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
@@ -123,13 +123,13 @@ export type ToolData =
   | (ToolDataOf<'tool-error'> & { readonly message: string; readonly code?: string });
 
 export type LifecycleEvent = ThreadEventOf<'lifecycle', LifecycleData>;
-/** A chunk of a message of a model. See `MessageAssembler`. */
+/** A chunk of a model's message. See `MessageAssembler`. */
 export type MessageEvent = ThreadEventOf<'messages', MessageData>;
 /** The start, progress or end of a tool call. */
 export type ToolEvent = ThreadEventOf<'tools', ToolData>;
 /** The complete state after a step. */
 export type StateEvent<Values> = ThreadEventOf<'values', Values>;
-/** The changes of a node. `params.node` is its name. */
+/** State changes by a node. `params.node` is the node's name. */
 export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
 /** A stored state, from which a run can start. */
 export type CheckpointEvent = ThreadEventOf<
@@ -145,12 +145,12 @@ export type CheckpointEvent = ThreadEventOf<
 >;
 /** The start or end of a task. */
 export type TaskEvent = ThreadEventOf<'tasks', unknown>;
-/** An event that the graph writes, or a report of the server. See `missedEvents`. */
+/** An event that the graph writes, or a report from the server. See `missedEvents`. */
 export type ThreadCustomEvent = ThreadEventOf<
   'custom',
   { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** A request for input. The run waits for `threads.respond`. */
+/** A request for input. The run waits until `threads.respond` is called. */
 export type InputRequestedEvent = ThreadEventOf<
   'input.requested',
   { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
@@ -174,13 +174,13 @@ export type ThreadEvent<Values = Record<string, unknown>> =
   | OtherThreadEvent
   | MalformedThreadEvent;
 
-/** The events between two numbers that the server did not send, because the reader was too slow. */
+/** A range of events that the server skipped because the reader was too slow. */
 export interface MissedEvents {
   readonly after: number;
   readonly before: number;
 }
 
-/** Returns the missed events that this event reports. Undefined for other events. */
+/** Returns the missed events that this event reports, or undefined for other events. */
 export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
   if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
   const { payload } = event.params.data;

@@ -10,7 +10,7 @@ import type { CommandedRun } from './thread-command.ts';
 import type { ThreadChannel, ThreadEvent } from './thread-event.ts';
 import { ThreadPolicy } from './thread-policy.ts';
 
-/** Which events of a thread to read. */
+/** Options for reading the events of a thread. */
 export interface ThreadEventsOptions extends StreamOptions {
   /** @default all channels of the protocol */
   channels?: readonly ThreadChannel[] | undefined;
@@ -21,13 +21,13 @@ export interface ThreadEventsOptions extends StreamOptions {
   /** Only events after the event with this `seq`. */
   since?: number | undefined;
   /**
-   * Only events of this run, which `start` and `respond` return. The events end with the run. The channel `lifecycle` is
-   * added.
+   * Only events of this run, which `start` and `respond` return. The events end with the run. The channel `lifecycle`
+   * is added automatically.
    */
   run?: CommandedRun | undefined;
   /**
-   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events, if the server sends
-   * the comment `live` there, like the reference chat application. An error of the function is logged.
+   * Called with `reconnecting` when the connection is lost. Called with `live` after the stored events, if the server
+   * sends the comment `live`, like the reference chat application. Errors of this function are logged.
    */
   onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -59,13 +59,13 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
 };
 
 /**
- * The events of a thread. `for await (const event of events)` reads them once, and no further than needed. Leaving the
- * loop closes the connection. Until the events are read to their end, left or closed, for example by `await using`, the
- * connection keeps the process alive. Runs continue without a reader.
+ * The events of a thread. `for await (const event of events)` reads each event once, and only when needed. Leaving the
+ * loop closes the connection. The connection keeps the process alive until the events end or are closed, for example by
+ * `await using`. Runs continue without a reader.
  *
  * If a connection breaks or ends, the stream reconnects, up to five times in a row without an event. Each event is
- * returned once. If the stream cannot continue, it throws a StreamError with the last event. The events of a run end with
- * the run. If the run fails, the stream throws a RunFailedError after the last event.
+ * returned once. If the stream cannot continue, it throws a StreamError with the last event. The events of a run end
+ * with the run. If the run fails, the stream throws a RunFailedError after the last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;
@@ -83,17 +83,17 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
     return this.#policy.place.threadId ?? '';
   }
 
-  /** Id of the run whose events these are. Undefined for the events of a thread, or if the server sends no id. */
+  /** Id of the run that the events belong to. Undefined for events of a whole thread, or if the server sends no id. */
   get runId(): string | undefined {
     return this.#policy.place.runId;
   }
 
-  /** The highest `seq` that was read. A later reader can continue with it as `since`. */
+  /** The highest `seq` read so far. Pass it as `since` to continue later. */
   get lastSeq(): number | undefined {
     return this.#policy.lastSeq;
   }
 
-  /** Id of the last event, for a server that continues after an id. */
+  /** Id of the last event, for servers that can continue after an id. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }
@@ -117,7 +117,7 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
   }
 }
 
-/** Creates the request of a stream of events. Throws if an option is invalid. */
+/** Creates the request for a stream of events. Throws if an option is invalid. */
 export function eventsRequest(endpoint: Endpoint, threadId: string, options: ThreadEventsOptions = {}): PreparedCall {
   const call = callOf(endpoint, { ids: { thread_id: threadId }, options });
   const { channels = ALL_CHANNELS, namespaces, depth, run }: ThreadEventsOptions = call.own;

@@ -1,8 +1,8 @@
 import { type Check, type Checks, checkedOptions } from '../../../base/options.ts';
 
 /**
- * Paths of the calls below the address of the client. `{thread_id}` and `{run_id}` are placeholders of ids. The defaults
- * are the paths of the reference chat application.
+ * Paths of the calls, relative to the client's address. `{thread_id}` and `{run_id}` are placeholders for ids. The
+ * defaults are the paths of the reference chat application.
  */
 export interface ThreadPaths {
   /** @default '/threads/{thread_id}/commands' */
@@ -19,11 +19,14 @@ export interface ThreadPaths {
   readonly delete?: string | undefined;
   /** @default '/threads' */
   readonly list?: string | undefined;
-  /** Path to create a thread, for a server on which a thread must exist before it has a state. @default none */
+  /**
+   * Path of the call that creates a thread. Set it if the server requires a thread before its first state. @default
+   * none
+   */
   readonly create?: string | undefined;
 }
 
-/** The paths of an agent server, which lists threads by `threads.search` of `AgentServer`. */
+/** The paths of an agent server. To list its threads, use `threads.search` of `AgentServer`. */
 export const agentServerPaths: ThreadPaths = {
   stream: '/threads/{thread_id}/stream/events',
   create: '/threads',
@@ -42,12 +45,12 @@ const DEFAULTS: AllPaths = {
   create: undefined,
 };
 
-/** Returns the given paths and the defaults of the others. Throws a RunspanError if a path is invalid. */
+/** Returns all paths, with defaults for missing paths. Throws a RunspanError if a path is invalid. */
 export function allPaths(given: ThreadPaths): AllPaths {
   return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
 }
 
-/** Matches segments without a query. Segments of dots would lead to another path. */
+/** Matches paths without a query. The segments `.` and `..` are refused, because they would lead to another path. */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
 
 const CHECKS = Object.fromEntries(
@@ -62,7 +65,7 @@ function pathCheck(placeholders: readonly string[]): Check {
   ];
 }
 
-/** Returns each placeholder once, the thread first. */
+/** Returns each placeholder once, the thread id first. */
 function placeholdersOf(path: string): readonly string[] {
   return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
 }

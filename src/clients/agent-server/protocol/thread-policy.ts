@@ -9,14 +9,14 @@ import type { CommandedRun } from './thread-command.ts';
 import { type LifecycleData, missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
-/** Heartbeats after which a connection counts as working without an event. */
+/** Number of heartbeats after which a connection without events counts as working. */
 const WORKING_HEARTBEATS = 3;
 
-/** Maximum silence and heartbeats until the last event must arrive again. */
+/** Maximum silence and heartbeats before the last event must arrive again. */
 const CONFIRMATION_MS = 5_000;
 const CONFIRMATION_HEARTBEATS = 1;
 
-/** Events that are recognized by their ids. Earlier events are recognized by their `seq`. */
+/** Number of recent events that are recognized by id. Earlier events are recognized by `seq`. */
 const WINDOW_EVENTS = 1_000;
 
 interface ThreadStream {
@@ -25,7 +25,7 @@ interface ThreadStream {
   readonly since: number | undefined;
   /** Only events after the event with this id, if the server knows the id. */
   readonly lastEventId: string | undefined;
-  /** The events end with this run. */
+  /** Run that ends the events. */
   readonly run: CommandedRun | undefined;
 }
 
@@ -57,7 +57,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.place = { runId: stream.run?.run_id, threadId: stream.call.ids.thread_id };
   }
 
-  /** The highest `seq` of the events that were read. */
+  /** The highest `seq` read so far. */
   get lastSeq(): number | undefined {
     return this.#seen.latest?.seq;
   }
@@ -108,7 +108,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.#heartbeats++;
     if (this.#state === 'resuming' && this.#heartbeats > CONFIRMATION_HEARTBEATS) this.#restart();
     if (this.#heartbeats < WORKING_HEARTBEATS) return false;
-    // The server never ends the stream of a run that it has lost.
+    // The server never ends the stream of a lost run.
     if (this.#state === 'restarted' && this.#stream.run !== undefined)
       throw new UnrecoverableError('the server has lost its events');
     return true;
@@ -123,7 +123,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     return this.#request(lastSeq - 1, this.#idBefore);
   }
 
-  /** An event without a `seq` does not show whether the server has stored its events. */
+  /** Checks whether the server continues after the last event. An event without a `seq` does not show this. */
   #confirm(event: ThreadEvent<Values>): void {
     const isReport = missedEvents(event) !== undefined;
     if (event.seq === undefined && !isReport) return;
@@ -164,8 +164,8 @@ interface SeenEvent {
 }
 
 /**
- * Recognizes repeated events in bounded memory: the latest 1 000 by their ids, all earlier events by the highest `seq`
- * of them. After a restart, a server may use the same ids and numbers for new events, which have a later timestamp.
+ * Recognizes repeated events in bounded memory: the latest 1 000 by id, and all earlier events by their highest `seq`.
+ * After a restart, a server may reuse ids and numbers for new events. New events have a later timestamp.
  */
 class SeenEvents {
   /** The `seq` of each event in the window, the oldest first. */
@@ -175,7 +175,7 @@ class SeenEvents {
   /** The event with the highest `seq`. */
   latest: SeenEvent | undefined;
 
-  /** Events up to `since` are not wanted. */
+  /** Ignores events up to `since`. */
   constructor(since = -1) {
     this.#floor = since;
   }
@@ -185,12 +185,13 @@ class SeenEvents {
     return latest?.seq === seq && latest?.event_id === event_id && latest?.params.timestamp === timestamp;
   }
 
-  /** Returns false if the event was added before. An event without an id and a `seq` is always new. */
+  /** Returns false if the event was already added. An event without an id and a `seq` always counts as new. */
   add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
     const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);
     if (key === undefined) return true;
     const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
-    // The server creates an event without a `seq` anew each time, for example a report of missed events.
+    // Only events with a `seq` are compared by time. The server recreates other events, such as reports of missed
+    // events.
     const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
     if (isKnown && !isLater) return false;
     if (isKnown) {

@@ -11,7 +11,7 @@ export interface AgentEventOf<Event extends string, Data> {
   readonly name: string;
   /** Path of the subgraph that sent the event. Empty for the graph itself. */
   readonly namespace: readonly string[];
-  /** Id after which the stream can continue. Undefined if the server sends none. */
+  /** Id for continuing the stream after this event. Undefined if the server sends none. */
   readonly id: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface AgentMessage {
 export type MetadataEvent = AgentEventOf<'metadata', { readonly run_id: string; readonly [field: string]: unknown }>;
 /** The complete state after a step. */
 export type ValuesEvent<Values> = AgentEventOf<'values', Values>;
-/** The changes of the nodes of a step, by the names of the nodes. */
+/** State changes in a step, by node name. */
 export type UpdatesEvent = AgentEventOf<
   'updates',
   { readonly __interrupt__?: readonly Interrupt[]; readonly [node: string]: unknown }
@@ -56,15 +56,15 @@ export type DebugEvent = AgentEventOf<'debug', Readonly<Record<string, unknown>>
 export type CustomEvent = AgentEventOf<'custom', unknown>;
 /** The start, progress or end of a tool call. */
 export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>>;
-/** The error of the run. When the stream ends, it throws a RunFailedError. */
+/** The error of the run. The stream throws it as a RunFailedError at its end. */
 export type ErrorEvent = AgentEventOf<'error', RunError>;
 /** Feedback URLs by their keys. See `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
-/** The last event of some servers. */
+/** The last event. Only some servers send it. */
 export type EndEvent = AgentEventOf<'end', unknown>;
 /** An event that this version does not know. Its data is text if it is not JSON. */
 export type OtherEvent = AgentEventOf<'other', unknown>;
-/** A known event whose data is not JSON or has an unexpected type. `data` is its text. */
+/** A known event with data that is not JSON or has an unexpected type. `data` is the original text. */
 export type MalformedEvent = AgentEventOf<'malformed', string>;
 
 /** An event of a run's stream. `event` is its type. */
@@ -100,7 +100,7 @@ export interface RunError {
 const KNOWN =
   /^(?:metadata|values|updates|messages(?:\/(?:partial|complete|metadata))?|events|tasks|checkpoints|debug|custom|tools|error|feedback|end)$/;
 
-/** Converts a server-sent event. Only its data's type is checked. */
+/** Converts a server-sent event. Checks only the type of its data. */
 export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent): AgentEvent<Values> {
   const [kind = '', ...namespace] = name.split('|');
   const common = { name, namespace, id: id === '' ? undefined : id };

@@ -18,22 +18,22 @@ import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../e
 import type { RunError } from './agent-event.ts';
 import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
 
-/** Maximum reconnects in a row without an event. */
+/** Maximum number of consecutive reconnects without an event. */
 const RECONNECTS_MAX = 5;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
-/** Maximum of the delay that a server requests by `retry`. */
+/** Maximum delay that a server can request by `retry`. */
 const REQUESTED_DELAY_MAX_MS = 30_000;
 
-/** Maximum silence of a server that sends heartbeats, which arrive every few seconds. */
+/** Maximum silence from a server that sends heartbeats every few seconds. */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
-/** Maximum characters of an event's name and id in an error. */
+/** Maximum number of characters of an event's name or id in an error. */
 const SHOWN_MAX = 200;
 
 const CLOSED = 'the client is closed';
 
-/** The request of a connection, and the id of the event after which the stream continues. */
+/** The request that opens a connection, and the id of the event to continue after. */
 export interface StreamRequest {
   readonly call: Call;
   readonly lastEventId: string | undefined;
@@ -49,24 +49,27 @@ export interface ResumePolicy<Event> {
   opened?(headers: OpenAnswer['headers'], api: Api): void;
   /** Called when a connection is made. Returns the last event id, which events without an id inherit. */
   connected(): string;
-  /** Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
+  /** Converts a received event. Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
   /** Returns the name of the event for errors. */
   nameOf(event: Event): string;
-  /** Returns the event as the run of the stream records it. */
+  /** Returns the event in the form that is recorded. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
-  /** Returns whether the connection works. Throws a NoAnswerError to reconnect, or an UnrecoverableError. */
+  /**
+   * Called for each heartbeat. Returns whether the connection works. Throws a NoAnswerError to reconnect, or an
+   * UnrecoverableError.
+   */
   heartbeat?(): boolean;
-  /** Maximum silence for the next event. The stream reconnects after `silent()`. */
+  /** Maximum silence before the next event. After that time, `silent()` is called and the stream reconnects. */
   readonly silenceMaxMs?: number;
   silent?(): void;
-  /** Returns the request that continues the stream, or why the stream cannot continue. */
+  /** Returns the request that continues the stream, or the reason why the stream cannot continue. */
   resume(): StreamRequest | string;
-  /** Whether the stream is complete if the server ends the connection. */
+  /** Whether the stream counts as complete when the server ends the connection. */
   readonly isComplete: boolean;
-  /** Whether the stream ends at a break, or at once. */
+  /** Whether the stream stays open, ends at the next break, or ends at once. */
   readonly end: 'open' | 'at a break' | 'now';
-  /** The error of the run, which the stream throws at its end. */
+  /** The error of the run. The stream throws it at its end. */
   readonly runError: RunError | undefined;
 }
 
@@ -98,13 +101,16 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /** The recorded run of an unreachable stream ends as interrupted, so it is not cancelled here. */
+  /**
+   * Closes streams that are no longer reachable. Their recorded runs end as interrupted, so they are not cancelled
+   * here.
+   */
   static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#ending.abort(this.#signal?.reason);
-  /** Ends the requests and delays of the source. */
+  /** Aborts the requests and delays of the source. */
   readonly #ending = new AbortController();
   #body: ResponseBody | undefined;
   #isClosed = false;
@@ -133,13 +139,13 @@ export class EventSource<Event> {
     this.#api = api;
     this.#options = options;
     this.#signal = options.policy.first.call.options?.signal;
-    // Node warns about the eleventh listener, but a signal may belong to many streams.
+    // Many streams may share a signal, but Node warns about the eleventh listener.
     if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
 
-  /** Closes the source when nothing refers to `stream` any more, because nobody can close the stream then. */
+  /** Closes the source when `stream` is no longer referenced, because nobody can close it then. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
     EventSource.#unreachable.register(stream, this);
@@ -159,7 +165,10 @@ export class EventSource<Event> {
     this.#body?.destroy();
   }
 
-  /** Can be iterated once. Throws a RunFailedError, a StreamError, or the reason of the caller's signal. */
+  /**
+   * Iterates over the events. Can be called once. Throws a RunFailedError, a StreamError, or the reason of the caller's
+   * signal.
+   */
   async *events(): AsyncGenerator<Event, void, undefined> {
     const { policy, trace } = this.#options;
     let failure: RunFailedError | undefined;
@@ -181,7 +190,7 @@ export class EventSource<Event> {
     if (failure !== undefined) throw failure;
   }
 
-  /** Ends the recorded run. Returns the error of the agent's run. */
+  /** Ends the recorded run. Returns the error of the agent's run, if any. */
   #settle(): RunFailedError | undefined {
     const { policy, trace } = this.#options;
     if (policy.runError === undefined) trace?.end();
@@ -191,7 +200,9 @@ export class EventSource<Event> {
     return failure;
   }
 
-  /** Returns undefined if the stream is complete, or the error that broke the connection. */
+  /**
+   * Reads one connection. Returns undefined if the stream is complete, otherwise the error that broke the connection.
+   */
   async *#read(): AsyncGenerator<Event, unknown, undefined> {
     const { policy, trace } = this.#options;
     const parser = new EventStream(policy.connected());
@@ -208,7 +219,7 @@ export class EventSource<Event> {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
           if (policy.end === 'now') {
-            // The last event may never be read.
+            // The reader may never request the last event.
             this.#settle();
             this.close();
           }
@@ -219,7 +230,7 @@ export class EventSource<Event> {
       }
     } catch (thrown) {
       if (this.#ending.signal.aborted) throw thrown;
-      // The event would be too long again.
+      // After a reconnect, the event would be too long again.
       if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
         throw this.#error(thrown.message, 'it was ended', thrown);
       return thrown;
@@ -321,7 +332,7 @@ export class EventSource<Event> {
   }
 }
 
-/** Returns an iterator that ends at once when its reader leaves it. A generator would wait for a pending read. */
+/** Returns an iterator that ends at once when its reader leaves it. A generator would first wait for a pending read. */
 export function leavable<Event>(
   events: AsyncGenerator<Event, void, undefined>,
   close: () => Promise<void>,

@@ -9,9 +9,9 @@ import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
 import type { ReceivedEvent } from './stream-trace.ts';
 
-/** Options of a call whose response is a stream. `timeoutMs` ends when the response headers arrive. */
+/** Options of a call that returns a stream. `timeoutMs` limits the time until the response headers arrive. */
 export interface StreamOptions extends CallOptions {
-  /** Continues after the event with this id, if the server stores events. `-1` starts at the first event. */
+  /** Id of the event to continue after, if the server stores events. `-1` starts at the first event. */
   lastEventId?: string;
   /** See `idleTimeoutMs` of the client. */
   idleTimeoutMs?: number;
@@ -27,11 +27,11 @@ export interface SentEvent<Values> {
   readonly characters: number;
 }
 
-/** A stream of runs continues after its last id, at the `Location` of its response or at the path of its run. */
+/** Continues a stream of runs after its last event id, at the `Location` of its response or at the path of its run. */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: Place;
   readonly #call: PreparedCall;
-  /** Whether the stream belongs to one run, whose error the stream throws. A thread has many runs. */
+  /** Whether the stream belongs to one run and throws its error. The stream of a thread covers many runs. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
   /** The path with its query. */
@@ -62,7 +62,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#location = resumePath(headers.location, api);
   }
 
-  /** A stream that was joined may end without an event, because its run may be over. */
+  /** A joined stream may end without an event, because its run may already be over. */
   get isComplete(): boolean {
     return this.#sawEvent || this.#call.method === 'GET';
   }
@@ -124,8 +124,8 @@ export function placeOf(header: unknown, known: RunPlace): RunPlace {
 }
 
 /**
- * Returns the path of a `Location` header, with or without the path of the client's address. Undefined for another
- * origin, because only the client's address receives the key.
+ * Returns the path of a `Location` header, which may include the path of the client's address. Returns undefined for
+ * another origin, because only the client's address may receive the key.
  */
 function resumePath(location: unknown, api: Api): string | undefined {
   const base = new URL(api.urlOf(''));

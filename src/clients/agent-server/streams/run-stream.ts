@@ -11,19 +11,19 @@ import type { StreamTrace } from './stream-trace.ts';
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
 /**
- * The events of a run. `for await (const event of stream)` reads them once, and no further than needed, so that a slow
- * reader slows the server down. Leaving the loop closes the connection. A stream that is not read must be closed, for
- * example by `await using`. `on_disconnect` of the run decides whether the run continues.
+ * The events of a run. `for await (const event of stream)` reads each event once, and only when needed, so a slow
+ * reader slows down the server. Leaving the loop closes the connection. Close a stream that you do not read, for
+ * example by `await using`. The run's `on_disconnect` decides whether the run then continues.
  *
- * The stream returns an error of the run as an event, and throws it as a RunFailedError when the stream ends. If the
- * connection breaks, the stream reconnects if the server stores the events (`stream_resumable`). Otherwise the stream
- * throws a StreamError with the last event.
+ * The stream returns an error of the run as an event, and throws it as a RunFailedError at its end. If the connection
+ * breaks, the stream reconnects if the server stores the events (`stream_resumable`). Otherwise the stream throws a
+ * StreamError with the last event.
  */
 export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
   readonly #source: EventSource<SentEvent<Values>>;
   readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
   readonly #policy: RunPolicy<Values>;
-  /** Events that `feedback` has read and the iteration has not. Undefined after `feedback` has dropped events. */
+  /** Events that `feedback` has read but the iteration has not. Undefined after `feedback` has dropped events. */
   #waiting: SentEvent<Values>[] | undefined = [];
   #waitingCharacters = 0;
   #hasRoom: (() => void) | undefined;
@@ -41,7 +41,9 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     source.attach(this);
   }
 
-  /** Id of the run. Undefined until the response headers or the first event contain it, and for the stream of a thread. */
+  /**
+   * Id of the run. Undefined until the response headers or the first event contain it. Always undefined for a thread.
+   */
   get runId(): string | undefined {
     return this.#policy.place.runId;
   }
@@ -50,7 +52,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#policy.place.threadId;
   }
 
-  /** Id of the last event that was read. `joinStream` can continue after it. */
+  /** Id of the last event read. `joinStream` can continue after it. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }
@@ -78,15 +80,14 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Returns the feedback URLs by the keys of the request. Their event is the last, so this may take as long as the run.
-   * The stream is read for it even without an iteration. Events that the iteration has not read are kept up to 1 MiB.
-   * Beyond that, reading waits for the iteration, or drops the events if there is none. Rejects if the stream ends
-   * without the event.
+   * Returns the feedback URLs by key. They arrive in the last event, so this may take as long as the run. The stream is
+   * read even without an iteration. Up to 1 MiB of events is kept for the iteration. Beyond that, reading waits for the
+   * iteration, or drops the events if there is none. Rejects if the stream ends without feedback URLs.
    */
   feedback(): Promise<Readonly<Record<string, string>>> {
     if (this.#feedback === undefined) {
       this.#feedback = this.#readFeedback();
-      // An iteration may throw the same error, and the caller then never awaits this promise.
+      // If the iteration throws the same error, the caller never awaits this promise.
       ignoreRejection(this.#feedback);
     }
     return this.#feedback;
@@ -134,7 +135,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     this.#hasRoom?.();
   }
 
-  /** Reads one event. Callers at the same time share one read. */
+  /** Reads one event. Concurrent callers share one read. */
   #readOne(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;

@@ -14,11 +14,11 @@ interface Place {
   readonly threadId?: string | undefined;
 }
 
-/** An event, as a run records it. */
+/** An event in the form that is recorded. */
 export interface ReceivedEvent {
   readonly name: string;
   readonly data: unknown;
-  /** Returns the JSON of the data, if the event is a state of the graph itself. */
+  /** Returns the data as JSON, if the event is a state of the main graph. */
   readonly state?: (() => string) | undefined;
 }
 
@@ -27,9 +27,9 @@ export class StreamTrace implements Watched {
   readonly #run: Run;
   readonly #chunks: Chunks;
   #wasUsed = true;
-  /** Whether a read is pending. A read may take as long as the run, so the stream is in use. */
+  /** Whether a read is pending. A stream with a pending read is in use, even if the read takes as long as the run. */
   #isReading = false;
-  /** JSON of the last state. The application may change the parsed state. */
+  /** The last state as JSON, because the application may change the parsed state. */
   #state: string | undefined;
   #place: Place = {};
 
@@ -48,7 +48,7 @@ export class StreamTrace implements Watched {
     return wasUsed;
   }
 
-  /** Ends the run as interrupted if the stream is not used any more. The trace must not refer to the stream. */
+  /** Ends the run as interrupted if the stream is no longer used. The trace must not reference the stream. */
   watch(stream: object, place: Place): void {
     if (!this.#run.isOpen) return;
     this.#place = place;
@@ -56,7 +56,7 @@ export class StreamTrace implements Watched {
     abandonment.watch(stream, this);
   }
 
-  /** A read starts. */
+  /** Called when a read starts. */
   touch(): void {
     this.#wasUsed = true;
     this.#isReading = true;
