@@ -30,7 +30,7 @@ import {
 } from './errors.ts';
 import { Secrets, secretsIn } from './secrets.ts';
 
-/** Maximum bytes that are read of an unsuccessful response. */
+/** Maximum number of bytes to read from an unsuccessful response. */
 const FAILURE_BYTES_MAX = 256 * 1024;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 8_000;
@@ -47,7 +47,7 @@ export interface Service {
 
 export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
   readonly url: URL;
-  /** Further values that no error, run or hook may show. */
+  /** Additional values to mask in errors, runs and hooks. */
   readonly secrets?: readonly string[];
 }
 
@@ -125,8 +125,8 @@ export class Api {
   }
 
   /**
-   * Sends a call and resolves when the response headers arrive. Reading the body has no deadline. The body fails with
-   * the reason of the caller's signal.
+   * Sends a call and resolves when the response headers arrive. Reading the body has no deadline. If the caller's
+   * signal aborts, reading fails with its reason.
    */
   async open(call: Call): Promise<OpenAnswer> {
     return this.#send(call, async (_, answer) => answer);
@@ -145,12 +145,12 @@ export class Api {
     return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
   }
 
-  /** Masks the keys and secrets of a call in a text of the service. */
+  /** Masks the keys and secrets of a call in text from the service. */
   masked(text: string, call: Call): string {
     return this.#secretsOf(call).masked(text);
   }
 
-  /** Rejects with the reason of the signal, or with a ConnectionError if the client closes. */
+  /** Waits for a time. Rejects with the reason of the signal, or with a ConnectionError if the client closes. */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
     // `AbortSignal.any` leaks memory on Node 20 if one of the signals lives long.
     const ends = new AbortController();
@@ -183,7 +183,7 @@ export class Api {
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     const { signal, timeoutMs = this.timeoutMs, maxRetries = this.#options.maxRetries ?? 2 } = options;
-    // Node warns about the eleventh listener, but a signal may belong to many calls.
+    // Many calls may share a signal, but Node warns about the eleventh listener.
     if (signal !== undefined) allowListeners(signal);
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
@@ -248,7 +248,10 @@ export class Api {
     }
   }
 
-  /** If the connection breaks, the text is empty, because the status is enough for the error. */
+  /**
+   * Reads the body of a failed response. Returns an empty string if the connection breaks, because the status is enough
+   * for the error.
+   */
   async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
     try {
       return (await readText(body, { timeoutMs: leftMs(), bytesMax: FAILURE_BYTES_MAX, truncate: true })) ?? '';
@@ -292,7 +295,7 @@ interface Attempt {
 /** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
-/** A failed attempt. It may be retried if the failure is not lasting. */
+/** A failed attempt. It is never retried if the failure is lasting. */
 class FailedAttempt extends Error {
   readonly error: ApiError | ConnectionError;
   readonly isLasting: boolean;
@@ -305,8 +308,9 @@ class FailedAttempt extends Error {
 }
 
 /**
- * Returns undefined if the call must not be retried. A call that is not idempotent is retried only if the service
- * cannot have started it: without a connection, or after 429 (RFC 6585, 4).
+ * Returns the delay before the next attempt, or undefined if the call must not be retried. A call that is not
+ * idempotent is retried only if the service cannot have started it: if no connection was made, or after 429 (RFC 6585,
+ * 4).
  */
 function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
   const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;

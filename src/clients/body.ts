@@ -4,33 +4,33 @@ import type { ResponseBody } from '../http/client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
-/** Kind of a response body. Only the kind is checked. `none` ignores the body. */
+/** Expected kind of a response body. Nothing else in the body is checked. `none` ignores the body. */
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
-/** `pages` is a part of a list, `events` a stream of events, and `result` the final state of a run. */
+/** `pages` is a page of a list, `events` a stream of events, and `result` the final state of a run. */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
 
-/** A schema of valibot. The build bundles valibot, so declarations that users read must not refer to its types. */
+/** A valibot schema. Public declarations must not refer to valibot's types, because the build bundles valibot. */
 export interface BodySchema {
   readonly kind: 'schema';
 }
 
-/** Maximum bytes of a response. A longer response is an InvalidAnswerError. */
+/** Maximum size of a response in bytes. A longer response causes an InvalidAnswerError. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
 
 interface ReadOptions {
   readonly bytesMax: number;
-  /** Time for the whole body. */
+  /** Maximum time for the whole body, in milliseconds. */
   readonly timeoutMs?: number;
-  /** Maximum time between two chunks. */
+  /** Maximum time between two chunks, in milliseconds. */
   readonly idleTimeoutMs?: number;
-  /** Whether the text of a longer body is truncated. */
+  /** Whether to truncate a longer body. */
   readonly truncate?: boolean;
 }
 
 /**
- * Reads a body as text. Returns undefined if the body is longer than `bytesMax`, or the truncated text if `truncate` is
- * set. Rejects with a DeadlineError after a timeout.
+ * Reads a body as text. If the body is longer than `bytesMax`, returns the truncated text if `truncate` is set,
+ * otherwise undefined. Rejects with a DeadlineError after a timeout.
  */
 export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
@@ -61,7 +61,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
   }
 }
 
-/** Returns the data of a successful response, or why the response is invalid. */
+/** Returns the data of a successful response, or the reason why it is invalid. */
 export function parseBody(
   kind: ResponseKind,
   text: string | undefined,
@@ -71,7 +71,7 @@ export function parseBody(
   if (kind === 'text') return { data: text };
   const isEmpty = text.trim() === '';
   if (kind === 'none') {
-    // A proxy may respond with a page that asks to log in.
+    // A proxy may respond with a login page.
     const isPage = /^text\/html\b/i.test(String(headers['content-type'] ?? '')) && !isEmpty;
     return isPage ? { problem: 'is a web page' } : {};
   }

@@ -5,7 +5,7 @@ import { type Check, type Checks, isLoopback, isObject, wholeFrom } from '../bas
 
 /** Options of all clients. */
 export interface ClientOptions {
-  /** API key, sent as `X-Api-Key`. Only the address of the client receives the key, because redirects are not followed. */
+  /** API key, sent as `X-Api-Key`. Redirects are not followed, so only the client's address receives the key. */
   apiKey?: string | undefined;
   /** Headers of every request. They replace headers of the client with the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
@@ -17,14 +17,14 @@ export interface ClientOptions {
   /** Timeout to connect, in milliseconds. Has no effect in browsers. @default 5_000 */
   connectTimeoutMs?: number | undefined;
   /**
-   * Maximum retries of a call. A call is retried after a missing response, 408, 429 and 5xx. The delay is
+   * Maximum number of retries. A call is retried if no response arrives, or after 408, 429 and 5xx. The delay is
    * `Retry-After`, or a random delay up to 0.5 s, doubled with each retry up to 8 s. A call that creates something is
    * retried only if no connection was made, or after 429. @default 2
    */
   maxRetries?: number | undefined;
   /** Whether a key may be sent over plain HTTP to another machine. @default false */
   allowInsecure?: boolean | undefined;
-  /** An undici Dispatcher that sends the requests, for example a proxy or your own pool. Has no effect in browsers. */
+  /** An undici Dispatcher that sends the requests, for example a proxy or a custom pool. Has no effect in browsers. */
   dispatcher?: Dispatcher | undefined;
   /** Functions that are called for each attempt. */
   hooks?: ClientHooks | undefined;
@@ -38,11 +38,11 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
   /** See `maxRetries` of the client. */
   maxRetries?: number | undefined;
-  /** Headers of this call. They replace headers of the client; `null` removes a header. */
+  /** Headers of this call. They replace the client's headers. `null` removes a header. */
   headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
-/** Functions that observe the requests of a client. An error of a hook is logged and does not affect the call. */
+/** Functions that observe a client's requests. An error in a hook is logged and does not affect the call. */
 export interface ClientHooks {
   /** Called before an attempt is sent. */
   onRequest?: ((event: RequestEvent) => void) | undefined;
@@ -59,16 +59,16 @@ export interface RequestEvent {
   readonly method: string;
   /** The URL without its query. */
   readonly url: string;
-  /** Counts from 1. */
+  /** Number of the attempt, starting at 1. */
   readonly attempt: number;
 }
 
 /** An attempt that received a response. */
 export interface ResponseEvent extends RequestEvent {
   readonly status: number;
-  /** The service's id of the request, if the response has one. */
+  /** Request id from the service, if the response has one. */
   readonly requestId: string | undefined;
-  /** Time until the response headers arrived. */
+  /** Milliseconds until the response headers arrived. */
   readonly durationMs: number;
 }
 
@@ -112,13 +112,13 @@ export const callChecks: Checks<CallOptions> = {
   ],
 };
 
-/** Returns the common options of an object that has more options. */
+/** Returns only the options that all calls share. */
 export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
   const options = { signal, timeoutMs, maxRetries, headers };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Merges headers by name in lower case. Later headers replace earlier headers, and `null` removes a header. */
+/** Merges headers under lower-case names. Later headers replace earlier headers, and `null` removes a header. */
 export function mergedHeaders(...sources: readonly (CallOptions['headers'] | undefined)[]): Record<string, string> {
   const headers = new Map<string, string>();
   for (const [name, value] of sources.flatMap((source) => Object.entries(source ?? {}))) {
@@ -129,8 +129,8 @@ export function mergedHeaders(...sources: readonly (CallOptions['headers'] | und
 }
 
 /**
- * Returns the address of a service. Throws a RunspanError if the value is not an address, contains credentials, a query
- * or a fragment, or if a key would be sent over plain HTTP to another machine.
+ * Returns the address of a service. Throws a RunspanError if the value is not an address, or if it contains
+ * credentials, a query or a fragment. Also throws if a key would be sent over plain HTTP to another machine.
  */
 export function serviceAddress(
   option: string,
@@ -155,7 +155,7 @@ export function serviceAddress(
   return url;
 }
 
-/** The problem does not show the address, which may contain credentials. */
+/** Returns the problem without the address, which may contain credentials. */
 function addressProblem(url: URL | undefined): string | undefined {
   if (url === undefined) return 'cannot be parsed';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';
@@ -170,10 +170,10 @@ function isKey(value: unknown): boolean {
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Matches values that undici can send. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Headers of the connection and of the body length, which only undici sets. */
+/** Headers about the connection and the body length. Only undici sets them. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-/** `Headers` and `Map` are refused, because their entries are not properties. */
+/** Refuses `Headers` and `Map`, because their entries are not properties. */
 function areHeaders(value: unknown, mayBeNull: boolean): boolean {
   if (typeof value !== 'object' || value === null || Symbol.iterator in value) return false;
   return Object.entries(value).every(([name, text]) => {

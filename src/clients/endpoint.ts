@@ -5,35 +5,38 @@ import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts
 import { InvalidRequestError, type ValidationError } from './errors.ts';
 import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 
-/** Converts an option for a query in which a missing parameter is false. */
+/** Converts a boolean for a query in which a missing parameter means false. */
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
-/** A call of a service: a row of the table of endpoints. */
+/** An endpoint of a service: one row of the table of endpoints. */
 export interface Endpoint {
   /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Path with placeholders of ids: `{name}`, or `{name:uuid}` if the id must be a UUID. */
+  /** Path with placeholders for ids: `{name}`, or `{name:uuid}` if the id must be a UUID. */
   readonly path: string;
   /** Schema of the request body. If the method is GET, the parsed fields are sent as query parameters. */
   readonly body?: BodySchema;
-  /** Own options that are not sent. */
+  /** Additional options that are not sent. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Own options that are sent as query parameters, under their names in snake case. */
+  /** Additional options that are sent as query parameters, with names in snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
-  /** Field of the response that contains the list of a page, if the response is not the list. */
+  /** Response field that contains the items of a page, if the response is not a list. */
   readonly listField?: string;
-  /** Whether the request may be repeated. By default, all methods but POST and PATCH may be (RFC 9110, 9.2.2). */
+  /**
+   * Whether the request may be repeated. By default, all methods except POST and PATCH may be repeated (RFC 9110,
+   * 9.2.2).
+   */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
-  /** Whether the call creates a run. Within a run of the application, such a call is recorded and propagates the trace. */
+  /** Whether the call creates a run. Within a run of the application, the call is recorded and propagates the trace. */
   readonly makesRun?: boolean;
 }
 
 type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<Endpoint, 'name' | 'method' | 'path'>];
 
-/** The endpoints of a group of calls by the names of its methods. */
+/** The endpoints of a group, by method name. */
 export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
 
 /** Creates the table of a group: `{ get: ['GET /threads/{thread_id}'] }` is `threads.get`. */
@@ -48,7 +51,9 @@ export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Grou
 /** Sends a call. The result depends on the kind of the response. */
 export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
 
-/** Creates the methods of a group. Their parameters are the ids of the path, the body if there is a schema, the options. */
+/**
+ * Creates the methods of a group. Their parameters are the path's ids, the body if there is a schema, and the options.
+ */
 export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
   const methods = Object.entries<Endpoint>(table).map(([name, endpoint]) => {
     const { length } = [...endpoint.path.matchAll(PLACEHOLDER)];
@@ -67,7 +72,7 @@ type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 
 type QueryValue = string | number | boolean | readonly string[] | null | undefined;
 
-/** Query parameters. A list repeats its name. */
+/** Query parameters. A list becomes repeated parameters. */
 export type Query = Readonly<Record<string, QueryValue>>;
 
 /** A request of one call, ready to be sent. */
@@ -81,7 +86,7 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
   readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isIdempotent?: boolean;
-  /** Values that no error may show. */
+  /** Values that errors must not show. */
   readonly secrets?: readonly string[];
   readonly options?: CallOptions | undefined;
 }
@@ -131,9 +136,9 @@ export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   };
 }
 
-/** Encodes a path segment, so that no id leads to another path. */
+/** Encodes a path segment, so that an id cannot lead to another path. */
 export function pathOf(segment: string): string {
-  // `encodeURIComponent` keeps dots, and a segment of dots would remove the segment before it.
+  // `encodeURIComponent` keeps dots, and a segment `..` would remove the segment before it.
   return encoded(segment).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E'));
 }
 
@@ -147,8 +152,8 @@ export function queryText(query: Query | undefined): string {
 }
 
 /**
- * An empty id or dots would lead to another path, even if the dots are encoded, because proxies decode them (RFC 3986,
- * 6.2.2.2).
+ * Refuses empty ids and dots, which would lead to another path. Encoding does not help, because proxies decode dots
+ * (RFC 3986, 6.2.2.2).
  */
 function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
   const loc = ['path', name];

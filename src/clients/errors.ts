@@ -2,7 +2,7 @@ import { type ErrorCode, RunspanError } from '../base/errors.ts';
 import { isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 
-/** A request, as errors describe it. */
+/** Description of a request in an error. */
 export interface CallFacts {
   readonly method: string;
   /** The URL without its query. */
@@ -11,7 +11,7 @@ export interface CallFacts {
   readonly attempts: number;
 }
 
-/** A response, as errors keep it. Keys and secrets of the request are masked. */
+/** A response as stored in errors. Keys and secrets of the request are masked. */
 export interface FailedAnswer {
   readonly status: number;
   /** Headers by name in lower case. */
@@ -32,8 +32,8 @@ export interface ValidationError {
 }
 
 /**
- * A call breaks a rule of the interface. Nothing was sent. `errors` lists every invalid field in the format of the
- * service, without the given values.
+ * A call breaks a rule of the interface. Nothing was sent. `errors` lists every invalid field in the service's format,
+ * without the given values.
  */
 export class InvalidRequestError extends RunspanError {
   override readonly name: string = 'InvalidRequestError';
@@ -73,7 +73,7 @@ export class ApiError extends RunspanError {
   /** The parsed body, or its text if the body is not JSON. */
   readonly body: unknown;
   readonly headers: FailedAnswer['headers'];
-  /** The service's id of the request, for its operators. */
+  /** Request id from the service, useful to its operators. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
@@ -95,7 +95,7 @@ export class ApiError extends RunspanError {
   }
 }
 
-/** The response is invalid: not JSON, too long or of another kind than expected. */
+/** The response is invalid: not JSON, too long or not of the expected kind. */
 export class InvalidAnswerError extends RunspanError {
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
@@ -145,7 +145,7 @@ export function requestIdOf(headers: FailedAnswer['headers']): string | undefine
   return typeof id === 'string' ? id : undefined;
 }
 
-/** Returns undefined if the text is not JSON. */
+/** Parses JSON. Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -158,7 +158,9 @@ function codeOf(status: number): ErrorCode {
   return CODES[status] ?? (status >= 500 ? 'RUNSPAN_SERVER_ERROR' : 'RUNSPAN_UNEXPECTED_STATUS');
 }
 
-/** Returns the text of the fields that services use, or a body that is plain text. Markup is not shown. */
+/**
+ * Returns the explanation in a response: the text of a common field, or a body that is plain text. Markup is not shown.
+ */
 function detailOf(body: unknown, depthMax = 3): string | undefined {
   if (typeof body === 'string') return body === '' || /^\s*</.test(body) ? undefined : body;
   if (typeof body !== 'object' || body === null) return undefined;
@@ -190,7 +192,7 @@ function validationText({ loc, msg }: ValidationError): string {
   return `${place.replace(/^\./, '')}: ${msg}`;
 }
 
-/** Returns the errors of a response of FastAPI or Zod. Zod 4 writes its issues as JSON into `message`. */
+/** Returns the field errors in a FastAPI or Zod response. Zod 4 writes its issues as JSON into `message`. */
 function validationErrorsOf(body: unknown): ValidationError[] {
   const { detail, error } = isObject(body) ? body : {};
   if (Array.isArray(detail)) return detail.filter(isValidationError);

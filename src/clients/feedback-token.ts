@@ -12,7 +12,7 @@ export interface FeedbackTokenRequest {
   runId: string;
   /** Key of the feedback, 1 to 180 characters. */
   key: string;
-  /** UUID of the feedback. Feedback that is given again with the same id replaces the earlier feedback. */
+  /** UUID of the feedback. Later feedback with the same id replaces the earlier feedback. */
   feedbackId?: string;
   /** Lifetime of the URL. The default of the service is three hours. */
   expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
@@ -20,7 +20,7 @@ export interface FeedbackTokenRequest {
   expiresAt?: string;
 }
 
-/** A URL for feedback. Anyone who has `url` can use it. */
+/** A URL for submitting feedback. Anyone who has `url` can use it. */
 export interface FeedbackToken {
   readonly id: string;
   readonly url: string;
@@ -29,15 +29,15 @@ export interface FeedbackToken {
   readonly feedback_key?: string;
 }
 
-/** The service that stores the run, and the key for it. */
+/** The service that stores the run, and its key. */
 export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
-  /** Address of trace ingestion, to which `/feedback/tokens` is appended. */
+  /** Address for trace ingestion. `/feedback/tokens` is appended. */
   url: string | URL;
   /** Id of the workspace, if the key belongs to several workspaces. */
   workspaceId?: string | undefined;
 }
 
-/** Creates a pre-signed URL, with which anyone can give feedback on a run without a key. */
+/** Creates a pre-signed URL. Anyone who has the URL can give feedback on a run without a key. */
 export async function createFeedbackToken(
   request: FeedbackTokenRequest,
   service: FeedbackServiceOptions,
@@ -45,7 +45,7 @@ export async function createFeedbackToken(
   return create(CREATE_ONE, request, service);
 }
 
-/** Creates several URLs with one request. The result has the order of the requests. */
+/** Creates several URLs with one request. Returns them in the order of the requests. */
 export async function createFeedbackTokens(
   requests: readonly FeedbackTokenRequest[],
   service: FeedbackServiceOptions,
@@ -81,7 +81,7 @@ const CREATE_ONE: Endpoint = {
   method: 'POST',
   path: '/feedback/tokens',
   body: TOKEN_REQUEST,
-  // A second token does no harm.
+  // Creating a second token does no harm.
   isIdempotent: true,
 };
 

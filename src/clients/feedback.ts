@@ -16,9 +16,9 @@ import { tracedCall } from './tracing.ts';
 
 /** Feedback of an end user on a run. Every field is optional. */
 export interface FeedbackSubmission {
-  /** A rating by which runs are compared, for example 1 or -1. `true` counts as 1 and `false` as 0. */
+  /** A rating for comparing runs, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;
-  /** The user's choice, if it is more than a number. */
+  /** The user's choice, if it is not just a number. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
   /** The user's own text. */
   comment?: string | null;
@@ -34,11 +34,11 @@ export interface SubmitFeedbackOptions
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /** `GET` sends the feedback in the query string of the URL. @default 'POST' */
   method?: 'POST' | 'GET';
-  /** The origin that the URL must have. Set it if the URL comes from an untrusted source. */
+  /** Required origin of the URL. Set it if the URL comes from an untrusted source. */
   origin?: string;
 }
 
-/** Why the service refused feedback. */
+/** Reason for refusing feedback. */
 export type FeedbackRefusal = 'unknown' | 'expired' | 'invalid';
 
 const REFUSALS: Readonly<Record<number, FeedbackRefusal>> = {
@@ -75,9 +75,9 @@ export class FeedbackError extends RunspanError {
 }
 
 /**
- * Sends feedback to a pre-signed URL of a run's `feedback` event or of `createFeedbackToken`. The request carries no
- * key, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The request
- * is retried only if it cannot have arrived, so that feedback is never stored twice.
+ * Sends feedback to a pre-signed URL, from a run's `feedback` event or from `createFeedbackToken`. The request carries
+ * no key, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The
+ * request is retried only if it cannot have arrived, so that feedback is never stored twice.
  */
 export async function submitFeedback(
   url: string | URL,
@@ -95,14 +95,14 @@ export async function submitFeedback(
     name,
     method,
     path: address.pathname + (method === 'GET' ? withQuery(address, fields) : address.search),
-    // A repeated GET stores the feedback again.
+    // Repeating a GET would store the feedback again.
     isIdempotent: false,
     options: callOptionsOf(checked),
     ...(method === 'POST' && { body: fields }),
   };
   try {
     await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
-      // Only the status counts. A GET may respond with a page that thanks the user.
+      // Only the status matters. A GET may respond with a page that thanks the user.
       const { body } = await api.open(call);
       body.destroy();
     });
@@ -168,7 +168,7 @@ function withQuery({ searchParams }: URL, fields: Fields): string {
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** Returns the URL, which may have a query. Throws a RunspanError if it is not a URL or has another origin. */
+/** Parses the URL, which may have a query. Throws a RunspanError if it is not a URL or has another origin. */
 function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
@@ -186,7 +186,7 @@ function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : '';
 }
 
-/** Returns the parts of the URL that authorize feedback: the end of its path, and its query. */
+/** Returns the secret parts of the URL: the end of its path, and its query. */
 function secretsOf({ pathname, searchParams }: URL): string[] {
   const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
   return [token, ...searchParams.values()];

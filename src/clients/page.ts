@@ -83,14 +83,14 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
   }
 }
 
-/** A page, and the offset or cursor of the page after it. */
+/** A page, and the offset or cursor of the next page. */
 interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
   /** Undefined for the last page. */
   readonly next: Cursor | undefined;
 }
 
-/** Returns a list whose pages `load` requests. A rejection of `first` is reported when the list is awaited. */
+/** Returns a list that requests its pages with `load`. If `first` throws, the list rejects when it is awaited. */
 export function pagesFrom<Item, Cursor>(
   first: () => Cursor,
   load: (cursor: Cursor) => Promise<PagePart<Item, Cursor>>,

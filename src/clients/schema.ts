@@ -11,8 +11,8 @@ type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that requires the required fields of an interface. The service checks all other fields, of which a
- * later service may know more. A field name in camel case is refused, because the service would ignore it.
+ * Returns a schema that checks only the required fields of an interface. The service checks all other fields, because a
+ * later service may know more of them. Field names in camel case are refused, because the service would ignore them.
  */
 export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(
@@ -47,7 +47,7 @@ export function wireNameOf(name: string): string {
 
 /**
  * Returns the schema of an interface. It does not compile if the fields differ from the interface. Unknown fields are
- * refused, and optional fields may be null.
+ * refused. Optional fields may be null.
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
   const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
@@ -67,7 +67,7 @@ export function parseRequest(
   return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
 }
 
-/** Checks an argument that is not sent. */
+/** Checks that an argument is an object. For arguments that are not sent. */
 export function checkObject(call: string, name: string, given: unknown): void {
   if (!isObject(given))
     throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
@@ -102,7 +102,7 @@ export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID_FORMAT.test(value);
 }
 
-/** The same schema for several fields. */
+/** Returns an object with the same schema for several fields. */
 export function each<const Name extends string, T>(
   schema: Schema<T>,
   ...names: readonly Name[]
@@ -120,7 +120,7 @@ export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
   return v.pipe(v.array(item, message), v.minLength(least, message));
 }
 
-/** A body for which both schemas hold. */
+/** Returns a schema for bodies that match both schemas. */
 export function both(one: BodySchema, other: BodySchema): BodySchema {
   return v.pipe(one as v.GenericSchema, other as v.GenericSchema);
 }

@@ -6,8 +6,8 @@ export const MASK = '[secret]';
 const LENGTH_MIN = 4;
 
 /**
- * Matches short words and numbers such as `true`, `prod` and `8080`. Such values are settings, and masking the settings
- * would make errors unreadable.
+ * Matches short words and numbers such as `true`, `prod` and `8080`. Such values are settings. Masking them would make
+ * errors unreadable.
  */
 const PLAIN_SETTING = /^(?:[a-z]{1,7}|\d{1,7})$/i;
 
@@ -25,7 +25,7 @@ export function secretsIn(headers: Readonly<Record<string, string | null>> | und
   });
 }
 
-/** Masks secrets in texts: as plain text, and as encoded by JSON, URLs, forms and base64. */
+/** Masks secrets in text, both plain and encoded as JSON, URLs, forms or base64. */
 export class Secrets {
   readonly #secrets: readonly string[];
   readonly #forms: readonly string[];
@@ -44,7 +44,7 @@ export class Secrets {
     return this.#forms.reduce((left, form) => left.replaceAll(form, MASK), text);
   }
 
-  /** Masks the values of a JSON body, because JSON can escape each character in several ways. */
+  /** Masks the parsed values of a JSON body, because JSON can escape each character in several ways. */
   maskedBody(text: string): string {
     if (this.#forms.length === 0) return text;
     try {

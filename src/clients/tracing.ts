@@ -31,8 +31,8 @@ export function tracedCall<Result>(
 }
 
 /**
- * Opens a stream and records it as a child of the current run, until the stream ends. The outputs are the last state, or
- * else the events, within the limits of a payload. Without a current run, the stream is not recorded.
+ * Opens a stream and records it as a child of the current run until the stream ends. The outputs are the last state, or
+ * the events if there is no state, within the limits of a payload. Without a current run, the stream is not recorded.
  */
 export async function tracedStream<Stream>(
   name: string,
@@ -49,7 +49,7 @@ export async function tracedStream<Stream>(
   }
 }
 
-/** Returns the headers that propagate the current run, under both names that servers read. */
+/** Returns the headers that propagate the current run, under both header names that servers read. */
 export function traceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   if (!isInRun()) return {};
   const all = toHeaders(undefined, headers);

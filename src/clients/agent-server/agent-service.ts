@@ -55,7 +55,7 @@ export class AgentService {
   readonly headTimeoutMs: number;
   readonly #options: Partial<AgentServerOptions>;
 
-  /** The options are checked. */
+  /** Expects options that are already checked. */
   constructor(options: Partial<AgentServerOptions>) {
     const { url, idleTimeoutMs = 300_000, propagate: _, ...client } = options;
     this.api = serviceApi({ option: 'url', url, credentials: { 'x-api-key': client.apiKey } }, client);
@@ -112,8 +112,8 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
 }
 
 /**
- * Returns the offset of the next page. Some servers omit the header before the last page, so another page follows a full
- * page unless the total says otherwise.
+ * Returns the offset of the next page. Some servers omit the header. A full page is then followed by another page,
+ * unless the total shows that it is the last.
  */
 function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);

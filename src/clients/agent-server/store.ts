@@ -57,7 +57,7 @@ export interface Store {
   namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
 }
 
-/** A dot separates names in a query. */
+/** Names must not contain dots, because a query separates names by dots. */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),

@@ -22,7 +22,7 @@ export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
 
 const PAGE_ITEMS = 20;
 
-/** Sends the calls of a ControlPlane: translates the names of the service and records each call within a run. */
+/** Sends the calls of a ControlPlane. Translates the service's names and records each call within a run. */
 export class ControlPlaneApi {
   readonly api: Api;
   readonly spelling: SpellingTable;
@@ -47,14 +47,14 @@ export class ControlPlaneApi {
     return tracedCall({ name: call.name, runType: 'tool', inputs, outputs }, () => this.send<Result>(call));
   }
 
-  /** Sends a call that is not recorded. */
+  /** Sends a call without recording it. */
   async send<Result>(call: PreparedCall): Promise<Answer<Result>> {
     const body = this.spelling.toWire(call.body);
     const answer = await this.api.send<unknown>({ ...call, body, secrets: secretValuesOf(call.body) });
     return { ...answer, data: this.#read(answer.data) as Result };
   }
 
-  /** A response contains the offset of the next page. */
+  /** Lists items in pages. Each response contains the offset of the next page. */
   #list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): { call: PreparedCall; offset: number } => {
       const call = callOf(endpoint, args);

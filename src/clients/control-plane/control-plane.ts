@@ -9,7 +9,7 @@ import { LISTENERS, type Listeners } from './listeners.ts';
 import { REVISIONS, type Revisions } from './revision.ts';
 import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
 
-/** The address of a control plane and the credentials for it. */
+/** Address and credentials of a control plane. */
 export interface ControlPlaneOptions extends ClientOptions {
   /** Address, with a path if the service has one. `/v2/deployments` and the other paths are appended. */
   baseUrl: string | URL;
@@ -17,12 +17,12 @@ export interface ControlPlaneOptions extends ClientOptions {
   tenantId?: string | undefined;
   /** Sent as `Authorization: Bearer …`. */
   bearerToken?: string | undefined;
-  /** The names that the service uses, if they differ from the names of the interface. */
+  /** Names that the service uses, if they differ from the names in the interface. */
   spelling?: Spelling | undefined;
 }
 
 /**
- * A client of the service that deploys agent servers. A request that breaks a rule of the interface is not sent and
+ * A client for the service that deploys agent servers. A request that breaks a rule of the interface is not sent. It
  * rejects with an InvalidRequestError that lists every invalid field.
  */
 export class ControlPlane {

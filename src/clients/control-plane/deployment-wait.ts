@@ -12,11 +12,11 @@ import { createsRevision, type Deployment, type DeploymentCreate, type Deploymen
 import { REVISIONS, type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
 import { withoutSecretValues } from './secret-values.ts';
 
-/** How to wait for a deployment. */
+/** Options for waiting until a revision is deployed. */
 export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** @default the latest revision */
   revisionId?: string;
-  /** Timeout of the wait in milliseconds, including the request that the wait begins with. @default 900_000 */
+  /** Timeout of the wait in milliseconds, including its first request. @default 900_000 */
   timeoutMs?: number;
   /** Milliseconds between two polls. By default, the interval grows from 1 s to 5 s. */
   intervalMs?: number;
@@ -52,12 +52,12 @@ const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
 const POLL_TIMEOUT_MS = 30_000;
 
-/** Time after a change in which a 404 or an old revision may still be returned. */
+/** Time after a change in which the service may still return a 404 or an old revision. */
 const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
 
-/** Statuses that a later revision may have caused. */
+/** Statuses that a revision may have because a later revision replaced it. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
 type Waited = Omit<WaitOptions, 'revisionId'>;
@@ -92,7 +92,7 @@ export async function updateAndWait(
   options?: Waited,
 ): Promise<Updated> {
   return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    // The revision before the update shows whether the update created another.
+    // Comparing with the revision before the update shows whether the update created a new revision.
     const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
     const { data } = await wait.change<Deployment>(call);
     if (before === false) return { deployment: data, revision: undefined };
@@ -119,7 +119,7 @@ export async function redeployAndWait(
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-/** Checks the options and waits. Within a run, a wait is one run and its polls are not recorded. */
+/** Checks the options and waits. Within a run, the wait is recorded as one run, without its polls. */
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
@@ -155,9 +155,9 @@ class RevisionWait {
   #deploymentId = '';
   #revisionId: string | undefined;
   #revision: Revision | undefined;
-  /** When the awaited revision became the latest. */
+  /** Time at which the awaited revision became the latest. */
   #newSinceMs: number = this.#startedMs;
-  /** Whether the service has responded. Before that, a failure means that the address is wrong. */
+  /** Whether the service has responded. Until then, a failure means that the address is wrong. */
   #isReached = false;
   /** The later revision that was reported to `onSuperseded`. */
   #reportedLatest: string | undefined;
@@ -196,7 +196,10 @@ class RevisionWait {
     return this.#until(() => this.#poll());
   }
 
-  /** Returns the deployment when its latest revision differs from `before`, or undefined if it stays the same. */
+  /**
+   * Waits until the latest revision differs from `before`, then returns the deployment. Returns undefined if it stays
+   * the same.
+   */
   async changed(deploymentId: string, before: string | null): Promise<Deployment | undefined> {
     this.#deploymentId = deploymentId;
     const { deployment } = await this.#until(async () => {
@@ -220,7 +223,7 @@ class RevisionWait {
     return monotonicNowMs() - this.#newSinceMs < GRACE_MS;
   }
 
-  /** Polls until `poll` returns a result. A failure that may be temporary does not end the wait. */
+  /** Polls until `poll` returns a result. Temporary failures do not end the wait. */
   async #until<Result>(poll: () => Promise<Result | undefined>): Promise<Result> {
     for (let polls = 0; ; polls++) {
       this.#retryAfterMs = 0;
@@ -230,7 +233,7 @@ class RevisionWait {
       } catch (thrown) {
         this.#options.signal?.throwIfAborted();
         if (!this.#isTemporary(thrown)) throw thrown;
-        // A timeout of the last poll says less than an earlier error.
+        // An earlier error explains more than a timeout of the last poll.
         if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
       }
       await this.#pause(Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(polls, 30)));
@@ -270,7 +273,7 @@ class RevisionWait {
 
   #isTemporary(thrown: unknown): boolean {
     if (thrown instanceof TimeoutError) return true;
-    // A proxy that restarts responds with a web page. A wrong address does so too, but always.
+    // A proxy responds with a web page while it restarts. A wrong address always does.
     if (thrown instanceof InvalidAnswerError) return this.#isReached;
     if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
@@ -317,7 +320,7 @@ class RevisionWait {
   }
 }
 
-/** Returns the reason of a revision's status, or an empty string. The interface does not specify its field. */
+/** Returns the reason for a revision's status, or an empty string. The interface does not specify the field. */
 function reasonOf({ status_message, message, error }: Revision): string {
   const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
   return typeof reason === 'string' ? cut(reason.trim(), 2 * DETAIL_MAX) : '';

@@ -9,7 +9,7 @@ export type DeploymentSource =
   | 'internal_source'
   | 'internal_template';
 
-/** Sources that a revision can have instead of the source of its deployment. */
+/** Sources that can replace the deployment's source for one revision. */
 export type RevisionSource = 'git_host' | 'internal_container' | 'internal_source';
 
 export type DeploymentStatus = 'AWAITING_DATABASE' | 'READY' | 'UNUSED' | 'AWAITING_DELETE' | 'UNKNOWN' | (string & {});
@@ -25,7 +25,7 @@ export type DeploymentTier =
 
 export type DeploymentType = 'dev_free' | 'dev' | 'prod' | 'dev_zero' | 'dev_free_zero' | (string & {});
 
-/** A deployment, as the service returns it. Other fields are kept. */
+/** A deployment as returned by the service. Unknown fields are kept. */
 export interface Deployment {
   name: string;
   source: DeploymentSource | (string & {});
@@ -135,10 +135,10 @@ export interface SecretReference {
   secret_key: string;
 }
 
-/** Fields that create a revision if an update sets them. */
+/** Fields that create a revision when an update sets them. */
 const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
 
-/** Returns whether an update creates a revision: if it sets a build input, the secrets or the resources. */
+/** Returns whether an update creates a revision. It does if it sets a build input, the secrets or the resources. */
 export function createsRevision(patch: DeploymentPatch): boolean {
   checkObject('createsRevision', 'patch', patch);
   const { secrets, source_config, source_revision_config } = patch;

@@ -24,7 +24,7 @@ import {
   type UploadUrl,
 } from './upload/source-upload.ts';
 
-/** Which deployments to list. */
+/** Filter for the deployments to list. */
 export interface ListDeploymentsOptions extends ListOptions {
   nameContains?: string;
   status?: DeploymentStatus;
@@ -51,20 +51,20 @@ export interface DeletedDeployments {
 
 /** `/v2/deployments`. */
 export interface Deployments {
-  /** Creates a deployment and its first revision. The request is repeated only if it cannot have arrived. */
+  /** Creates a deployment and its first revision. The request is retried only if it cannot have arrived. */
   create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment>;
   get(deploymentId: string, options?: CallOptions): Promise<Deployment>;
   list(options?: ListDeploymentsOptions): PageList<Deployment>;
-  /** Changes a deployment. If the patch creates a revision (`createsRevision`), `latest_revision_id` changes. */
+  /** Changes a deployment. If the patch creates a revision (see `createsRevision`), `latest_revision_id` changes. */
   update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment>;
   delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void>;
   /** Deletes up to 100 deployments with one request. */
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
-  /** Requests a URL for the source of an `internal_source` deployment. Anyone who has `upload_url` can use it. */
+  /** Requests a URL to upload the source of an `internal_source` deployment. Anyone who has `upload_url` can use it. */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**
-   * Uploads the source of an `internal_source` deployment: a directory without its ignored files, or a `.tar.gz`. To
-   * deploy the source, update the deployment with the result as `source_revision_config`.
+   * Uploads the source of an `internal_source` deployment: a directory without its ignored files, or a `.tar.gz` file.
+   * To deploy the source, pass the result as `source_revision_config` of an update.
    */
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**

@@ -2,7 +2,7 @@ import type { CallOptions } from '../client-options.ts';
 import { endpoints, methodsOf } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 
-/** An installation of the platform at the host of git repositories. */
+/** An installation of the platform on a git host. */
 export interface Integration {
   /** Value of `source_config.integration_id`. */
   id: string;

@@ -110,7 +110,7 @@ type NumberField = {
   [Field in keyof ResourceSpec]-?: NonNullable<ResourceSpec[Field]> extends number ? Field : never;
 }[keyof ResourceSpec];
 
-/** Default of a field as a multiple of another field. A row may use the default of an earlier row. */
+/** Defaults of fields, each as a multiple of another field. A row may use the default of an earlier row. */
 const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, factor: number])[] = [
   ['cpu_limit', 'cpu', 2],
   ['memory_limit_mb', 'memory_mb', 2],
@@ -131,8 +131,8 @@ const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, facto
 const CPU_FIELDS = ['cpu', 'queue_cpu', 'redis_cpu', 'core_cpu', 'db_cpu'] as const;
 
 /**
- * Returns the resources that the service uses: with the defaults of fields that are missing or null, and CPU rounded to
- * one decimal. If the base of a default is missing, the field stays missing.
+ * Returns the resources that the service uses. Missing or null fields get their defaults, and CPU is rounded to one
+ * decimal. A field stays missing if the base of its default is missing.
  */
 export function effectiveResources(spec: ResourceSpec): ResourceSpec {
   checkObject('effectiveResources', 'spec', spec);

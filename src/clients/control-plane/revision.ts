@@ -23,7 +23,7 @@ export type RevisionStatus =
   | 'UNKNOWN'
   | (string & {});
 
-/** A revision, as the service returns it. Other fields are kept. */
+/** A revision as returned by the service. Unknown fields are kept. */
 export interface Revision {
   id: string;
   /** ISO 8601. */
@@ -36,7 +36,7 @@ export interface Revision {
   readonly [field: string]: unknown;
 }
 
-/** Which revisions to list. */
+/** Filter for the revisions to list. */
 export interface ListRevisionsOptions extends ListOptions {
   /** Only revisions with one of these statuses. */
   status?: readonly RevisionStatus[];
@@ -48,7 +48,7 @@ export interface Revisions {
   /** Lists the latest revision first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
   get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
-  /** Deploys a revision again. `latest_revision_id` of the result is the revision to wait for. */
+  /** Deploys a revision again. `latest_revision_id` of the result identifies the revision to wait for. */
   redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
 }
 
@@ -82,9 +82,9 @@ export interface RevisionFacts {
 export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
 
 /**
- * The awaited revision is not deployed: it failed, was skipped or interrupted (`RUNSPAN_REVISION_FAILED`), a later
- * revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`), or the wait timed out (`RUNSPAN_TIMEOUT`) and the revision may
- * still be deployed.
+ * The awaited revision is not deployed. It failed, was skipped or was interrupted (`RUNSPAN_REVISION_FAILED`), or a
+ * later revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). After a timeout of the wait (`RUNSPAN_TIMEOUT`), the
+ * revision may still be deployed.
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';

@@ -3,8 +3,8 @@ import { INSPECT } from '../../base/text.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**
- * Returns the secret values of a request, which no error may show. A variable in a container's environment is a secret
- * if it has the name of a secret.
+ * Returns the secret values of a request, so that errors can mask them. A variable in a container's environment is a
+ * secret if its name looks like one.
  */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];
@@ -14,7 +14,7 @@ export function secretValuesOf(resource: unknown): string[] {
   return values;
 }
 
-/** Returns a copy for a run, with all values of secrets and environment variables masked. */
+/** Returns a copy to record. The values of secrets and environment variables are masked. */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
   if (!isObject(resource)) return resource;
@@ -26,7 +26,7 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
   );
 }
 
-/** Hides the values from `util.inspect` and thereby from logs. The fields do not change. */
+/** Hides the values from `util.inspect` and therefore from logs. The fields do not change. */
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
     const masked = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
@@ -35,7 +35,7 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
   return resource;
 }
 
-/** Visits without recursion, because a response may be nested more deeply than the call stack allows. */
+/** Visits all variables without recursion, because a response may be nested more deeply than the call stack allows. */
 function visit(resource: unknown, variable: (variable: Record<string, unknown>, list: string) => void): void {
   const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

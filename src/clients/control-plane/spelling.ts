@@ -1,6 +1,6 @@
 import { isObject } from '../../base/options.ts';
 
-/** The names that a service uses instead of the names of the interface. */
+/** Names that a service uses in place of the names in the interface. */
 export interface Spelling {
   git_host?: string;
   external_container?: string;
@@ -43,7 +43,7 @@ export function isSpelling(value: unknown): boolean {
   return given.every(isName) && new Set(NAMES.map((name) => value[name] ?? name)).size === NAMES.length;
 }
 
-/** Translates only the three fields that contain these names, so that a label with the same text does not change. */
+/** Translates only the three fields that contain these names, so a label with the same text does not change. */
 function translated<Resource>(resource: Resource, names: ReadonlyMap<unknown, string>): Resource {
   if (names.size === 0 || !isObject(resource)) return resource;
   const copy: Record<string, unknown> = { ...resource };

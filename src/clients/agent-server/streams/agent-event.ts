@@ -107,7 +107,7 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const data = parseJson(text);
   const isKnown = KNOWN.test(kind);
   if (kind === 'error') return { event: 'error', data: runErrorOf(data === undefined ? text : data), ...common };
-  // The last event of a stream may be empty. RunStream reads the data of `metadata` and `feedback`.
+  // The last event of a stream may be empty. RunStream needs objects for `metadata` and `feedback`.
   const isBroken = kind === 'metadata' || kind === 'feedback' ? !isObject(data) : data === undefined && kind !== 'end';
   if (isKnown && isBroken) return { event: 'malformed', data: text, ...common } as AgentEvent<Values>;
   return { event: isKnown ? kind : 'other', data: data === undefined ? text : data, ...common } as AgentEvent<Values>;

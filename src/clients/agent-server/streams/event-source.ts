@@ -101,10 +101,7 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /**
-   * Closes streams that are no longer reachable. Their recorded runs end as interrupted, so they are not cancelled
-   * here.
-   */
+  /** Releases streams that are no longer reachable. Their traces end the recorded runs as interrupted. */
   static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;

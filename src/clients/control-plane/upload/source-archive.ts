@@ -9,10 +9,10 @@ import { cut } from '../../../base/text.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import { sourceFiles } from './source-files.ts';
 
-/** Maximum bytes of an archive that the service accepts. */
+/** Maximum size of an archive that the service accepts, in bytes. */
 export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 
-/** Time of all files, so that the same source results in the same bytes. npm uses this time for its packages. */
+/** Modification time of all files, so that the same source produces the same bytes. npm uses the same time. */
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
 const GZIP = [0x1f, 0x8b];
@@ -26,7 +26,7 @@ export interface SourceArchive {
   readonly remove: () => Promise<void>;
 }
 
-/** Packs a directory, or returns a tarball as it is. Rejects with an InvalidRequestError if the path is neither. */
+/** Packs a directory, or returns a tarball unchanged. Rejects with an InvalidRequestError if the path is neither. */
 export async function sourceArchive(
   call: string,
   given: string | URL,
@@ -45,7 +45,7 @@ export async function sourceArchive(
   return { path, bytes: stats.size, remove: async () => undefined };
 }
 
-/** Returns undefined if the URL is not the URL of a file. */
+/** Returns undefined if the URL is not a file URL. */
 function filePathOf(url: URL): string | undefined {
   try {
     return fileURLToPath(url);
@@ -88,7 +88,7 @@ async function packDirectory(
   }
 }
 
-/** The archive depends only on the paths, the contents and who may execute a file. */
+/** Creates an archive that depends only on the paths, the contents and the execute permissions. */
 async function tarball(directory: string, paths: readonly string[]): Promise<NodeJS.ReadableStream> {
   const { packTar } = await import('modern-tar/fs');
   const owner = { uid: 0, gid: 0, uname: '', gname: '' };

@@ -5,9 +5,9 @@ import type { ValidationError } from '../../errors.ts';
 
 /** The files of a source directory. */
 interface SourceFiles {
-  /** Sorted paths of files and links, relative to the directory and with slashes. */
+  /** Sorted paths of files and links, relative to the directory, with forward slashes. */
   readonly paths: readonly string[];
-  /** Links that lead out of the directory. */
+  /** Errors for links that lead out of the directory. */
   readonly errors: readonly ValidationError[];
 }
 
@@ -47,7 +47,7 @@ function isOutside(root: string, path: string): boolean {
   return from === '..' || from.startsWith(`..${sep}`) || isAbsolute(from);
 }
 
-/** Returns an empty string if there is no such file. */
+/** Reads a file as text. Returns an empty string if the file does not exist. */
 async function textOf(path: string): Promise<string> {
   const isFile = await lstat(path).then(
     (stats) => stats.isFile(),
@@ -59,12 +59,12 @@ async function textOf(path: string): Promise<string> {
 type MakeIgnore = typeof ignore;
 type Matcher = ReturnType<MakeIgnore>;
 
-/** Always excluded, because the build fetches or creates these folders. */
+/** Folders that are always excluded, because the build fetches or creates them. */
 const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
 const CASE = { ignorecase: false };
 
-/** The rules of the `.gitignore` files of a directory and the directories above, and of the `.dockerignore` of the root. */
+/** Rules from the `.dockerignore` of the root and from the `.gitignore` files of a directory and its parents. */
 class IgnoreRules {
   readonly #make: MakeIgnore;
   readonly #above: IgnoreRules | undefined;
@@ -96,24 +96,24 @@ class IgnoreRules {
     return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
   }
 
-  /** The path of a directory ends with a slash. */
+  /** Returns whether a path is ignored. The path of a directory must end with a slash. */
   ignores(path: string): boolean {
     const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
     return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
   }
 
-  /** Like git, the nearest file with a matching rule decides. Undefined if no rule matches. */
+  /** Applies the nearest file with a matching rule, like git. Returns undefined if no rule matches. */
   #gitIgnores(path: string): boolean | undefined {
     const below = path.slice(this.#directory.length);
     const parent = below.replace(/[^/]+\/?$/, '');
-    // A visited directory is not ignored, even if this file ignores it, because a nearer file includes it again.
+    // A visited directory is not ignored. If this file ignores it, a nearer file includes it again.
     const isIncluded = parent !== '' && this.#git.test(parent).ignored;
     const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : this.#git.test(below);
     if (ignored || unignored) return ignored;
     return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
   }
 
-  /** Like Docker, the last matching rule decides, and a rule for a directory applies to its files. */
+  /** Applies the last matching rule, like Docker. A rule for a directory also applies to its files. */
   #dockerIgnores(path: string): boolean {
     const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
     // A later rule may include a file of an ignored directory again.
@@ -126,7 +126,7 @@ interface DockerRule {
   readonly isNegative: boolean;
 }
 
-/** Patterns of Docker start at the root, unlike patterns of git. */
+/** Docker's patterns start at the root, unlike git's patterns. */
 function dockerRule(make: MakeIgnore, line: string): DockerRule[] {
   const text = line.trim();
   if (text === '' || text.startsWith('#')) return [];

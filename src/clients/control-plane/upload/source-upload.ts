@@ -15,11 +15,14 @@ const HEADERS = {
   'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}`,
 };
 
-/** How a source is uploaded. */
+/** Options for uploading a source. */
 export interface UploadSourceOptions extends CallOptions {
   /** Timeout to send the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
-  /** Called when the archive is packed and after each chunk. A retry starts again at 0. Promises are awaited. An error ends the upload. */
+  /**
+   * Called when the archive is packed and after each chunk. A retry starts again at 0. Promises are awaited. An error
+   * ends the upload.
+   */
   onProgress?: (progress: UploadProgress) => void;
 }
 
@@ -29,12 +32,12 @@ export interface UploadProgress {
   readonly sentBytes: number;
 }
 
-/** An uploaded source, to be used as `source_revision_config` of an update. */
+/** An uploaded source. Pass it as `source_revision_config` of an update. */
 export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
-/** A URL for a source. */
+/** A URL for uploading a source. */
 export interface UploadUrl {
   /** Anyone who has the URL can use it. */
   upload_url: string;
@@ -42,7 +45,7 @@ export interface UploadUrl {
   object_path: string;
 }
 
-/** Options of the client that also apply to uploads. Keys and headers do not. */
+/** Client options that also apply to uploads. Keys and headers do not apply. */
 export type UploadConnection = Pick<
   ClientOptions,
   'dispatcher' | 'hooks' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure'
@@ -59,13 +62,13 @@ const UPLOAD_URL: Endpoint = {
   name: 'deployments.uploadUrl',
   method: 'POST',
   path: '/v2/deployments/{deployment_id:uuid}/upload-url',
-  // A second URL does no harm.
+  // Requesting a second URL does no harm.
   isIdempotent: true,
 };
 
 /**
- * Uploads the source of a deployment to the URL that the service returns. The interface lists the path of that request
- * without a version, but states that every path has one, so both paths are supported. The path that worked last is tried
+ * Uploads the source of a deployment to a URL that the service returns. The interface lists the path for requesting the
+ * URL without a version, but states that every path has one. Both paths are supported. The last working path is tried
  * first.
  */
 export class SourceUpload {
@@ -112,7 +115,7 @@ export class SourceUpload {
     });
   }
 
-  /** The URL belongs to another service and is a credential, so no key and no header of the client is sent. */
+  /** Sends no key and no header of the client, because the URL belongs to another service and is a credential. */
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
     const { onProgress, signal, timeoutMs = UPLOAD_TIMEOUT_MS, maxRetries } = options;
     const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient } = this.#connection;
@@ -128,7 +131,7 @@ export class SourceUpload {
     };
     const stream = (): Readable => {
       const chunks = nodeModule('node:stream').Readable.from(chunksOf(archive.path, report), { objectMode: false });
-      // The call rejects with the error, and without a listener the error would be an uncaught exception.
+      // The call rejects with the error. Without a listener, the error would be an uncaught exception.
       return chunks.on('error', () => undefined);
     };
     try {
@@ -159,13 +162,13 @@ async function* chunksOf(path: string, report: (sentBytes: number) => Promise<vo
   }
 }
 
-/** A 404 about the deployment contains its id. */
+/** A 404 response about the deployment contains its id, unlike a 404 response about the path. */
 function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
   if (!(thrown instanceof ApiError)) return false;
   return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
 }
 
-/** Splits the URL. No error may show its query, which is a signature. */
+/** Splits the URL. Errors must not show its query, which is a signature. */
 function parseUploadUrl(
   given: string,
   allowInsecure: boolean | undefined,
