@@ -10,8 +10,8 @@ export interface ClientOptions {
   /** Headers of every request. They replace headers of the client with the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Timeout of a call in milliseconds, including retries and the response body. For a stream, the timeout ends when the
-   * response headers arrive. After the timeout, a call rejects with a TimeoutError. @default 60_000
+   * Timeout of a call in milliseconds, including retries and the response body. For a stream, it limits only the time
+   * until the response headers arrive. After the timeout, a call rejects with a TimeoutError. @default 60_000
    */
   timeoutMs?: number | undefined;
   /** Timeout to connect, in milliseconds. Has no effect in browsers. @default 5_000 */

@@ -6,7 +6,7 @@ import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, wit
 export interface Answer {
   readonly outputs: Readonly<Fields>;
   readonly usage?: UsageMetadata | undefined;
-  /** The model that answered. May be a dated version of the requested model. */
+  /** The model that answered. It may be a dated version of the requested model. */
   readonly model?: string | undefined;
   /** An error that the service reports in a successful response. */
   readonly error?: unknown;
@@ -85,7 +85,7 @@ export function objectReader(answerOf: (response: Fields) => Answer, fold?: () =
   return { read: (value) => (isFields(value) ? answerOf(value) : { outputs: { outputs: value } }), fold };
 }
 
-/** Returns the error of a service as one line. Undefined if both values are not strings. */
+/** Returns a service's error as one line, or undefined if neither value is a string. */
 export function errorLine(kind: unknown, message: unknown): string | undefined {
   const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(': ');

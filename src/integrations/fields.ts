@@ -27,7 +27,7 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Some services report `NaN` for an unknown count. */
+/** Returns a number, or undefined for other values. Some services report `NaN` for an unknown count. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }

@@ -13,13 +13,13 @@ export interface UsagePaths {
   readonly total_cost?: Paths;
   readonly input_token_details: Readonly<Record<string, Paths>>;
   readonly output_token_details: Readonly<Record<string, Paths>>;
-  /** These counts are 0 if the service omits them but reports other counts. */
+  /** Counts that become 0 if the service omits them but reports any other count. */
   readonly zeroIfMissing?: readonly ('input_tokens' | 'output_tokens')[];
 }
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** True if `input_tokens` of the service excludes the tokens that are read from a cache or written to it. */
+  /** Whether the service's `input_tokens` excludes tokens that are read from or written to a cache. */
   readonly excludesCached?: boolean;
 }
 

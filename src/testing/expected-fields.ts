@@ -24,9 +24,8 @@ export interface AsymmetricMatcher {
 }
 
 /**
- * The expected fields of a run. A field that is left out is not compared, and a field that is `undefined` must be
- * absent. Objects may have more keys, at every level. Lists must be complete. Asymmetric matchers may replace any
- * value.
+ * The expected fields of a run. Missing fields are not compared. Fields set to `undefined` must be absent. Objects may
+ * have additional keys at every level. Lists must be complete. Asymmetric matchers may replace any value.
  */
 export interface ExpectedFields {
   name?: string | RegExp | AsymmetricMatcher;
@@ -85,7 +84,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
 /** Fields that are compared key by key, at every level. */
 const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
 
-/** Throws if the expected data contains an object without keys, such as a map, because any value would match. */
+/** Throws if the expected data contains an object without keys, such as a map. Any value would match it. */
 function checkData(path: string, expected: unknown, seen: Set<object>): void {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
   seen.add(expected);
@@ -102,7 +101,7 @@ function invalid(expectation: string): RunspanError {
   return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation}`);
 }
 
-/** Returns true also for plain objects of another realm, because test frameworks may use several realms. */
+/** Whether a value is a plain object, even from another realm. Test frameworks may use several realms. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -166,7 +165,9 @@ export class Comparison {
   }
 }
 
-/** Without this tester, `{}` would match any value, because subset equality compares only keys. */
+/**
+ * Rejects values of different kinds. Otherwise `{}` would match any value, because subset equality compares only keys.
+ */
 function differentKinds(actual: unknown, expected: unknown): false | undefined {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;
   const isSame = typeof actual === 'object' && actual !== null && Array.isArray(actual) === Array.isArray(expected);

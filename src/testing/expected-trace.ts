@@ -20,7 +20,7 @@ export interface ExpectedNode extends ExpectedFields {
 }
 
 export interface TraceMatchOptions {
-  /** Set to `false` to allow further runs at every level. @default true */
+  /** Set to `false` to allow additional runs at every level. @default true */
   complete?: boolean;
   /** Set to `false` to allow any order of siblings. @default true */
   ordered?: boolean;
@@ -89,7 +89,9 @@ export class TraceComparison {
     return [`${prefix}expected the order ${this.#comparison.shown(order)}, got ${this.#comparison.shown(found)}`];
   }
 
-  /** Pairs each expected run with a match, or otherwise with a run of the same name, to report its differences. */
+  /**
+   * Pairs each expected run with a match. Without a match, pairs it with a run of the same name to report differences.
+   */
   #pairs(recorded: readonly Tree[], expected: readonly Node[], paths: readonly string[]): Pairs {
     const { complete, ordered } = this.#options;
     const isNamed = (tree: Tree | undefined, { name }: Node): boolean =>
@@ -129,7 +131,10 @@ function pathsOf(siblings: readonly Tree[], parentPath: string): string[] {
   });
 }
 
-/** Pairs each expected run with the first match after the previous pair. `matches[expected][recorded]`. */
+/**
+ * Pairs each expected run with the first match after the previous pair. `matches` is indexed by expected and recorded
+ * run.
+ */
 function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
   let next = 0;
   return matches.map((row) => {

@@ -97,7 +97,7 @@ function checkedRun(given: unknown): RunExpectation {
   return { ...expected, parent: checkedExpectation('`parent`', fields, fieldChecks) };
 }
 
-/** A run with its differences from the expectation. */
+/** A run and its differences from the expectation. */
 interface Candidate {
   readonly run: RunRecord;
   readonly differences: readonly string[];
@@ -130,14 +130,14 @@ const NEAREST_MAX = 3;
 /** Maximum number of lines of differences in a message. */
 const LINES_MAX = 30;
 
-/** Returns the message of a failed assertion. The message of a passed assertion is shown after `not`. */
+/** Returns the message for a failed assertion. If `pass` is set, the message is shown after `not`. */
 function report(pass: boolean, head: string, lines: readonly string[], runs: readonly RunRecord[]): string {
   const shown = lines.slice(0, LINES_MAX);
   if (lines.length > shown.length) shown.push(`… and ${lines.length - shown.length} more`);
   return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${shown.join('\n')}\n\n${recordedText(runs)}`;
 }
 
-/** Returns the differences of the runs with the expected name, the smallest number first. */
+/** Returns the differences of runs with the expected name, starting with the most similar run. */
 function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields, comparison: Comparison): string[] {
   const nearest = candidates.filter(
     ({ run, differences }) => differences.length > 0 && comparison.isNamed(factsOf(run), name),

@@ -9,7 +9,7 @@ import type { RunRecord } from '../run/record.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
-/** Options of `recordRuns`, with the same meaning as in `configure`. By default, runs are recorded completely. */
+/** Options of `recordRuns`. They have the same meaning as in `configure`. By default, runs are recorded completely. */
 export interface RecordOptions {
   /** The project of runs without a project. @default 'default' */
   project?: string;
@@ -40,7 +40,7 @@ export interface RunRecorder {
   readonly runs: RecordedRun[];
   /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if there is none or more than one. */
   run(name: string): RecordedRun;
-  /** Pass it as the option `exporter` to record only selected runs. */
+  /** Receives runs. To record only selected runs, pass it as their option `exporter`. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;

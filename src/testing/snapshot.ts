@@ -5,7 +5,7 @@ import { depthFirst, type Tree } from './forest.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
-/** A run and its child runs, equal in each execution of the same program. Empty fields are left out. */
+/** A run and its child runs. Equal in each execution of the same program. Empty fields are left out. */
 export interface RunSnapshot {
   name: string;
   runType: RunType;
@@ -88,8 +88,8 @@ const LINES_MAX = 1_000;
 const TEXT_MAX = 200;
 
 /**
- * Returns one line for each run, indented below its parent: `search (tool): Error: no`. Equal in each execution, like
- * `snapshotOf`. The matchers print it if they fail. Contains up to 1 000 runs, and the number of further runs.
+ * Returns one line for each run, indented below its parent: `search (tool): Error: no`. The text is equal in each
+ * execution, like `snapshotOf`. Failed matchers print it. It contains up to 1 000 runs and the number of further runs.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const runs = [...depthFirst(snapshotOf(recorded, options))];

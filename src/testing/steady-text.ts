@@ -8,9 +8,9 @@ import { factsOf } from './recorded-run.ts';
 export type SteadyText = (text: string) => string;
 
 /**
- * Returns a function that replaces the ids of the runs by `[id of <name>]`, also within other text, and likewise their
- * dotted orders and OpenTelemetry ids. Replaces the current folder and the home folder by `[cwd]` and `[home]`, and
- * removes stack lines. Runs with the same name are numbered, so the list must have the same order in each execution.
+ * Returns a function that replaces run ids with `[id of <name>]`, even within other text. It also replaces their dotted
+ * orders and OpenTelemetry ids. The current folder and the home folder become `[cwd]` and `[home]`. Stack lines are
+ * removed. Runs with the same name are numbered, so the list must have the same order in each execution.
  */
 export function steadyText(runs: readonly RunRecord[]): SteadyText {
   const counts = new Map<string, number>();
@@ -32,8 +32,8 @@ export function steadyValue(value: unknown, text: SteadyText): unknown {
 }
 
 /**
- * Returns trees whose siblings have the same order in each execution: by start if `isByStart` is set, then by name and
- * content, because ids are random.
+ * Returns trees whose siblings have the same order in each execution. Siblings are sorted by start if `isByStart` is
+ * set, then by name and content, because ids are random.
  */
 export function steadyForest(runs: readonly RunRecord[], isByStart: boolean): Tree[] {
   const text = replacing(runs, () => 'a run');
@@ -72,7 +72,7 @@ const IDS = new RegExp(`${ORDER}|${UUID}|\\b[\\da-f]{32}\\b|\\b[\\da-f]{16}\\b`,
 const UUID_LENGTH = 36;
 const TRACE_ID_LENGTH = 32;
 
-/** Keeps the ids of the application. */
+/** Returns the replacement of a run's id. Other ids stay unchanged. */
 function replacement(id: string, owners: ReadonlyMap<string, string>): string {
   const owner = owners.get(id.slice(-UUID_LENGTH).toLowerCase());
   if (owner === undefined) return id;
@@ -120,7 +120,7 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
   );
 }
 
-/** The current folder may have been deleted, and a user may have no home folder. */
+/** Returns a folder. The current folder may have been deleted, and a user may have no home folder. */
 function folder(read: () => string): string {
   try {
     return read();

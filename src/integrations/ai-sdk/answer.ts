@@ -58,7 +58,9 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
   return outputs ?? {};
 }
 
-/** Returns the outputs of an SDK function that does not stream. The result of several steps is that of the last step. */
+/**
+ * Returns the outputs of an SDK function that does not stream. For several steps, returns the result of the last step.
+ */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
   const { object, embeddings, embedding, ranking } = result;
@@ -115,7 +117,7 @@ const finishStep: AddPart = (parts) => {
   parts.steps++;
 };
 
-/** The kinds of parts with text, and the property that the text extends. */
+/** Kinds of text parts, and the property that each kind extends. */
 const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['text', 'text'],
   ['text-delta', 'text'],
@@ -123,7 +125,7 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['reasoning-delta', 'reasoning'],
 ]);
 
-/** The kinds of parts with content other than text. Each part counts as one character of the answer. */
+/** Kinds of other parts with content. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   // The tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
@@ -131,13 +133,13 @@ const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
 
-/** The kinds of parts without content, in all majors. */
+/** Kinds of parts without content, in all majors. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['response-metadata', (parts, { modelId }) => Object.assign(parts, { model: modelId ?? parts.model })],
   [
     'finish',
     (parts, { finishReason, usage, providerMetadata }) => {
-      // Since major 6, the reason is an object with a unified reason and the provider's own.
+      // Since major 6, the reason is an object that also contains the provider's reason.
       const unified = fieldsOf(finishReason).unified ?? finishReason;
       Object.assign(parts, { finishReason: unified, usage, providerMetadata });
     },
@@ -155,7 +157,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines the parts of a stream, in the form of any major. */
+/** Combines the parts of a stream. Supports the format of every major. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {
@@ -192,8 +194,9 @@ function nonEmpty(items: readonly unknown[]): readonly unknown[] | undefined {
 }
 
 /**
- * Major 4 reports `promptTokens`, major 5 `inputTokens` and `cachedInputTokens`, and later majors `inputTokens.total`
- * with its parts. Embeddings report `tokens`. Majors 4 and 5 report some counts only in the metadata of the provider.
+ * Paths of token counts in each major. Major 4 reports `promptTokens`, major 5 `inputTokens` and `cachedInputTokens`,
+ * and later majors an object `inputTokens` with a total. Embeddings report `tokens`. Majors 4 and 5 report some counts
+ * only in the provider's metadata.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
@@ -220,7 +223,7 @@ export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | unde
   const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
   return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
     serviceTier: fieldsOf(openai).serviceTier,
-    // Anthropic's provider excludes cached tokens from the input tokens before major 6.
+    // Before major 6, Anthropic's provider excludes cached tokens from the input tokens.
     excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
   });
 }

@@ -3,8 +3,8 @@ import { defined, type Fields, fieldsOf, textOf } from '../fields.ts';
 import { messagesOf, toolNames } from './prompt.ts';
 
 /**
- * The recorded parameters of a model call, and the options that contain them. Major 4 has tools in `mode` and calls the
- * provider's options `providerMetadata`. Headers are not recorded, because they contain keys.
+ * Recorded parameters of a model call, and the options that contain them. In major 4, `mode` contains the tools and
+ * `providerMetadata` the provider's options. Headers are not recorded, because they contain keys.
  */
 const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
   temperature: ({ temperature }) => temperature,
@@ -24,7 +24,7 @@ const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unk
   provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
 };
 
-/** Describes a call of a model. The options that contain inputs depend on the type of the model. */
+/** Describes a model call. The model's type determines which options are inputs. */
 export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
   const { provider, modelId } = model;
   const parameters: Fields = { model: modelId };

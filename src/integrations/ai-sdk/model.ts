@@ -34,9 +34,9 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 };
 
 /**
- * Traces every call of a language, embedding or reranking model of the AI SDK, for example by `generateText` or by a
- * framework. The model is changed in place and returned. A second call changes nothing. The functions of `wrapAISDK` do
- * the same with the models that they receive.
+ * Traces every call of an AI SDK model for language, embedding or reranking, including calls by `generateText` or a
+ * framework. The model is changed in place and returned. A second call changes nothing. The functions of `wrapAISDK`
+ * wrap the models that they receive in the same way.
  *
  * Any other value is returned unchanged, and one line is logged.
  */
@@ -75,7 +75,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
   };
 }
 
-/** Replaces the stream of the result by an observed stream, which ends the run. */
+/** Replaces the stream of the result with an observed stream that ends the run. */
 function followGeneration(run: Run, result: unknown): void {
   const { stream } = fieldsOf(result);
   const isReadable = stream instanceof ReadableStream && !stream.locked;

@@ -17,7 +17,7 @@ function messageOf(message: unknown): unknown {
   return defined({ role, content: contentOf(rest), tool_calls: calls.length === 0 ? undefined : calls });
 }
 
-/** A single text part is recorded as a string. */
+/** Converts content. A single text part becomes a string. */
 function contentOf(parts: readonly unknown[]): unknown {
   if (parts.length === 0) return undefined;
   const [first] = parts.map(fieldsOf);
@@ -36,7 +36,7 @@ function toolAnswerOf(part: unknown): unknown {
   return { role: 'tool', tool_call_id: toolCallId, name: toolName, content: withFiles(output ?? result) };
 }
 
-/** The result of a tool may contain files. */
+/** Converts files in the result of a tool. */
 function withFiles(output: unknown): unknown {
   const { type, value } = fieldsOf(output);
   if (type !== 'content') return output;
@@ -77,7 +77,7 @@ function fileDataOf(data: unknown, mediaType: unknown): unknown {
   return typeof inner.data === 'string' ? { ...inner, data: fileDataOf(inner.data, mediaType) } : data;
 }
 
-/** Returns the names of tools, which are a list or an object. */
+/** Returns the names of tools from a list or an object. */
 export function toolNames(tools: unknown): unknown[] | undefined {
   if (Array.isArray(tools)) return tools.map((tool) => fieldsOf(tool).name);
   return tools === undefined || tools === null ? undefined : Object.keys(fieldsOf(tools));

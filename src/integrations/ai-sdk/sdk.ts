@@ -18,13 +18,13 @@ type Callable = (...args: unknown[]) => unknown;
 
 const FUNCTIONS = ['generateText', 'streamText', 'generateObject', 'streamObject', 'embed', 'embedMany', 'rerank'];
 const AGENTS = ['ToolLoopAgent', 'Experimental_Agent'];
-/** Methods of a provider that make a model from the name of the model. */
+/** Provider methods that create a model from its name. */
 const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel', 'rerankingModel'];
 
 /**
- * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai from
- * 'ai'`. Each call becomes a run, with a run below it for each model call and each executed tool. Agents that are made
- * with its `ToolLoopAgent` are traced too. Every other member is the member of `ai`.
+ * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai
+ * from 'ai'`. Each call becomes a run. Each model call and each executed tool becomes a run below it. Agents created
+ * with its `ToolLoopAgent` are traced too. All other members are unchanged.
  *
  * Passed models are changed in place, as by `wrapModel`. Passed tools and options do not change. Supports majors 4 to 7
  * of `ai`. Any other value is returned unchanged, and one line is logged. There are no options: tags, metadata, project
@@ -56,7 +56,7 @@ function wrappedMembers(sdk: Fields): Fields {
   return members;
 }
 
-/** The wrapper of each original function and of each wrapper, so that a function is wrapped only once. */
+/** Wrappers by original function and by wrapper, so that a function is wrapped only once. */
 const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
@@ -72,7 +72,7 @@ function operation(name: string): PlanOptions {
   return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
 }
 
-/** An agent calls the untraced functions of the SDK, so its settings are prepared when the agent is made. */
+/** Wraps an agent. It calls the SDK's untraced functions, so its settings are prepared when it is created. */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
     if (new.target === undefined) return original(...args);
@@ -88,8 +88,8 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Wraps the model of the options and returns the options, or a copy with traced tools. Options that are an instance of
- * a class are not copied.
+ * Wraps the model in the options. Returns the options, or a copy with traced tools. Options that are an instance of a
+ * class are not copied.
  */
 function prepared(options: unknown, sdk: Fields): unknown {
   const copy = guard('wrapAISDK', () => {
@@ -106,7 +106,7 @@ function prepared(options: unknown, sdk: Fields): unknown {
   return copy ?? options;
 }
 
-/** The callback may choose another model, which is wrapped before the SDK receives it. */
+/** Wraps a callback that may choose another model. The chosen model is wrapped before the SDK receives it. */
 function tracingModels(choose: Callable, sdk: Fields): Callable {
   return function (this: unknown, ...args: unknown[]): unknown {
     const choice = Reflect.apply(choose, this, args);
@@ -118,7 +118,7 @@ function tracingModels(choose: Callable, sdk: Fields): Callable {
   };
 }
 
-/** The name of a model is resolved by the default provider of the application, or else by the gateway of the SDK. */
+/** Wraps a model. A name is resolved by the application's default provider, or else by the SDK's gateway. */
 function traceModel(model: unknown, sdk: Fields): void {
   if (typeof model !== 'string') {
     tryWrapModel(model);
@@ -138,8 +138,8 @@ function traceModel(model: unknown, sdk: Fields): void {
 }
 
 /**
- * Ends the run of a call. Every stream of a streaming result is made from `baseStream`, so `baseStream` is observed and
- * nothing is read that the application does not read.
+ * Ends the run of a call. For a streaming result, only `baseStream` is observed, because every other stream is created
+ * from it. Nothing is read that the application does not read.
  */
 function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
@@ -155,8 +155,8 @@ function complete(run: Run, given: unknown): void {
 }
 
 /**
- * Returns copies of the tools with a traced `execute`, which keeps the application's tool as `this`. Tools that are
- * instances of a class are not traced, because a copy could behave differently.
+ * Returns copies of the tools with a traced `execute`. `this` is still the application's tool. Tools that are instances
+ * of a class are not traced, because a copy could behave differently.
  */
 function tracedTools(tools: unknown): unknown {
   if (!isPlainObject(tools)) return tools;
@@ -168,7 +168,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** The traced copies. An agent passes its tools to `generateText`. */
+/** Traced copies, which are not traced again. An agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {
@@ -190,7 +190,7 @@ function describeExecution([input, options]: unknown[]): CallDescription {
   return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
 }
 
-/** Copies an object with changed values. Also copies a frozen object, whose properties could not be changed later. */
+/** Copies an object with changes. Works for frozen objects too. */
 function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };

@@ -6,7 +6,7 @@ import { messageFold } from './fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 
-/** A request for a message, the only request of Anthropic's API that is recorded. */
+/** A request for a message. No other request of Anthropic's API is recorded. */
 export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
@@ -38,8 +38,8 @@ const USAGE: UsagePaths = {
 };
 
 /**
- * Adds the tokens of compactions, which the counts of the message exclude. Other `iterations` are included in the counts
- * or belong to another model, which has other prices.
+ * Adds the tokens of compactions, which the message's counts exclude. Other `iterations` are already included, or
+ * belong to another model with other prices.
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);

@@ -1,7 +1,7 @@
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { messageCall } from './calls.ts';
 
-/** The required part of a client of `@anthropic-ai/sdk`, of its Bedrock and Vertex variants, in any version. */
+/** The required part of a client of `@anthropic-ai/sdk`, including its Bedrock and Vertex variants, in any version. */
 export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
@@ -16,11 +16,11 @@ const sdk: Sdk = {
 };
 
 /**
- * Traces the calls of a client of `@anthropic-ai/sdk`. Each call of a model becomes an `llm` run below the current run,
- * with messages, parameters, the answer and its tokens, whether or not the answer is streamed. The client is changed in
- * place and returned: `create` of `messages` and `beta.messages` is replaced.
- * Promises, streams and errors stay the SDK's own objects. Clients created with `withOptions` are traced too. A second
- * call changes nothing: to change the options, call `unwrapAnthropic` first.
+ * Traces the calls of a client of `@anthropic-ai/sdk`. Each model call becomes an `llm` run below the current run, with
+ * messages, parameters, the answer and its tokens. Streamed answers are recorded too. The client is changed in place
+ * and returned: `create` of `messages` and `beta.messages` is replaced. The client still returns the SDK's own
+ * promises, streams and errors. Clients created with `withOptions` are traced too. A second call changes nothing. To
+ * change the options, call `unwrapAnthropic` first.
  *
  * Any other value is returned unchanged, and one line is logged.
  */
@@ -28,7 +28,7 @@ export function wrapAnthropic<Client extends AnthropicLike>(client: Client, opti
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a client. Clients that were created from it with `withOptions` do not change. */
+/** Restores the original methods of a client. Clients created from it with `withOptions` do not change. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

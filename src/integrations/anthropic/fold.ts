@@ -2,7 +2,7 @@ import type { Fold } from '../call-reader.ts';
 import { type Fields, fieldsOf, textOf } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
-/** The text field that each kind of delta appends to. The field has the same name in the delta and in the block. */
+/** The text field that each kind of delta extends. The delta and the block use the same name. */
 const APPENDED: ReadonlyMap<unknown, string> = new Map([
   ['text_delta', 'text'],
   ['thinking_delta', 'thinking'],
@@ -72,7 +72,9 @@ export function messageFold(): Fold {
   };
 }
 
-/** Returns the text unchanged if it is not JSON: the consumer left the stream, or the model generated invalid JSON. */
+/**
+ * Parses JSON. Returns other text unchanged, because the stream may stop early or the model may generate invalid JSON.
+ */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -81,7 +83,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Null means that a field does not apply. */
+/** Removes null fields. Null means that a field does not apply. */
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }

@@ -19,12 +19,12 @@ export interface RunspanCallbackHandlerOptions {
   exporter?: RunSink;
 }
 
-/** The part of LangChain's data that is available only when a step ends: inputs that the step has read from a stream. */
+/** Data that LangChain passes only when a step ends: inputs that the step has read from a stream. */
 export interface StepEnd {
   readonly inputs?: unknown;
 }
 
-/** LangGraph's report of a graph that waits for input. */
+/** LangGraph's report that a graph waits for input. */
 export interface GraphInterrupt {
   /** LangChain's id of the run of the graph. */
   readonly runId: string | undefined;
@@ -36,17 +36,17 @@ export interface GraphInterrupt {
 const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 
 /**
- * Records the steps of LangChain and LangGraph. Pass the handler in `callbacks` of a call or of a component. Each step
- * becomes a run below the step that called it, and the outermost step a run below the current run. A run has LangChain's
- * id, so that your own `runId` finds it again. If LangChain's own tracer sends the steps to the same endpoint, the runs
- * get other ids and one line is logged.
+ * Records the steps of LangChain and LangGraph. Pass the handler in the `callbacks` of a call or a component. Each step
+ * becomes a run below its calling step. The outermost step becomes a run below the current run. Runs have LangChain's
+ * ids, so you can find a run by your own `runId`. If LangChain's own tracer sends the steps to the same endpoint, the
+ * runs get other ids and one line is logged.
  *
  * One handler serves any number of concurrent calls. LangChain calls the methods. No method throws.
  */
 export class RunspanCallbackHandler {
-  /** A configure hook of LangChain does not add a second handler with the same name. */
+  /** LangChain's configure hooks do not add a second handler with the same name. */
   readonly name: string = 'runspan_callback_handler';
-  /** Makes LangChain call the handler at once. From its queue, parents and times would be lost. */
+  /** Makes LangChain call the handler immediately. Queued calls would lose parents and times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #recorder: StepRecorder;

@@ -10,7 +10,7 @@ export interface ModelResult {
   readonly metadata: Fields;
 }
 
-/** Returns the metadata of a model call: LangChain's own, and the parameters under the names that viewers use. */
+/** Returns the metadata of a model call: LangChain's metadata, and the parameters under the names that viewers use. */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
   const given = fieldsOf(parameters);
@@ -67,7 +67,7 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the usage of the first message, which has details that the usage of the result lacks. If a call returns
+ * Returns the usage of the first message, which is more detailed than the usage of the result. If a call returns
  * several messages, each message has the usage of the whole call.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {

@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../fields.ts';
 import { blockWithDataUri, toolCall } from '../media.ts';
 
-/** Maximum depth and number of values that are searched for messages and documents. LangGraph nests its state. */
+/** Limits of depth and number of values when searching for messages and documents. LangGraph nests its state. */
 const DEPTH_MAX = 16;
 const VALUES_MAX = 10_000;
 
@@ -20,7 +20,7 @@ export function plainInterrupts(interrupts: readonly unknown[]): Fields {
   return plainOutputs({ __interrupt__: interrupts });
 }
 
-/** A tool receives text, usually its arguments as JSON. */
+/** Returns a tool's inputs. LangChain passes text, usually the arguments as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
   try {
@@ -130,7 +130,7 @@ export function plainMessage(message: Fields): Fields {
   };
 }
 
-/** A generic message has a role of its own. OpenAI has renamed the role of system messages. */
+/** Returns the role of a message. A generic message contains its role, and OpenAI has renamed the system role. */
 function roleOf(message: Fields, kwargs: Fields): unknown {
   const type = (message._getType as () => unknown)();
   if (type === 'generic') return message.role ?? type;

@@ -99,7 +99,7 @@ export class StepRecorder {
     });
   }
 
-  /** The step is a graph, which will end while it waits for input. */
+  /** Called when a graph is about to end because it waits for input. */
   interrupt(id: string, interrupts: readonly unknown[]): void {
     this.#update(id, (step) => {
       step.interrupts = interrupts;
@@ -123,7 +123,7 @@ export class StepRecorder {
   }
 }
 
-/** Returns the last part of the path of a serialized component, which is the name of its class. */
+/** Returns the class name of a serialized component: the last part of its path. */
 function componentName(serialized: unknown): string | undefined {
   const { id } = fieldsOf(serialized);
   const name: unknown = Array.isArray(id) ? id.at(-1) : undefined;
@@ -132,7 +132,7 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. Such a run does not fail: it gets an event, and outputs with the interrupts or the command.
+ * graph. Such a run does not fail. It gets an event, and outputs with the interrupts or the command.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
@@ -146,7 +146,7 @@ function failRun(run: Run, thrown: unknown): void {
   else if (command !== undefined) run.keepResult(plainOutputs({ command }));
 }
 
-/** Whether LangChain threw because of an abort signal. These errors are not recognized as errors of a signal. */
+/** Whether LangChain threw because of an abort signal. Its errors do not look like a signal's errors. */
 function isAbort(thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
@@ -161,8 +161,8 @@ const TRACER_VARIABLES: readonly EnvironmentName[] = [
 ];
 
 /**
- * Whether, according to the environment, LangChain's own tracer sends the same steps to the same endpoint. Two records
- * with one id would overwrite each other.
+ * Whether the environment makes LangChain's own tracer send the same steps to the same endpoint. Two records with the
+ * same id would overwrite each other.
  */
 function isTracedByLangChain(): boolean {
   const name = TRACER_VARIABLES.find((variable) => env(variable) === 'true');

@@ -24,9 +24,9 @@ export interface Step {
 const steps = new Map<string, Step[]>();
 
 /**
- * LangChain reports no end if `break` leaves a stream. The object that reports the end of a step references the step's
- * list of tags, so after the list is collected, nothing can end the step. This applies only while every observed step
- * has ended with the list that it started with.
+ * LangChain does not report the end of a step if `break` leaves a stream. The object that reports the end references
+ * the step's list of tags. After the list is collected, nothing can end the step. This applies only while every
+ * observed step has ended with the list that it started with.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));

@@ -29,10 +29,10 @@ const sdk: Sdk = {
 
 /**
  * Traces the calls of a client of the `openai` package: chat completions, responses and their compaction, completions,
- * embeddings and images, including calls through helpers (`parse`, `stream`, `runTools`). Each call becomes a run below
- * the current run. The client is changed in place and returned. It returns the SDK's own promises and streams. Clients
- * that `withOptions` derives are traced too. A second call changes nothing: to change the options, call `unwrapOpenAI`
- * first.
+ * embeddings and images. Calls through helpers (`parse`, `stream`, `runTools`) are traced too. Each call becomes a run
+ * below the current run. The client is changed in place and returned. It still returns the SDK's own promises and
+ * streams. Clients created with `withOptions` are traced too. A second call changes nothing. To change the options,
+ * call `unwrapOpenAI` first.
  *
  * Any other value is returned unchanged, and one line is logged.
  */
@@ -45,7 +45,7 @@ export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client 
   return unwrapClient(sdk, client);
 }
 
-/** Services with OpenAI's protocol, by the end of the host name. */
+/** Services that use OpenAI's protocol, by host name suffix. */
 const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [
   ['openai.azure.com', 'azure'],
   ['cognitiveservices.azure.com', 'azure'],

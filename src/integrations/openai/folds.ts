@@ -2,7 +2,9 @@ import type { Fold } from '../call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
-/** Fields of a choice, beside its message, that a chunk extends. Azure repeats its whole verdict on the content. */
+/**
+ * Fields of a choice that a chunk extends, in addition to the message. Azure repeats the whole content verdict instead.
+ */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
 /** Combines the chunks of a chat completion or text completion. */
@@ -59,7 +61,7 @@ function withSortedToolCalls(choice: Fields): Fields {
 
 const INDEX: ReadonlySet<string> = new Set(['index']);
 
-/** The field of an item, or of a part of an item, that the delta of an event extends. */
+/** The field that each event's delta extends, in an item or in a part of an item. */
 const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
