@@ -24,7 +24,7 @@ export interface AsymmetricMatcher {
 }
 
 /**
- * The expected fields of a run. Missing fields are not compared. Fields set to `undefined` must be absent. Objects may
+ * The expected fields of a run. Omitted fields are not compared. A field set to `undefined` must be absent. Objects may
  * have additional keys at every level. Lists must be complete. Asymmetric matchers may replace any value.
  */
 export interface ExpectedFields {

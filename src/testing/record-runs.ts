@@ -40,7 +40,7 @@ export interface RunRecorder {
   readonly runs: RecordedRun[];
   /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if there is none or more than one. */
   run(name: string): RecordedRun;
-  /** Receives runs. To record only selected runs, pass it as their option `exporter`. */
+  /** The exporter of this recorder. To record only selected runs, pass it to them as the option `exporter`. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;

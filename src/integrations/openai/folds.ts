@@ -2,9 +2,7 @@ import type { Fold } from '../call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
-/**
- * Fields of a choice that a chunk extends, in addition to the message. Azure repeats the whole content verdict instead.
- */
+/** Fields of a choice that a chunk extends, in addition to its message. Azure repeats its complete content verdict. */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
 /** Combines the chunks of a chat completion or text completion. */

@@ -13,7 +13,7 @@ import { visible } from '../elements/visible-text.ts';
 import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
 
 const ROW_HEIGHT = 18;
-/** Equal lines that are shown around a difference. */
+/** Number of equal lines shown around a difference. */
 const CONTEXT = 3;
 
 interface ShownLine {

@@ -1,16 +1,19 @@
 import { diffArrays } from 'diff';
 
-/** A line of both values, or of one. */
+/** A line of one value or of both values. */
 export interface DiffLine {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
 }
 
-/** Longer lines are wrapped, so that a changed word is not a changed prompt. */
+/** Maximum line length. Longer lines are wrapped, so that a changed word does not mark a whole prompt as changed. */
 const LINE_LENGTH = 120;
-/** Further lines of a value are dropped. */
+/** Maximum number of lines of a value. Further lines are dropped. */
 export const LINES_MAX = 20_000;
-/** Values with more changed lines count as completely different: the time grows with the square of the changes. */
+/**
+ * Maximum number of changed lines. Beyond it, values count as completely different, because the time grows
+ * quadratically.
+ */
 const EDITS_MAX = 1_500;
 
 export function diffLines(before: readonly string[], after: readonly string[]): DiffLine[] {
@@ -24,7 +27,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   });
 }
 
-/** Splits a value into lines: JSON with an item per line, and text with its own lines. */
+/** Splits a value into lines. JSON has one item per line. Text keeps its own lines. */
 export function linesOf(value: unknown): string[] {
   const lines: string[] = [];
   append(lines, value, '', '', '');

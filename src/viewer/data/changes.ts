@@ -7,7 +7,7 @@ export const live: Signal<'connecting' | 'on' | 'lost' | 'off'> = signal('connec
 /** Receives the ids of the traces that changed, or undefined if they are unknown. */
 type Listener = (traceIds: ReadonlySet<string> | undefined) => void;
 
-/** Delay before a refused stream is opened again. Browsers do not retry those. */
+/** Delay before a refused stream is opened again. Browsers do not retry refused streams. */
 const RETRY_MS = 3_000;
 /** Maximum time that the first view waits for the stream. */
 const OPENING_MS_MAX = 1_000;
@@ -15,7 +15,7 @@ const OPENING_MS_MAX = 1_000;
 const listeners = new Set<Listener>();
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-/** True if changes may have been missed. */
+/** Whether changes may have been missed. */
 let isBehind = false;
 
 /** Returns a function that removes the listener. */
@@ -25,9 +25,9 @@ export function onChanges(listener: Listener): () => void {
 }
 
 /**
- * Opens the event stream unless it is paused. A hidden page closes its stream, because browsers allow six connections per
- * origin for all tabs together. Call this again when the visibility changes. Resolves when the stream is open, has failed, or
- * takes longer than `OPENING_MS_MAX`.
+ * Opens the event stream unless it is paused. A hidden page closes its stream, because browsers allow only six
+ * connections per origin across all tabs. Call this again when the visibility changes. Resolves when the stream is
+ * open, has failed, or takes longer than `OPENING_MS_MAX`.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;
@@ -81,7 +81,10 @@ function opened(stream: EventSource): Promise<void> {
   });
 }
 
-/** Opens the stream later, unless a key is required: logging in opens it. Calls the API, because a stream reports no status. */
+/**
+ * Opens the stream again after a delay. Calls the API first, because a stream reports no status. If a key is required,
+ * logging in opens the stream.
+ */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);
   if (live.value === 'lost' && !isLocked.value) retry = setTimeout(() => void listen(), RETRY_MS);

@@ -2,7 +2,7 @@ import type { Address } from './address.ts';
 
 /** One condition of a filter. */
 export interface Term {
-  /** Source of the condition. */
+  /** The condition as text. */
   readonly text: string;
   /** Query parameter of the receiver. */
   readonly parameter: string;
@@ -16,7 +16,7 @@ interface FilterKey {
   /** Key with its separator, as the user types it. */
   readonly key: string;
   readonly about: string;
-  /** Query parameter of a key that matches a value. */
+  /** Query parameter for a value of this key. */
   readonly parameter?: string;
   /** Values to suggest. */
   readonly values?: readonly string[];
@@ -42,7 +42,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'trace:', about: 'the id of a trace', parameter: 'trace_id' },
 ];
 
-/** Parameters that accumulate. For others the last condition wins. */
+/** Parameters that may occur several times. For other parameters, the last condition applies. */
 const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag', 'text']);
 
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"?';
@@ -68,11 +68,11 @@ export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-/** Adds conditions to a filter, and removes the ones that they replace. */
+/** Adds conditions to a filter and removes the conditions that they replace. */
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
-    // Delete first: the new condition goes to the end.
+    // Delete first, so that the new condition goes to the end.
     terms.delete(slotOf(term));
     terms.set(slotOf(term), term.text);
   }
@@ -128,7 +128,7 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
   return { text: closed, parameter: 'text', value: closed };
 }
 
-/** The API's bounds are inclusive, so `>` and `<` add or subtract one token or one microsecond. */
+/** Adjusts `>` and `<` by one token or one microsecond, because the API's bounds are inclusive. */
 function boundOf(text: string, key: string, operator: string, limit: string): Term {
   const isLatency = key === 'latency';
   const isMin = operator.startsWith('>');
@@ -142,7 +142,7 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/** Describes the expected value if the receiver would reject the query. */
+/** Returns a description of the expected value if the receiver would reject the given value. */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;
@@ -179,7 +179,7 @@ function parseCount(text: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** Converts a duration before now, or a date, to ISO 8601. */
+/** Converts a date, or a duration before now, to ISO 8601. */
 function toIsoTime(text: string, nowMs: number): string | undefined {
   if (/^\d+(\.\d+)?(ms|s|min|m|h|d|w)$/.test(text)) {
     return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();

@@ -3,11 +3,11 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
-/** Pause after a read, as a multiple of its duration, so that large values are read less often. */
+/** Pause after a read, as a multiple of its duration. Large values are therefore read less often. */
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 
-/** Runs one task at a time. Requests during a run and the pause after it cause one more run. */
+/** Runs one task at a time. Requests during a run or the pause after it cause a single further run. */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
   readonly #abort = new AbortController();
@@ -50,9 +50,9 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /** Returns true if a change of these traces makes the value stale. By default the value is read once. */
+  /** Returns whether a change to these traces makes the value stale. By default, the value is read only once. */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read, for keys that change quickly. */
+  /** Delay before the first read, for keys that change often. */
   readonly delayMs?: number;
 }
 
@@ -61,7 +61,9 @@ export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | und
   return (traceIds) => traceIds === undefined || traceIds.has(traceId);
 }
 
-/** A value of the API that follows changes. After a failed read it keeps the last value, and reads again on reconnect. */
+/**
+ * A value from the API that follows changes. After a failed read, it keeps the last value and reads again on reconnect.
+ */
 export class LiveValue<Value> {
   readonly value: Signal<Value | undefined>;
   readonly problem: Signal<string | undefined> = signal(undefined);
@@ -111,8 +113,8 @@ export interface Live<Value> {
 }
 
 /**
- * Reads a value for a component, and again when `key` changes. Until the new value arrives, the last one is returned. An
- * undefined key reads nothing.
+ * Reads a value for a component, and reads it again when `key` changes. Returns the last value until the new value
+ * arrives. An undefined key reads nothing.
  */
 export function useLive<Value>(
   key: string | undefined,

@@ -6,14 +6,14 @@ const initial = readAddress(location.search);
 /** Current address of the page. */
 export const address: Signal<Address> = signal(initial);
 
-/** Run that the next comparison starts from. */
+/** Run that is remembered for the next comparison. */
 export const compared: Signal<{ readonly id: string; readonly name: string } | undefined> = signal(undefined);
 
 addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Changes the address: see `changed`. `replace` overwrites the current history entry instead of adding one. */
+/** Changes the address. `replace` overwrites the current history entry. See `changed`. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
@@ -33,7 +33,9 @@ export function linkTo(change: Partial<Address>): string {
   return writeAddress(changed(address.value, change));
 }
 
-/** The first call remembers a run, the second opens the comparison. A second call with the same run cancels. */
+/**
+ * Remembers a run on the first call and opens the comparison on the second. A second call with the same run cancels.
+ */
 export function compare(id: string, name: string): void {
   const base = compared.value;
   compared.value = base === undefined ? { id, name } : undefined;

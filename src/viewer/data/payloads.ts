@@ -2,13 +2,13 @@ import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts'
 import { api } from './api.ts';
 import { type Live, useLive } from './live-value.ts';
 
-/** Limits of the cache. The last payload stays whatever its size. */
+/** Limits of the cache. The last payload is kept even if it exceeds the limits. */
 const CACHE_ITEMS_MAX = 12;
 const CACHE_BYTES_MAX = 32_000_000;
 
 const cache = new Map<string, { readonly value: unknown; readonly size: number }>();
 
-/** Reads a payload for a component once `isWanted`, and again when it may have changed. */
+/** Reads a payload for a component when `isWanted` is set, and reads it again when it may have changed. */
 export function usePayload(run: RunDetails, field: PayloadField, isWanted: boolean): Live<unknown> {
   const key = isWanted ? payloadKey(run, field) : undefined;
   return useLive(key, (signal) => payload(run, field, signal));
@@ -21,7 +21,7 @@ function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
   return size === undefined ? undefined : [run.id, field, size, field === 'inputs' ? '' : run.end_time].join(' ');
 }
 
-/** Returns a payload from the cache or the API; `{}` if the run has none. */
+/** Returns a payload from the cache or the API, or `{}` if the run has none. */
 export async function payload(run: RunDetails, field: PayloadField, signal: AbortSignal): Promise<unknown> {
   const key = payloadKey(run, field);
   if (key === undefined) return {};
@@ -29,7 +29,7 @@ export async function payload(run: RunDetails, field: PayloadField, signal: Abor
     value: await api.payload(run.id, field, signal),
     size: run.payload_sizes[field] ?? 0,
   };
-  // Delete first: the map's order is the order of use.
+  // Delete first, because the map is ordered by use.
   cache.delete(key);
   cache.set(key, found);
   let size = [...cache.values()].reduce((sum, one) => sum + one.size, 0);

@@ -19,10 +19,10 @@ export function nextTheme(): void {
 /** Whether text of payloads is rendered as Markdown. */
 export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text !== 'false');
 
-/** Width of the trace's tree, in percent. */
+/** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
 
-/** A signal that localStorage keeps. Where the browser blocks storage, it lasts until the page closes. */
+/** Returns a signal stored in localStorage. If the browser blocks storage, it lasts until the page closes. */
 function preference<Value extends string | number | boolean>(
   name: string,
   parse: (text: string | undefined) => Value,

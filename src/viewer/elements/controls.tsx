@@ -15,7 +15,7 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/** Link within the page. A click with a modifier key opens another tab or window, as for any link. */
+/** Link within the page. A click with a modifier key opens a new tab or window, as usual. */
 export function Link({ to, ...props }: LinkProps): JSX.Element {
   const follow = (event: MouseEvent): void => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
@@ -46,7 +46,7 @@ export function Toggle({
   );
 }
 
-/** Copies a text, which it creates on click. */
+/** Button that copies a text. The text is created on click. */
 export function CopyButton({ text, label, word }: { text: () => string; label: string; word?: string }): JSX.Element {
   const [result, setResult] = useState<string>();
   const copy = async (): Promise<void> => {
@@ -76,7 +76,7 @@ export function Problem({ text }: { text?: string | undefined }): JSX.Element | 
   );
 }
 
-/** Placeholder of a view whose value has not been read: an error message, or a note that it is loading. */
+/** Placeholder for a view whose value is not available yet. Shows an error message or a loading note. */
 export function Pending({ problem, note }: { problem?: string | undefined; note: string }): JSX.Element {
   return problem === undefined ? <p class="loading">{note}</p> : <Problem text={problem} />;
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 /** Converts an ISO 8601 time to milliseconds, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
-  // The receiver's format, parsed without a regular expression: a trace has hundreds of thousands of times.
+  // The receiver's format is parsed without a regular expression, because a trace has hundreds of thousands of times.
   if (iso.length !== 27 || iso[19] !== '.') return whole;
   return whole + Number(iso.slice(23, 26)) / 1_000;
 }
@@ -41,7 +41,7 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Clock difference that is still shown as `now`. */
+/** Maximum clock difference that is shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
 /** `now`, `5 s ago`, `6 d ago`; the date for times in the future or more than a week ago. */
@@ -69,12 +69,12 @@ export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** A dash replaces an unknown value. */
+/** Prints a value, or a dash if it is unknown. */
 export function orDash(value: number | undefined, print: (value: number) => string): string {
   return value === undefined ? '–' : print(value);
 }
 
-/** Start to end, or an empty string while the run is open. */
+/** Returns the duration from start to end, or an empty string while the run is open. */
 export function latencyOf({ start_time, end_time }: { start_time: string; end_time?: string }): string {
   return end_time === undefined ? '' : duration(millisecondsAt(end_time) - millisecondsAt(start_time));
 }

@@ -10,7 +10,7 @@ const SEQUENCE_MS = 1_000;
 
 interface Layer {
   keys: KeyMap;
-  /** A dialog: layers below it receive no keys. */
+  /** Whether this layer is a dialog. Layers below a dialog receive no keys. */
   isModal: boolean;
 }
 
@@ -53,8 +53,8 @@ function press(key: string, event: KeyboardEvent): boolean {
 }
 
 /**
- * Returns true if the focused element handles the key: text input, a button, a scrolled region. The first Escape in a text box
- * only removes the focus, so that the text is not lost.
+ * Returns whether the focused element handles the key itself, such as a text box, a button or a scrolled region. In a
+ * text box, the first Escape only removes the focus, so that the text is not lost.
  */
 function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement || target instanceof SVGElement)) return false;

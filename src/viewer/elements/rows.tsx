@@ -9,7 +9,7 @@ interface RowWindow {
   readonly end: number;
 }
 
-/** Rows above and below the visible ones, so that short scrolling shows no gap. */
+/** Number of extra rows above and below the visible rows, so that short scrolling shows no gap. */
 const MARGIN_ROWS = 6;
 
 /** Space for `count` rows of equal height. `children` are the rows from `first` on. */
@@ -59,7 +59,7 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
   return rowWindow(place.scrollTop, place.height, rowHeight, count);
 }
 
-/** Registers the keys that move from a row to another. `select` receives an index between 0 and `count - 1`. */
+/** Registers keys that move between rows. `select` receives an index between 0 and `count - 1`. */
 export function useRowKeys(
   element: RefObject<HTMLElement | null>,
   rowHeight: number,

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { bytes } from './figures.ts';
 import { piecesOf } from './visible-text.ts';
 
-/** Characters of a long text that are shown at first, and per click on "Show more". */
+/** Number of characters of a long text shown at first and added by each click on "Show more". */
 const SHOWN = 4_096;
 const MORE = 65_536;
 
@@ -24,7 +24,7 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The start of a text, with a button for more. */
+/** The start of a text, with a button to show more. */
 export function LongText(props: { value: string; children?: (shown: string) => JSX.Element }): JSX.Element {
   const { value, children } = props;
   const [length, setLength] = useState(SHOWN);

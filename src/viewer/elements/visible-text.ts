@@ -1,6 +1,6 @@
 /**
- * Invisible characters and characters that change how others look: controls, direction marks, zero-width marks, tags, lone
- * surrogates. Joiners are not included, because scripts and emoji need them.
+ * Matches invisible characters and characters that change how others look: controls, direction marks, zero-width marks,
+ * tags and lone surrogates. Joiners are not matched, because scripts and emoji need them.
  */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: The pattern matches control characters on purpose.

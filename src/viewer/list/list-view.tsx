@@ -15,7 +15,7 @@ import { type Line, RunList } from './run-list.ts';
 type ListKind = 'traces' | 'runs';
 
 const ROW_HEIGHT = 34;
-/** Distance from the end, in rows, at which the next page is read. */
+/** Distance from the end, in rows, at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
@@ -133,7 +133,9 @@ function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList
   }, [list]);
 }
 
-/** Scrolls by the height of rows that arrive at the top, so that visible rows do not move. Returns the number of unseen rows. */
+/**
+ * Scrolls by the height of new rows at the top, so that visible rows do not move. Returns the number of unseen rows.
+ */
 function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList, isAtTop: boolean): number {
   const [unseen, setUnseen] = useState(0);
   const arrived = list.arrived.value;

@@ -9,14 +9,14 @@ import { Refresh } from '../data/live-value.ts';
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
 const PAGE = 100;
-/** Runs of a trace that are read at once after a change. */
+/** Maximum number of a trace's runs that are read at once after a change. */
 const TRACE_RUNS_MAX = 1_000;
-/** A longer list is cut to its first page while the user is at its top. */
+/** Maximum list length while the user is at the top. A longer list is cut to its first page. */
 const LINES_MAX = 2_000;
 
 /**
- * A list that loads pages as it is scrolled, and new rows as they arrive. Rows are read again only if their trace has changed
- * and they are visible. A closed list keeps its rows, and can be opened again.
+ * A list that loads pages during scrolling and new rows as they arrive. Rows are read again only if they are visible
+ * and their trace has changed. A closed list keeps its rows and can be opened again.
  */
 export class RunList {
   readonly lines: Signal<readonly Line[]> = signal([]);
@@ -24,7 +24,7 @@ export class RunList {
   readonly isLoading: Signal<boolean> = signal(true);
   /** Number of rows that the last refresh added at the top. */
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
-  /** True if more than a page has arrived, so that new rows wait until the user returns to the top. */
+  /** Whether more than one page has arrived. New rows then wait until the user returns to the top. */
   readonly isBehind: Signal<boolean> = signal(false);
   /** Id of the selected row. */
   readonly selected: Signal<string | undefined> = signal(undefined);
@@ -90,7 +90,7 @@ export class RunList {
   async #grow(cursor: string): Promise<void> {
     try {
       const page = await this.#read({ cursor });
-      // The list was cut during the read: this page would leave a gap.
+      // The list was cut during the read, so this page would leave a gap.
       if (this.#next !== cursor) return;
       this.#next = page.next;
       const known = new Set(this.lines.value.map(({ id }) => id));

@@ -9,9 +9,9 @@ import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 import { Reading } from './reading.tsx';
 
-/** Messages of a long conversation that are shown, from its end. */
+/** Number of messages shown from the end of a long conversation. */
 const PAGE = 30;
-/** Longer reasoning starts closed. */
+/** Maximum length of reasoning that starts open. */
 const REASONING_OPEN_LENGTH = 600;
 
 /** Run whose attachments may hold the media of its messages. */
@@ -103,7 +103,7 @@ function ToolPart({
   );
 }
 
-/** An image, the size of other bytes, or a link. The bytes are in the payload or in an attachment of the run. */
+/** An image, a link, or the size of other bytes. The bytes are in the payload or in an attachment of the run. */
 function Media({ source, type, run }: { source: string; type: string | undefined; run: AttachmentOwner }): JSX.Element {
   const [, name] = /^\[Attachment (.+?): /.exec(source) ?? [];
   const attachment = run.attachments?.find((one) => one.name === name);

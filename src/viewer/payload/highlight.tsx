@@ -14,7 +14,7 @@ import { Text } from '../elements/text.tsx';
 const LANGUAGES = { bash, javascript, json, python, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Longer code is not highlighted: its many elements would make the page slow. */
+/** Maximum length of highlighted code. Longer code would need too many elements and slow down the page. */
 const LENGTH_MAX = 20_000;
 
 /** Node of the highlighter's token tree. */
@@ -35,7 +35,7 @@ function treeOf(text: string, language: string): TokenNode | undefined {
   return (_emitter as unknown as { rootNode: TokenNode }).rootNode;
 }
 
-/** Elements and text nodes only: the HTML that the library offers would let a bug in it run scripts. */
+/** Creates only elements and text nodes. With the library's HTML, a bug in the library could run scripts. */
 function elementsOf({ scope, children }: TokenNode): JSX.Element {
   const content = children.map((child) => (typeof child === 'string' ? <Text value={child} /> : elementsOf(child)));
   return <span class={scope === undefined ? '' : `code-${scope.split(/[.:]/, 1)[0]}`}>{content}</span>;

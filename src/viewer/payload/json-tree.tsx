@@ -6,11 +6,11 @@ import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 
-/** Deeper values start closed, and so do values with more items than fit a screen. */
+/** Depth of values that start open. Deeper values, and values with more items than fit a screen, start closed. */
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
-/** A closed value of at most this length is shown on one line. */
+/** Maximum length of a closed value that is shown on one line. */
 const INLINE_LENGTH = 100;
 
 /** A JSON value. Only opened values are in the document. `isCompact` shows it on one line if it fits. */

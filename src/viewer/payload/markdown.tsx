@@ -10,7 +10,7 @@ const Highlighted = lazy<{ text: string; language: string }>(
   ({ text }) => <Text value={text} />,
 );
 
-/** Deeper nesting is shown as source text. */
+/** Maximum nesting depth. Deeper nesting is shown as source text. */
 const DEPTH_MAX = 24;
 
 /**
@@ -144,7 +144,9 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
   );
 }
 
-/** Images on other servers become links: loading one would inform its server. */
+/**
+ * Shows an image in the text. An image on another server becomes a link, because loading it would inform the server.
+ */
 function Image({ source, text }: { source: string; text: string }): JSX.Element {
   const image = imageOf(source);
   if (image !== undefined) return <img class="picture" src={image} alt={visible(text)} />;

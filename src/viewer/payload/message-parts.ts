@@ -16,7 +16,7 @@ export function callsOf(message: Fields): Part[] {
   return [...calls, ...legacy, ...invalid].map(callOf);
 }
 
-/** Converts a tool call, with its name and arguments in `function` or beside the id. */
+/** Converts a tool call. Its name and arguments are in `function` or beside the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   const id = textOf(call.id, call.call_id, call.toolCallId);

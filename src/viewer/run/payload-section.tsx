@@ -29,7 +29,7 @@ const chosen: Signal<Readonly<Record<string, string>>> = signal({});
 const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
-/** Inputs or outputs of a run in the form that fits them. They are fetched when the section becomes visible. */
+/** Inputs or outputs of a run, in a suitable form. They are fetched when the section becomes visible. */
 export function PayloadSection({ run, field }: { run: RunDetails; field: Field }): JSX.Element | null {
   const size = run.payload_sizes[field];
   const element = useRef<HTMLDivElement>(null);
@@ -81,7 +81,7 @@ export function toggleMarkdown(): void {
   isMarkdown.value = !isMarkdown.value;
 }
 
-/** Returns the forms that can show a payload, the default first. */
+/** Returns the forms that can show a payload, starting with the default. */
 function formsOf(runType: string, field: Field, value: unknown): Form[] {
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);

@@ -7,7 +7,7 @@ import { cost, count, duration, exact, latencyOf, millisecondsAt } from '../elem
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 
-/** Longer values are shown without a link to the filter. */
+/** Maximum length of a value with a filter link. */
 const FILTER_LENGTH_MAX = 120;
 const METADATA_MAX = 200;
 

@@ -7,10 +7,10 @@ import { exact, orDash } from '../elements/figures.ts';
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
 const TABLE_ROWS_MAX = 60;
-/** Shorter drags count as clicks. */
+/** Minimum length of a drag in pixels. Shorter drags count as clicks. */
 const DRAG_PX_MIN = 5;
 
-/** Values over time; undefined where a bucket has none. `color` is a custom property of the style sheet. */
+/** Values over time, undefined for buckets without a value. `color` is a custom property of the style sheet. */
 export interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'bad';
@@ -21,12 +21,12 @@ export interface ChartProps {
   readonly title: string;
   /** Bars are stacked. */
   readonly form: 'bars' | 'lines';
-  /** Start of each bucket in milliseconds, and the end of the last one. */
+  /** Start of each bucket and end of the last bucket, in milliseconds. */
   readonly times: readonly number[];
   readonly endMs: number;
   readonly series: readonly Series[];
   readonly print: (value: number) => string;
-  /** Called with the range that the user selects by dragging; without a range on a double click. */
+  /** Called with the range that the user selects by dragging. A double click passes no range. */
   readonly zoom: (range?: { fromMs: number; toMs: number }) => void;
 }
 
@@ -115,7 +115,7 @@ function optionsOf(
       { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
       { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
     ],
-    // Drawn in this order: the sum of a stack first, then its parts in front.
+    // Draws the sum of a stack first, then its parts in front.
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
     cursor: {
       y: false,
@@ -129,7 +129,7 @@ function optionsOf(
       },
     },
     hooks: {
-      // Not `cursor.idx`: in the right half of a bar the next bucket is closer.
+      // `cursor.idx` is not used, because in the right half of a bar the next bucket is closer.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;

@@ -5,11 +5,11 @@ import { millisecondsAt, useNow } from '../elements/figures.ts';
 export interface Branch {
   readonly run: RunOutline;
   readonly depth: number;
-  /** Index of the parent branch; -1 at the root. */
+  /** Index of the parent branch, or -1 for a root. */
   readonly parent: number;
   /** Index after the last descendant. */
   readonly end: number;
-  /** The run's parent is missing. */
+  /** Whether the run's parent is missing. */
   readonly isOrphan: boolean;
   readonly startMs: number;
   /** Undefined while the run is open. */
@@ -31,11 +31,11 @@ export interface Axis {
   readonly lengthMs: number;
 }
 
-/** Bars of open runs stop growing this long after the last known start or end. */
+/** Time after the last known start or end at which bars of open runs stop growing. */
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/** Builds the tree in linear time. Runs in a cycle of parents become roots, the first of them as an orphan. */
+/** Builds the tree in linear time. Runs in a cycle of parents become roots. The first of them counts as an orphan. */
 export function treeOf(runs: readonly RunOutline[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
   const children = new Map<string, RunOutline[]>();
@@ -48,7 +48,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
   const add = (root: RunOutline): void => {
-    // An explicit stack: a trace may be deeper than the call stack.
+    // An explicit stack is used, because a trace may be deeper than the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
@@ -76,8 +76,8 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
 }
 
 /**
- * Returns the usages included in sums. As in the receiver, a run that is no model call counts only if no run below it
- * has usage.
+ * Returns the usages to include in sums. Like in the receiver, a run that is not a model call counts only if no run
+ * below it has usage.
  */
 export function countedUsages({ branches }: RunTree): Usage[] {
   // Number of branches with usage before each index.
@@ -89,7 +89,7 @@ export function countedUsages({ branches }: RunTree): Usage[] {
   });
 }
 
-/** From the first start to the last end, or to now while runs are open. */
+/** Returns the range from the first start to the last end, or to now while runs are open. */
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
   const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
@@ -119,7 +119,7 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Iterates from the last branch to the first, so that the end of a branch is known before its parent's. */
+/** Sets the end of each branch. Iterates backwards, so that a branch's end is known before its parent's. */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

@@ -6,7 +6,7 @@ import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { matchingBranches, openBranches, type RunTree, treeOf } from './run-tree.ts';
 
-/** Limit of a search in payloads, in runs. */
+/** Maximum number of runs that a payload search returns. */
 const FOUND_MAX = 1_000;
 /** Shorter search text is not sent to the receiver. */
 const SEARCH_LENGTH_MIN = 2;
@@ -25,7 +25,7 @@ export class TraceModel {
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
-  /** True while a search or the error filter is active. Collapsed branches are expanded then. */
+  /** Whether a search or the error filter is active. Collapsed branches are then expanded. */
   readonly isNarrowed: ReadonlySignal<boolean> = computed(() => this.search.value !== '' || this.isErrorsOnly.value);
   /** Indices of the visible branches. */
   readonly shown: ReadonlySignal<readonly number[]> = computed(() =>
@@ -87,7 +87,7 @@ export class TraceModel {
     this.select(this.tree.value.branches[this.shown.value[position] ?? -1]?.run.id);
   }
 
-  /** Selects the next failed run; after the last one it starts at the top. */
+  /** Selects the next failed run. Continues at the top after the last failed run. */
   selectNextError(): void {
     const { branches, indexOf } = this.tree.value;
     const next = (indexOf.get(this.selected.value ?? '') ?? -1) + 1;
