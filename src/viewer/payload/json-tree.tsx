@@ -6,7 +6,7 @@ import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 
-/** Depth of values that start open. Deeper values, and values with more items than fit a screen, start closed. */
+/** Values at this depth or deeper start closed. Values with more items than fit a screen also start closed. */
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
