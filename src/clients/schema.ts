@@ -11,8 +11,8 @@ type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that checks only the required fields of an interface. The service checks all other fields, because a
- * later service may know more of them. Field names in camel case are refused, because the service would ignore them.
+ * Returns a schema that checks the required fields of an interface. The service checks all other fields, because a
+ * later service may support more fields. Field names in camel case are refused, because the service would ignore them.
  */
 export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(

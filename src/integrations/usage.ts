@@ -2,7 +2,7 @@ import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
 import { defined, fieldsOf, numberOf } from './fields.ts';
 
-/** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
+/** Paths such as `usage.input_tokens`. Uses the first path that leads to a number. */
 type Paths = readonly string[];
 
 /** The paths of each token count in a response. */

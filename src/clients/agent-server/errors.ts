@@ -87,7 +87,7 @@ export class StreamError extends RunspanError {
   }
 }
 
-/** Returns the error for a stream that cannot be opened although its run exists. The error names the run. */
+/** Returns the error for a stream that cannot be opened although its run was created. The error names the run. */
 export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
   if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;

@@ -29,7 +29,7 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   onSuperseded?: (event: SupersededEvent) => 'follow' | 'stay' | undefined;
 }
 
-/** A revision that a later revision replaces. */
+/** Ids of the awaited revision and of the later revision that replaces it. */
 export interface SupersededEvent {
   readonly revisionId: string;
   readonly latestRevisionId: string;
@@ -177,7 +177,10 @@ class RevisionWait {
     return answer;
   }
 
-  /** The latest revision may be older than this for a while. */
+  /**
+   * Called when the service accepts a change. For a while, the service may still return an earlier revision as the
+   * latest.
+   */
   responded(): this {
     this.#isReached = true;
     this.#newSinceMs = monotonicNowMs();

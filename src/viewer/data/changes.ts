@@ -82,8 +82,8 @@ function opened(stream: EventSource): Promise<void> {
 }
 
 /**
- * Opens the stream again after a delay. Calls the API first, because a stream reports no status. If a key is required,
- * logging in opens the stream.
+ * Calls the API, because a stream reports no status, and then opens the stream after a delay. If a key is required,
+ * logging in opens the stream instead.
  */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);

@@ -174,7 +174,7 @@ export type ThreadEvent<Values = Record<string, unknown>> =
   | OtherThreadEvent
   | MalformedThreadEvent;
 
-/** A range of events that the server skipped because the reader was too slow. */
+/** The gap between two event numbers. The server skipped the events in it because the reader was too slow. */
 export interface MissedEvents {
   readonly after: number;
   readonly before: number;
