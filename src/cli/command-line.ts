@@ -17,7 +17,7 @@ export interface CommandContext {
   readonly stderr: Output;
   /** All arguments after the name of the program. */
   readonly argv: readonly string[];
-  /** Sets how the process ends. Without a call, the exit code is 0. */
+  /** Sets the exit code or the signal that ends the process. @default 0 */
   endAs(ending: Ending): void;
 }
 
@@ -27,7 +27,7 @@ export interface CommandModule {
   define(command: Command, context: CommandContext): void;
 }
 
-/** A failure that is reported on one line. */
+/** A failure whose message is printed on one line. */
 export class CommandFailure extends Error {
   readonly exitCode: number;
 
@@ -44,7 +44,7 @@ export class UsageError extends CommandFailure {
   }
 }
 
-/** Replaces the names of library options in an error message by the names of command options. */
+/** Replaces library option names in an error message with command option names. */
 export function withCommandNames(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof RunspanError)) return error;
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
@@ -55,12 +55,12 @@ export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> 
   ReturnType<Define>['opts']
 >;
 
-/** Parses an option that may be repeated. */
+/** Appends a value of a repeatable option to the previous values. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }
 
-/** Parses an option that may be repeated and accepts only these values. */
+/** Parses a repeatable option. Accepts only the given values. */
 export function collectFrom<Value extends string>(
   values: readonly Value[],
 ): (text: string, previous: Value[] | undefined) => Value[] {
@@ -94,7 +94,7 @@ export function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time, for example 90s, 15m, 12h or 30d.');
 }
 
-/** Returns undefined for 0 and for text that is not a duration. */
+/** Returns the duration in milliseconds, or undefined if the text is 0 or not a duration. */
 export function durationMs(text: string): number | undefined {
   return amount(text, DURATIONS_MS);
 }
@@ -110,15 +110,15 @@ function amount(text: string, units: Readonly<Record<string, number>>): number |
   return Number(count) > 0 && Object.hasOwn(units, unit) ? Number(count) * (units[unit] ?? 0) : undefined;
 }
 
-/** Splits `name=value`. The value is undefined if the text contains no `=`. */
+/** Splits `name=value`. The value is undefined if the text has no `=`. */
 export function pairOf(text: string): readonly [name: string, value: string | undefined] {
   const [name = '', value] = text.split(/=(.*)/s);
   return [name, value];
 }
 
 /**
- * Parses the JSON value of an option: JSON text, `@` and a file name, or `-` for standard input. Error messages contain
- * no part of the text, because it may contain a secret.
+ * Parses the JSON value of an option: JSON text, `@` and a file name, or `-` for standard input. Error messages do not
+ * quote the text, because it may contain a secret.
  */
 export async function readJson(given: string, option: string): Promise<unknown> {
   const json = (await readText(given, option)).replace(/^\ufeff/, '');
@@ -146,7 +146,7 @@ async function readText(given: string, option: string): Promise<string> {
   }
 }
 
-/** Returns undefined for text that is not JSON. */
+/** Returns the parsed value, or undefined if the text is not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);

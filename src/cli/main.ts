@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { Ending } from './command-line.ts';
 import { main } from './program.ts';
 
-// If the reader of a pipe ends, as in `runspan dev | head`, a stream without a listener throws.
+// When the reader of a pipe exits, as in `runspan dev | head`, a stream without an error listener throws.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 void main(process.argv.slice(2), process).then(endAs);
@@ -13,9 +13,9 @@ async function endAs(ending: Ending): Promise<void> {
     process.exitCode = ending;
     return;
   }
-  // Applies if the signal does not end this process. Shells use the same code.
+  // Exit code if the signal does not end this process. Shells use the same code.
   process.exitCode = 128 + (constants.signals[ending] ?? 0);
-  // Resolves after all earlier writes, and also if the reader has ended.
+  // Resolves after all earlier writes, even if the reader has exited.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
   process.kill(process.pid, ending);
 }

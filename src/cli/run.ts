@@ -155,20 +155,20 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts : [];
 }
 
-/** Maximum width of a line. Lines may be longer than a screen, for logs. */
+/** Maximum width of a line. It exceeds the width of a screen, because output may go to a log. */
 const LINE_COLUMNS = 200;
 
 /** Prints the text of a model as it arrives, and other events on separate lines. */
 class EventPrinter {
   readonly #write: (text: string) => void;
-  /** The message whose text was written last and does not end with a line break. */
+  /** The message whose text is on the current, unfinished line. */
   #openMessage: string | undefined;
 
   constructor(write: (text: string) => void) {
     this.#write = write;
   }
 
-  /** Prints data of an unexpected form as JSON, because the server may be of any version. */
+  /** Prints data with an unexpected structure as JSON, because the server may have any version. */
   print(event: AgentEvent): void {
     if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
       this.#message(event.data[0]);
@@ -177,12 +177,12 @@ class EventPrinter {
       for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
     } else if (event.event === 'feedback') {
       this.endText();
-      // Addresses are not shortened, because they must work.
+      // Addresses are printed in full, so that users can open them.
       for (const [key, address] of Object.entries(event.data)) {
         this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
       }
     }
-    // An error is thrown when the stream ends.
+    // Errors are thrown when the stream ends.
     else if (event.event !== 'error' && event.event !== 'end') this.line(event.name, event.data);
   }
 
@@ -210,7 +210,7 @@ class EventPrinter {
   }
 }
 
-/** Content is text, or a list of blocks, some of which have text. */
+/** Returns the text of a message. Content is text or a list of blocks, some of which have text. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

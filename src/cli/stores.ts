@@ -56,7 +56,10 @@ export interface StoreOptions {
   readonly prices?: string | undefined;
 }
 
-/** Opens the file. Opens a store in memory without a file, or without SQLite if no option names the file. */
+/**
+ * Opens the store file. Opens a store in memory if there is no file, or if SQLite is missing and no option names the
+ * file.
+ */
 export async function openStore(
   file: string | undefined,
   options: StoreOptions,

@@ -21,7 +21,7 @@ export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }
 
-/** Returns the width in a terminal. Terminals differ for some characters. */
+/** Returns the width of the text in terminal columns. Terminals differ for some characters. */
 export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;
@@ -48,7 +48,7 @@ function columnsOfCluster(cluster: string): number {
   return WIDE.test(cluster) ? 2 : 1;
 }
 
-/** Formats a count with its noun: `1 run`, `2 runs`. */
+/** Formats a count and its noun, for example `1 run` or `2 runs`. */
 export function counted(count: number, one: string, many: string = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
@@ -59,7 +59,7 @@ export function sizeText(bytes: number): string {
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
 }
 
-/** Formats a time in the time zone of this machine: `2026-11-20 07:22:40`. */
+/** Formats a time in the time zone of this machine, for example `2026-11-20 07:22:40`. */
 export function timeText(isoTime: string): string {
   const at = new Date((parseIsoTimestamp(isoTime) ?? 0) / 1_000);
   const two = (number: number): string => String(number).padStart(2, '0');

@@ -6,13 +6,13 @@ import { forestOf, type Tree } from '../testing/forest.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** A part of the drawing, which decides its colour. */
+/** Part of a drawing. It determines the colour. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
-  /** Lines are shortened to this width: first the names, then the errors. */
+  /** Maximum width of a line. Names are shortened first, then errors. */
   readonly widthColumns: number;
-  /** Colours a text that has been shortened. */
+  /** Colours text. Called after the text is shortened. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
@@ -37,11 +37,11 @@ export function treeOptionsFor(stream: Output): TreeOptions {
   };
 }
 
-/** Maximum number of runs in a drawing. Further runs are counted. */
+/** Maximum number of runs in a drawing. Further runs are only counted. */
 const LINES_MAX = 1_000;
 const NAME_COLUMNS_MIN = 16;
 const ERROR_COLUMNS_MIN = 24;
-/** Maximum number of characters of a name or a type that are drawn. */
+/** Maximum number of characters drawn of a name or a type. */
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
@@ -55,8 +55,8 @@ interface Line {
 }
 
 /**
- * Draws a line for each run, with its name, type, duration, tokens, status if cancelled or interrupted, and the first
- * line of its error. Runs of several traces are drawn as several trees. A run whose parent is missing is marked.
+ * Draws each run on one line: its name, type, duration and tokens, the status if it is cancelled or interrupted, and
+ * the first line of its error. Each trace is a separate tree. A run whose parent is missing is marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;
@@ -85,13 +85,13 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
   return lines.join('\n');
 }
 
-/** Removes the left part of the glyphs of deeply nested runs, so that half of the line remains for the run. */
+/** Cuts the left part of long glyphs, so that half of the line remains for the run. */
 function shortened(glyphs: string, widthColumns: number): string {
   const columnsMax = Math.max(8, Math.floor(widthColumns / 2));
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws a run on one line. `more` follows the duration and the tokens. */
+/** Draws a run on one line. The texts in `more` follow the duration and the tokens. */
 export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);

@@ -95,7 +95,7 @@ function defineChanges(command: Command, context: CommandContext): void {
         const fields = { ...body, ...defined({ name, source }), ...merged(body, 'source_config', { repo_url: repo }) };
         const deployment = await deployments.create(fields as unknown as DeploymentCreate);
         if (!options.wait) return printer.deployment({ deployment });
-        // If the wait is interrupted, the id is needed to wait again.
+        // The user needs the id to resume an interrupted wait.
         printer.note(`created ${visible(deployment.id)}`);
         printer.deployment(await deployments.waitUntilDeployed(deployment.id, waitOptions(options, printer)));
       }),
@@ -233,7 +233,7 @@ function withFieldOptions(command: Command) {
 
 type Body = Record<string, unknown>;
 
-/** Returns the content of the file with the fields of the options. */
+/** Returns the content of `--file`, overridden by the fields that other options set. */
 async function bodyOf({ file, ref, config, image, secret }: OptionsOf<typeof withFieldOptions>): Promise<Body> {
   const body = file === undefined ? {} : await readJsonObject(file === '-' ? '-' : `@${file}`, '--file');
   const revision = { repo_ref: ref, graph_config_path: config, image_uri: image };

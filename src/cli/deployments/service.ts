@@ -61,7 +61,7 @@ function spellingOf(text: string): readonly [name: string, wireName: string] {
   throw new UsageError(`expected ${OPTION_NAMES.spelling} to be for example git_host=…`);
 }
 
-/** Prints responses as text or, with `--json`, as one line of JSON each. */
+/** Prints each response as text, or as one line of JSON with `--json`. */
 export class Printer {
   readonly #isJson: boolean;
   readonly #context: CommandContext;
@@ -90,7 +90,7 @@ export class Printer {
     this.#context.stderr.write(`${line}\n`);
   }
 
-  /** Prints the status of a revision with the time since the start. */
+  /** Prints the status of a revision and the elapsed time. */
   status({ status }: Revision): void {
     this.note(`${visible(status)}  ${Math.round((monotonicNowMs() - this.#startedMs) / 1_000)} s`);
   }
@@ -112,14 +112,19 @@ export function columns(...values: readonly unknown[]): string {
   return visible(values.map(String).join('  ').trimEnd());
 }
 
-/** Prints the names of secrets and environment variables without their values, because CI logs are not confidential. */
+/**
+ * Returns one line of JSON. Omits the values of secrets and environment variables, because CI logs are not
+ * confidential.
+ */
 function jsonLine(value: unknown): string {
   const hide = (key: string, inner: unknown): unknown =>
     (key === 'secrets' || key === 'env') && Array.isArray(inner) ? inner.map(withoutValue) : inner;
   return `${visibleJson(JSON.stringify(value, hide))}\n`;
 }
 
-/** Removes the value. A masked value would be stored if the output is sent again, and a missing one is rejected. */
+/**
+ * Removes the value. If a user sends the output back, the service rejects a missing value but would store a masked one.
+ */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;
   return Object.fromEntries(Object.entries(variable).filter(([field]) => field !== 'value'));

@@ -49,7 +49,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
     (file ?? stderr).write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  // This receiver ends with the command, so no runs must be stored on disk for it.
+  // The receiver ends with the command, so the command must not spool runs on disk for it.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
   const ending = await runTraced(command, environment, store).finally(() => receiver.close());
   file?.end();
@@ -86,13 +86,13 @@ export class AuditStore extends MemoryStore {
   }
 }
 
-/** Returns the bytes of the fields as JSON and of the attachments. */
+/** Returns the size in bytes of the attachments and of the fields in JSON. */
 function recordBytes({ fields, attachments }: RunOperation): number {
   const sizes = Object.values(fields).map((value) => Buffer.byteLength(JSON.stringify(value)));
   return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
-/** Maximum number of characters of a field on standard error. A file contains all characters. */
+/** Maximum number of characters printed per field on standard error. A file contains the complete field. */
 const SHOWN_MAX = 2_000;
 
 /** Returns a line for each field and each attachment, with its size in bytes. */
@@ -135,7 +135,7 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
   return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
 }
 
-/** The records may contain confidential data. */
+/** File mode of the output, because records may contain confidential data. */
 const OWNER_ONLY = 0o600;
 
 async function openFile(path: string): Promise<Writable> {

@@ -8,7 +8,7 @@ export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** After this many signals, the command is killed, because it has ignored the earlier signals. */
+/** Number of signals after which the command is killed, because it ignored the earlier ones. */
 const SIGNALS_MAX = 3;
 
 /** Returns the command after `--`, or undefined if there is no `--`. `words` are the arguments that are not options. */
@@ -23,8 +23,8 @@ export function childCommand(words: readonly string[], { argv }: CommandContext)
 }
 
 /**
- * Runs a command without a shell on the standard streams of this process. Signals are forwarded. With `stderr`, the
- * standard output of the command goes to standard error. Rejects if the command cannot be started.
+ * Runs a command without a shell. The command shares the standard streams of this process and receives its signals.
+ * With `stderr`, the standard output of the command goes to standard error. Rejects if the command cannot be started.
  */
 export async function runChild(
   [program, ...args]: ChildCommand,
@@ -49,7 +49,7 @@ export async function runChild(
   }
 }
 
-/** Returns a function that stops the forwarding. */
+/** Forwards signals to the child until the returned function is called. */
 function forwardSignals(child: ChildProcess): () => void {
   const isInTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   let count = 0;
@@ -64,7 +64,7 @@ function forwardSignals(child: ChildProcess): () => void {
   };
 }
 
-/** Returns the signal to send to the command at the `count`th signal that this process receives. */
+/** Returns the signal to send to the command when this process receives its `count`th signal. */
 export function forwardedSignal(
   signal: NodeJS.Signals,
   count: number,

@@ -6,13 +6,13 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * A trace is checked when none of its runs has arrived for this time. An exporter waits 250 ms before it sends, so
- * child runs may arrive one batch after their root.
+ * A trace is checked when none of its runs has arrived for this long. An exporter sends a batch every 250 ms, so child
+ * runs may arrive one batch after their root.
  */
 const SETTLE_MS = 300;
 /** A check reads the whole trace, so the delay doubles with each check, up to this limit. */
 const SETTLE_MAX_MS = 4_800;
-/** A ragged trace is drawn at this check, after at least 2.1 s. */
+/** Number of the check at which a ragged trace is drawn. It takes place after at least 2.1 s. */
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
@@ -22,20 +22,22 @@ export interface TraceWatchOptions {
   /** Shows only drawings, without notes. @default false */
   isPlain?: boolean;
   show: (text: string) => void;
-  /** Number of remembered traces. More runs of an older trace are drawn as a new trace. @default 10000 */
+  /** Maximum number of remembered traces. Later runs of a forgotten trace are drawn as a new trace. @default 10000 */
   rememberedMax?: number;
 }
 
 interface Watched {
   timer: NodeJS.Timeout | undefined;
   checks: number;
-  /** Whether runs arrived since the trace was drawn. */
+  /** Whether runs have arrived since the last drawing. */
   isDue: boolean;
-  /** The last drawing. The text is not kept, because it may be megabytes long. */
+  /** The last drawing, as a hash because its text may be megabytes long. */
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
-/** Draws each trace when it has finished, and again if more of its runs arrive. At the end, draws the other traces. */
+/**
+ * Draws each trace when it finishes, and again when more of its runs arrive. At the end, draws the unfinished traces.
+ */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
   /** Sorted by the time of the last change. */
@@ -106,7 +108,7 @@ export class TraceWatch {
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
-    // A repeated message does not change the drawing.
+    // Repeated messages do not change the drawing.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }

@@ -3,7 +3,7 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
 import { type ChildCommand, runChild } from './child.ts';
 
-/** Runs a command with this environment, and waits until the store has received its last runs. */
+/** Runs a command with the given environment, and waits until the store has received its last runs. */
 export async function runTraced(
   command: ChildCommand,
   environment: NodeJS.ProcessEnv,
@@ -24,8 +24,8 @@ const LANGSMITH_TRACING: readonly EnvironmentName[] = [
 ];
 
 /**
- * Returns the environment of a command, for programs that use runspan and for programs that use the langsmith package.
- * If the tracing of langsmith was turned off, it stays off: with a runspan handler, it would record each step again.
+ * Returns the environment for a command that uses runspan or the langsmith package. If langsmith tracing was turned
+ * off, it stays off. Otherwise, langsmith and a runspan handler would both record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
@@ -33,7 +33,7 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
-    // Shows open runs on the page soon. A limit that the application sets takes precedence.
+    // Open runs appear on the page soon. A delay that the user has set takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
@@ -46,9 +46,9 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   });
 }
 
-/** The last request of a command may arrive after the command has ended. */
+/** The last request of a command may arrive this long after the command ends. */
 const IDLE_MS = 300;
-/** Limits the wait if another program keeps sending. */
+/** Maximum wait, in case another program keeps sending. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
 /** Resolves when no runs have arrived for `IDLE_MS`. */

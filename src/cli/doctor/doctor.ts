@@ -86,10 +86,10 @@ export function nodeFinding(running: string): Finding {
   return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
 }
 
-/** The size of a block of most file systems. A smaller file may fit on a full disk. */
+/** Block size of most file systems. A smaller file may fit on a full disk. */
 const TEST_FILE_BYTES = 4_096;
 
-/** Writes and deletes a file where the spool would write. */
+/** Checks the spool folder: writes a file to it and deletes the file. */
 export function spoolFinding(settings: Settings, fs: SpoolFs = systemFs): Finding {
   const { spoolDir } = settings;
   const names = [FORMAT_FOLDER, destinationHash(destinationOf(settings))];

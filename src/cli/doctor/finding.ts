@@ -4,7 +4,7 @@ import { secretPatterns } from '../../payload/secret-patterns.ts';
 /** The result of one check of `runspan doctor`. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
-  /** Name of the check, of a setting or of a variable. */
+  /** Name of the check, the setting or the variable. */
   readonly check: string;
   readonly message: string;
   /** Advice for a warning or a failure. */
@@ -30,7 +30,7 @@ export function findingLine({ level, check, message, advice }: Finding): string 
   return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
 }
 
-/** Minimum length of a hidden secret. Shorter values occur in other text by chance. */
+/** Minimum length of the secrets to hide. Shorter values also occur in other text by chance. */
 const SECRET_LENGTH_MIN = 6;
 
 /** Removes the given secrets, and text that looks like a secret. */

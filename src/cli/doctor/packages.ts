@@ -12,7 +12,7 @@ interface Versions {
   readonly has: (major: number, minor: number) => boolean;
 }
 
-/** The packages of OpenTelemetry that `runspan/otel` works with. */
+/** The OpenTelemetry packages that `runspan/otel` works with. */
 const OTEL: Readonly<Record<string, Versions>> = {
   '@opentelemetry/api': { range: '1.4 or later of 1.x', has: (major, minor) => major === 1 && minor >= 4 },
   '@opentelemetry/sdk-trace-base': { range: '1.x, 2.x or 3.x', has: (major) => major >= 1 && major <= 3 },
@@ -25,7 +25,7 @@ interface Copy {
   readonly folder: string;
 }
 
-/** Checks the copies of runspan and of OpenTelemetry that a program in the folder can load. */
+/** Checks the copies of runspan and OpenTelemetry that a program in the folder can load. */
 export function* packageFindings(folder: string): Generator<Finding> {
   const copies = installedCopies(folder, ['runspan', ...Object.keys(OTEL)]);
   yield copiesFinding(copies.filter(({ name }) => name === 'runspan'));
@@ -60,7 +60,7 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
   return ok(name, `${versions}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
 }
 
-/** Searches the folders in which Node looks for packages. A copy is returned once, even if several links lead to it. */
+/** Searches the folders in which Node looks for packages. Returns each copy once, even if several links lead to it. */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
   const seen = new Set<string>();
@@ -93,7 +93,10 @@ function packagesIn(nodeModules: string): string[] {
   );
 }
 
-/** Returns undefined for another package in this folder, for example an alias. */
+/**
+ * Returns the version of the package in a folder. Undefined if the folder contains another package, for example an
+ * alias.
+ */
 function versionIn(folder: string, name: string): string | undefined {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;
   return manifest.name === name && typeof manifest.version === 'string' ? manifest.version : undefined;

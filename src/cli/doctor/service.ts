@@ -13,7 +13,7 @@ import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
-/** Maximum difference of clocks. A larger one sorts runs of this machine wrongly among runs of other machines. */
+/** Maximum clock difference. A larger difference puts runs of different machines in the wrong order. */
 const SKEW_MAX_MS = 5_000;
 
 /** Checks the connection to the service, `GET /info` and the clocks. */
@@ -71,7 +71,7 @@ export async function queryTrace(client: HttpClient, traceId: string): Promise<{
   return { status, json: parsedJson(text) };
 }
 
-/** Reasons for a direct connection. */
+/** Explains each reason for a direct connection. */
 const DIRECT: Readonly<Record<NoProxy, string>> = {
   'none is named': 'HTTPS_PROXY applies to https only',
   'this machine': 'a connection to this machine uses no proxy',
@@ -83,7 +83,7 @@ function proxyFinding(proxy: NamedProxy | NoProxy): Finding {
   return ok('proxy', `${addressOf(proxy.address)}, from ${proxy.variable}`);
 }
 
-/** Resolves the host name and connects. The last finding is a failure if the service cannot be reached. */
+/** Resolves the host name and connects. If the service cannot be reached, the last finding is a failure. */
 async function* connectionFindings({ endpoint, limits }: Settings): AsyncGenerator<Finding> {
   const isTls = endpoint.protocol === 'https:';
   const host = endpoint.hostname.replace(/^\[|\]$/g, '');
@@ -157,7 +157,7 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The header has a resolution of one second, and was written in about the middle of the request.
+  // The header has a resolution of one second. The service wrote it about halfway through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);

@@ -11,7 +11,7 @@ import { durabilityOf, resolveSettings, type Settings } from '../../export/setti
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** How the value of a variable is printed. A word is one of a few values, or a number. */
+/** Kind of a variable, which determines how its value is printed. A word is a number or one of a few values. */
 type Kind = 'secret' | 'address' | 'word' | 'text';
 
 const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {
@@ -56,14 +56,14 @@ export function secretsOfEnvironment(): string[] {
   return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
 }
 
-/** Resolves the settings as an exporter does, as if tracing were on, and returns a finding for each setting. */
+/** Resolves the settings in the same way as an exporter with tracing on. Returns a finding for each setting. */
 export function settingFindings(): { readonly findings: readonly Finding[]; readonly settings: Settings | undefined } {
   let settings: Settings | undefined;
   let isOn = true;
   const problems = collectProblems(() => {
     settings = resolveSettings({ tracing: true, log: 'silent' });
     isOn = flag('tracing', undefined, true);
-    // Not every endpoint needs these settings.
+    // Only some endpoints need these settings.
     durabilityOf({});
     flag('allowInsecure', undefined, false);
   });
@@ -115,7 +115,7 @@ function defaultOf(setting: SettingName, otherwise: string): string {
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }
 
-/** Returns a finding for each other variable of the setting that is set. */
+/** Returns a finding for each variable of the setting that is set but not used. */
 function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName | undefined): Finding[] {
   let reason = `${used} takes precedence`;
   if (SERVICE.includes(setting) && !usesLangsmithService()) {
@@ -141,7 +141,7 @@ function unknownVariables(): Finding[] {
     );
 }
 
-/** Maximum number of characters of a printed text. */
+/** Maximum number of printed characters. */
 const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: Kind): string {
@@ -155,7 +155,7 @@ function hiddenValue(name: EnvironmentName): string {
   return `set (${counted(env(name)?.length ?? 0, 'character')})`;
 }
 
-/** Returns an address without user, password, query and fragment, or undefined for other text. */
+/** Returns an address without user, password, query and fragment. Undefined if the text is not an address. */
 export function addressOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin + url.pathname.replace(/\/$/, '') : undefined;

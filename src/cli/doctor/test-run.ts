@@ -12,7 +12,7 @@ const NAME = 'runspan doctor';
 
 const SEND_MAX_MS = 10_000;
 
-/** A service may return an accepted run only after a delay. */
+/** Interval between queries. A service may return an accepted run only after a delay. */
 const QUERY_EVERY_MS = 500;
 const QUERIES_MAX = 10;
 

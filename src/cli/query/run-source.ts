@@ -45,7 +45,7 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Timeout of a request. A receiver under load may respond late. */
+/** Timeout of a request. It is long because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
@@ -141,7 +141,7 @@ class ReceiverSource implements RunSource {
   }
 }
 
-/** The parameters of the receiver have the names of the fields in snake case. */
+/** Converts field names to snake case, which the receiver expects in parameters. */
 function searchOf(query: ListQuery): URLSearchParams {
   const search = new URLSearchParams();
   for (const [field, value] of Object.entries(query)) {

@@ -61,11 +61,11 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-/** Parses a day or a time without a zone in the time zone of this machine. */
+/** Parses a day or a time. Without a zone, the text is in the time zone of this machine. */
 function localTime(text: string): string | undefined {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
   const at = new Date(`${day}T${time}`);
-  // `Date` moves a day that the month does not have to the next month.
+  // `Date` accepts 31 April and returns 1 May.
   if (at.getDate() !== Number(day.slice(-2))) return undefined;
   return isoTimestamp(Math.max(0, at.getTime() * 1_000));
 }
@@ -84,7 +84,7 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 
 const RUNS_PAGE = 1_000;
 
-/** Returns traces with a run that matches the status, type and model, and whose root matches the other filters. */
+/** Returns traces in which some run matches the status, type and model, and the root matches the other filters. */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
@@ -112,7 +112,7 @@ function latestFirst(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
-/** Characters at the end of an id that identify a trace. Ids start with their time. */
+/** Number of characters shown of an id. They are the last ones, because ids start with their time. */
 const SHORT_ID = 12;
 
 function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {

@@ -14,7 +14,7 @@ export interface FolderOptions {
   readonly endpoint?: URL | undefined;
 }
 
-/** Returns the settings of an exporter with this endpoint, or otherwise with the endpoint of the environment. */
+/** Returns the exporter settings. The endpoint of the options overrides the endpoint of the environment. */
 export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
   if (endpoint !== undefined) checkEndpoint(endpoint);
   const settings = resolveSettings({
@@ -32,7 +32,7 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
 }
 
 /**
- * Throws if the key or the workspace of the environment belongs to another origin than `--endpoint`. Otherwise the
+ * Throws if the key or the workspace of the environment belongs to a different origin than `--endpoint`. Otherwise the
  * command would look for runs that were recorded without a key, and find none.
  */
 function checkEndpoint(endpoint: URL): void {
@@ -45,7 +45,7 @@ function checkEndpoint(endpoint: URL): void {
   );
 }
 
-/** Returns the folder name of the destination, and its name in messages, without the key and the workspace. */
+/** Returns the folder name of the destination, and its display name, which omits the key and the workspace. */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
@@ -63,7 +63,7 @@ export function runsIn(holdings: readonly Holding[]): number {
   return holdings.reduce((sum, { runs }) => sum + runs, 0);
 }
 
-/** Returns a line about the runs of other destinations, if any. The folder does not show the names of destinations. */
+/** Returns a line about runs of other destinations, if any. The spool folder does not record destination names. */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;
   if (count === 0) return [];

@@ -17,16 +17,16 @@ import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn,
 export interface SendOptions extends FolderOptions {
   /** Hashes of other destinations whose runs are also sent. */
   readonly from?: readonly string[] | undefined;
-  /** Also sends readable files that were set aside. */
+  /** Whether to send the readable runs of damaged files, too. */
   readonly bad?: true | undefined;
 }
 
-/** If no run is delivered or dropped for this time, the service is considered unavailable. */
+/** If no run is delivered or dropped for this long, the service is considered unavailable. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if none of these
- * runs is left. Throws if no service is configured or the folder cannot be read.
+ * Delivers the runs of ended processes to the configured service. Returns the exit code, which is 0 if no undelivered
+ * runs remain. Throws if no service is configured or the folder cannot be read.
  */
 export async function sendSpool(
   options: SendOptions,
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // The files of a process that has just ended can be claimed within 10 seconds.
+  // The files of a process that has just ended become claimable within 10 seconds.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }
@@ -77,7 +77,7 @@ function prepare({ from, bad }: SendOptions, { spoolDir }: Settings, hashes: rea
   if (bad) for (const hash of hashes) restoreBad(systemFs, spoolDir, hash, Date.now());
 }
 
-/** Delivers the runs of each destination from its own folder, so that undelivered runs stay with their destination. */
+/** Delivers each destination's runs from its own folder, so that undelivered runs remain there. */
 async function deliver(settings: Settings, hashes: readonly string[], patienceMs: number): Promise<Stats> {
   const ledger = new Ledger();
   let isDelivered = true;
@@ -102,7 +102,7 @@ async function finish(exporter: Exporter, patienceMs: number): Promise<boolean> 
   return false;
 }
 
-/** Returns the files on disk of the destinations that are sent. */
+/** Returns the files of the selected destinations. */
 function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   const survey = surveySpool(spoolDir, Date.now());
   const own = survey.filter(({ hash }) => hashes.includes(hash));
@@ -110,7 +110,7 @@ function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   return {
     dead: holdings.filter(({ state }) => state === 'dead'),
     running: holdings.filter(({ state }) => state !== 'dead'),
-    /** Damaged files that were set aside. */
+    /** Damaged files. */
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };
