@@ -17,7 +17,7 @@ export interface CommandContext {
   readonly stderr: Output;
   /** All arguments after the name of the program. */
   readonly argv: readonly string[];
-  /** Sets the exit code or the signal that ends the process. @default 0 */
+  /** Sets how the process ends. The default is exit code 0. */
   endAs(ending: Ending): void;
 }
 

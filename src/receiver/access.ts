@@ -14,17 +14,17 @@ export interface AccessRules {
 }
 
 /**
- * Who may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every client except
- * such pages. `write`: clients with the key or the write key. `key`, the default: clients with the key. If no key is
- * configured, `write` and `key` are equivalent to `open`.
+ * Clients that may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every
+ * client except pages from other origins. `write`: clients with the key or the write key. `key` (default): clients with
+ * the key. If no key is configured, `write` and `key` are equivalent to `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of sessions. A login beyond it ends the oldest session. */
+/** Maximum number of sessions. A further login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
- * Maximum number of wrong keys per window, over all clients. Further wrong keys get 429. The right key is always
+ * Maximum number of wrong keys from all clients per time window. Further wrong keys get 429. The right key is always
  * accepted.
  */
 const WRONG_KEYS_MAX = 10;
@@ -48,8 +48,8 @@ export class Access {
 
   /**
    * Throws 403 for an unknown `Host`. A web page whose name resolves to 127.0.0.1 (DNS rebinding) could otherwise send
-   * requests to this receiver. An exposed receiver accepts every IP address, which cannot be rebound, and every port,
-   * which may be mapped.
+   * requests to this receiver. An exposed receiver accepts every IP address, because IP addresses cannot be rebound,
+   * and every port, because ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
@@ -61,7 +61,7 @@ export class Access {
     throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
-  /** Throws 403 for a page of another origin, and 401 without the key. */
+  /** Throws 403 for a page from another origin, and 401 if the key is missing or wrong. */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
@@ -152,7 +152,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
-/** Whether a `Host` header, or an `Origin` after `http://`, is a loopback address with this port. */
+/** Whether the authority of a `Host` or `Origin` header is a loopback address with this port. */
 function isOwnAuthority(authority: string | undefined, port: number): boolean {
   const [, host = '', ownPort = '80'] = AUTHORITY.exec(authority ?? '') ?? [];
   return isLoopback(host) && Number(ownPort) === port;
@@ -168,13 +168,13 @@ function unauthorized(detail: string): HttpError {
   return new HttpError(401, detail, { 'www-authenticate': 'Bearer' });
 }
 
-/** Compares in constant time. */
+/** Compares two texts in constant time. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [given, expected].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
-/** Contains the port, because browsers share the cookies of a host between its ports. */
+/** Returns a name that contains the port, because browsers share cookies between the ports of a host. */
 function cookieName({ socket }: IncomingMessage): string {
   return `runspan-${socket.localPort ?? 0}`;
 }

@@ -4,12 +4,16 @@ import type { ChangeFeed, Scope } from './store/store.ts';
 const GATHER_MS = 100;
 /** Interval of comments that keep an idle connection open. */
 const HEARTBEAT_MS = 15_000;
-/** An event for more traces names none of them, and the client reloads everything. */
+/**
+ * Maximum number of traces in an event. If more traces have changed, the event lists none and the client reloads
+ * everything.
+ */
 const TRACES_MAX = 1_000;
 
 /**
  * Yields the changes of a store as server-sent events until the signal is aborted. The first event is `ready` with the
- * current cursor. If the client has a cursor, and traces have changed since, the first event is a `change` with these.
+ * current cursor. If the client sends a cursor and traces have changed since, the first event is a `change` with those
+ * traces.
  */
 export async function* changeStream(
   store: ChangeFeed,
@@ -48,7 +52,7 @@ export async function* changeStream(
 }
 
 function event(name: string, cursor: string, traceIds: readonly string[] | undefined): string {
-  // The cursors of the stores of this package are numbers, and are sent as numbers.
+  // The built-in stores use numbers as cursors. They are sent as JSON numbers.
   const seq = /^\d{1,15}$/.test(cursor) ? Number(cursor) : cursor;
   const isListed = traceIds !== undefined && traceIds.length <= TRACES_MAX && name === 'change';
   const data = isListed ? { seq, trace_ids: traceIds } : { seq };

@@ -4,8 +4,8 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
- * Faults of a receiver, for tests of clients. They apply to valid requests that contain runs. Other requests, for example
- * `GET /info`, are answered as usual. A request that gets an error stores nothing.
+ * Faults that a receiver simulates, for tests of clients. They apply to valid requests that contain runs. Other
+ * requests, for example `GET /info`, get normal responses. A failed request stores nothing.
  */
 export interface ReceiverFaults {
   /** Responds with an error. */
@@ -13,15 +13,15 @@ export interface ReceiverFaults {
   /** Delay of every response in milliseconds, at most 60 000. @default 0 */
   delayMs?: number;
   /**
-   * Called with each operation of a request. If it returns true for one, the request gets 422 as if the run were invalid,
-   * and the response names the run. If it throws, the request gets 500.
+   * Called with each operation of a request. If it returns true, the request gets 422 as if the run were invalid, and
+   * the response names the run. If it throws, the request gets 500.
    */
   reject?: (operation: RunOperation) => boolean;
 }
 
 /** The response of `fail`. */
 export interface ReceiverFailure {
-  /** From 400 to 599. */
+  /** HTTP status, from 400 to 599. */
   status: number;
   /** Number of requests that fail. @default all */
   times?: number;

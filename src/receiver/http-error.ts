@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
 import { StoreError } from './store/store.ts';
 
-/** The location of a field in a request, as in the `loc` of a 422 response. */
+/** Path to a field in a request, which is the `loc` of a 422 response. */
 export type Location = readonly (string | number)[];
 
 /** An element of `detail` in a 422 response (interface, "ValidationError"). */
@@ -30,7 +30,7 @@ export class HttpError extends Error {
 
 const STORE_STATUS = { busy: 429, unavailable: 503, too_large: 413 };
 
-/** Returns the response to an error that the client must know. Undefined for an internal error. */
+/** Converts an error that concerns the client. Returns undefined for an internal error. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (!(error instanceof StoreError)) return undefined;
@@ -42,9 +42,9 @@ export function toHttpError(error: unknown): HttpError | undefined {
   );
 }
 
-/** Limits the size of a response to an invalid batch. */
+/** Maximum number of issues, which limits the size of the response. */
 const ERRORS_MAX = 100;
-/** Maximum length of a name in `loc`. The name of an unknown field may have any length. */
+/** Maximum length of a name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;
 
 /** Collects all invalid fields of a request for one response. */

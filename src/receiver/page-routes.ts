@@ -4,7 +4,7 @@ import { isObject } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
 
-/** The output of the build. Tests that run the sources use the latest build. */
+/** Build output. Tests that run from source use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
   ? new URL('../../dist/viewer/', import.meta.url)
   : new URL('../viewer/', import.meta.url);
@@ -16,7 +16,9 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Allows only scripts, styles and requests of this origin, so that payload content cannot run or send data. */
+/**
+ * Allows scripts, styles and requests from this origin only, so that content of payloads cannot run code or send data.
+ */
 const POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",
@@ -28,10 +30,13 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** For assets, whose names contain a hash of their content. */
+/** Caching policy for assets. Their names contain a hash of the content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
-/** The page contains no data, so it requires no key. It asks for the key and exchanges it for a cookie. */
+/**
+ * Routes for the page. They require no key, because the page contains no data. It asks for the key and exchanges it for
+ * a cookie.
+ */
 export const pageRoutes: readonly Route[] = [
   { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
   {
@@ -56,7 +61,7 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
-/** Maps paths within the folder to contents. No other file is ever read. */
+/** Files by path within the folder. The receiver serves no other files. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
 function fileAnswer(path: string, caching: string): RouteResponse {

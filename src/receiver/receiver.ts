@@ -20,11 +20,12 @@ export interface ReceiverOptions {
   host?: string;
   /** 0 selects a free port. @default 0 */
   port?: number;
-  /** Stores the runs. The receiver does not close it. @default a new MemoryStore */
+  /** Store for the runs. The receiver does not close it. @default a new MemoryStore */
   store?: Store;
   /**
-   * Accepts only the documented interface. Other requests get 400 or 422, and `detail` describes the violation.
-   * Otherwise, the receiver also accepts what LangSmith clients and OTLP exporters send. @default false
+   * Whether to accept only the documented interface. Other requests get 400 or 422, and `detail` describes the
+   * violation. Otherwise, the receiver also accepts what LangSmith clients and OTLP exporters send.
+   * @default false
    */
   strict?: boolean;
   /**
@@ -35,15 +36,20 @@ export interface ReceiverOptions {
    */
   apiKey?: string;
   /**
-   * A second key. It can only send runs, spans and feedback, and create feedback tokens. Every other request with it
-   * gets 403. Requires an `apiKey` and has the same format. @default no write key
+   * A second key, which permits only sending runs, spans and feedback, and creating feedback tokens. Other requests
+   * with this key get 403. Requires an `apiKey` and has the same format.
+   * @default no write key
    */
   writeKey?: string;
-  /** Requests for another workspace in `x-tenant-id` get 403. @default every workspace is accepted */
+  /**
+   * The workspace of the receiver. Requests with a different `x-tenant-id` get 403.
+   * @default every workspace is accepted
+   */
   workspaceId?: string;
   /**
-   * Additional host names of the receiver without port, for example that of a reverse proxy. Requests with another `Host`
-   * get 403. @default none
+   * Additional host names of the receiver without port, for example the name of a reverse proxy. Requests with any
+   * other `Host` get 403.
+   * @default none
    */
   allowedHosts?: readonly string[];
 }
@@ -57,11 +63,11 @@ export interface Receiver {
   /** Returns the runs of a trace, parents before children, or no runs if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Makes requests with runs fail, replacing earlier faults. `{}` removes all faults. Throws `RUNSPAN_INVALID_OPTION` for
-   * an invalid fault.
+   * Makes requests with runs fail. Replaces earlier faults, so `{}` removes all faults. Throws `RUNSPAN_INVALID_OPTION`
+   * for an invalid fault.
    */
   setFaults(faults: ReceiverFaults): void;
-  /** Stops listening and waits for pending requests, at most 2 seconds. */
+  /** Stops listening and waits up to 2 seconds for pending requests. */
   close(): Promise<void>;
 }
 
@@ -95,7 +101,7 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
 
 const KEY_LENGTH_MIN = 16;
 
-/** Checks the keys beyond their format. No error message may contain a key. */
+/** Checks the keys after their format. Error messages must not contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const fail = (expected: string): never => {
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);

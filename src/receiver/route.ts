@@ -14,7 +14,9 @@ export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** A function streams the content. Its signal is aborted when the client disconnects or the receiver closes. */
+  /**
+   * Content, or a function that streams it. The signal is aborted when the client disconnects or the receiver closes.
+   */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
@@ -36,7 +38,7 @@ export interface Call {
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
-  /** Segments that start with `:` are parameters. */
+  /** Path of the route. Segments that start with `:` are parameters. */
   readonly path: string;
   /** @default 'key' */
   readonly admission?: Admission;

@@ -16,9 +16,9 @@ import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 /** Responds to a request, or throws a HttpError. */
 export type Routes = (request: IncomingMessage) => Promise<RouteResponse>;
 
-/** Other clients append their paths to an endpoint with this prefix. */
+/** Prefix of the endpoint that LangSmith clients use. */
 const PREFIX = '/api/v1';
-/** The interface describes these paths with the prefix, so it is also valid in strict mode. */
+/** Paths that the documented interface defines with the prefix, so strict mode accepts it. */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** Returns the routes of a receiver. */
@@ -60,7 +60,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   };
 }
 
-/** The routes of a path. */
+/** The routes of one path. */
 interface Endpoint {
   /** Has a named group for each parameter of the path. */
   readonly pattern: RegExp;
@@ -77,7 +77,7 @@ function endpointsOf(routes: readonly Route[]): Endpoint[] {
   }));
 }
 
-/** Whether the request is a HEAD for an open route, for example from the health check of a proxy. */
+/** Whether the request is a HEAD for an open route, for example a health check by a proxy. */
 function isProbe({ method, admission }: Route, request: IncomingMessage): boolean {
   return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
@@ -96,6 +96,6 @@ function urlOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
-  // The host is checked already. A constant one makes every path valid.
+  // The host has already been checked. A constant host makes every path valid.
   return new URL(`http://receiver${target}`);
 }

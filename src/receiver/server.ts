@@ -10,7 +10,7 @@ import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Closes connections of clients that do not read their response, which would be kept in memory. */
+/** Timeout of idle connections. If a client does not read its response, the response remains in memory. */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
@@ -75,7 +75,7 @@ export async function listen(routes: Routes, host: string, port: number): Promis
 function bind(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.on('error', (error: NodeJS.ErrnoException) => {
-      // Later errors concern single connections, for example if there is no free file descriptor.
+      // Later errors concern a single connection, for example if no file descriptor is free.
       if (server.listening) diagnostics.error(`the receiver could not accept a connection: ${messageOf(error)}`);
       else reject(listenError(error, host, port));
     });
@@ -92,7 +92,10 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   return new RunspanError('RUNSPAN_LISTEN_FAILED', message, { cause: error });
 }
 
-/** Replaces an unspecified address, to which clients cannot connect, by the loopback address. */
+/**
+ * Returns the URL of the receiver. Clients cannot connect to an unspecified address, so the URL contains the loopback
+ * address instead.
+ */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
   return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
@@ -122,7 +125,7 @@ async function respond(
   }
 }
 
-/** Returns the response with its `body` as text in `content`. */
+/** Returns the response. `content` contains the JSON text of `body`. */
 async function answer(routes: Routes, request: IncomingMessage): Promise<RouteResponse> {
   try {
     const found = await routes(request);

@@ -56,7 +56,7 @@ export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FI
 
 export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');
 
-/** Adds an issue for each field that the schema does not have. */
+/** Adds an issue for each field that is not in the schema. */
 export function checkKnownFields(
   { entries }: { readonly entries: object },
   value: object,

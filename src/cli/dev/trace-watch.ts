@@ -22,7 +22,7 @@ export interface TraceWatchOptions {
   /** Shows only drawings, without notes. @default false */
   isPlain?: boolean;
   show: (text: string) => void;
-  /** Maximum number of remembered traces. Later runs of a forgotten trace are drawn as a new trace. @default 10000 */
+  /** Number of traces to remember. Later runs of a forgotten trace are drawn as a new trace. @default 10000 */
   rememberedMax?: number;
 }
 

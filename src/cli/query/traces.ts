@@ -61,7 +61,7 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-/** Parses a day or a time. Without a zone, the text is in the time zone of this machine. */
+/** Parses a local day or time, which has no zone, in the time zone of this machine. */
 function localTime(text: string): string | undefined {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
   const at = new Date(`${day}T${time}`);

@@ -17,7 +17,7 @@ import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn,
 export interface SendOptions extends FolderOptions {
   /** Hashes of other destinations whose runs are also sent. */
   readonly from?: readonly string[] | undefined;
-  /** Whether to send the readable runs of damaged files, too. */
+  /** Whether to send readable files that were set aside as damaged, too. */
   readonly bad?: true | undefined;
 }
 

@@ -3,7 +3,7 @@ import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { Scope, Store } from '../store/store.ts';
 import type { Feedback } from './feedback.ts';
 
-/** Clients send runs in batches, which may arrive after the feedback on an answer. */
+/** Maximum wait for the run. Clients send runs in batches, which may arrive after the feedback. */
 const ARRIVAL_MS = 1_000;
 
 /** Stores feedback if its run is stored or arrives within one second. Returns whether the feedback was stored. */
@@ -17,7 +17,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }, ARRIVAL_MS);
   try {
     for (;;) {
-      // Created before the attempt, so that no change during the attempt is missed.
+      // The promise is created before the attempt, so that it also resolves for a change during the attempt.
       const change = new Promise<void>((resolve) => {
         notify = resolve;
       });
@@ -31,7 +31,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }
 }
 
-/** Stores the feedback of a batch, and logs feedback whose run is missing. Returns the number of stored items. */
+/** Stores the feedback of a batch. Logs feedback whose run is missing. Returns the number of stored items. */
 export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
   const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
   const missing = feedback.filter((_, index) => !isStored[index]);

@@ -8,10 +8,10 @@ import { uuid } from '../ingest/run-fields.ts';
 import { checkKnownFields, object, parsed, text, validate, validated, withoutNulls } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
-/** The fields that the author of feedback sends. */
+/** Feedback fields that a client sends. */
 export type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
-/** Maximum size of feedback as JSON. */
+/** Maximum size of the JSON text of feedback. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 /** Maximum number of tokens per request. */
 const TOKENS_MAX = 1_000;
@@ -46,7 +46,7 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
   return checkedInput(objectOf(body, ['body']), strict, ['body']);
 }
 
-/** Validates the fields in a query string, whose values are text. `correction` may be JSON text. */
+/** Validates the fields in a query string. All values are text. `correction` may be JSON text. */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const given: Record<string, unknown> = {};
   for (const [field, value] of search) {
@@ -64,7 +64,9 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
-/** Validates feedback that contains its run and key. Throws 400 if it is not an object, and 422 for invalid fields. */
+/**
+ * Validates feedback that includes its run id and key. Throws 400 if it is not an object, and 422 for invalid fields.
+ */
 export function readFeedback(value: unknown, loc: Location): Feedback {
   const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, objectOf(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
@@ -100,7 +102,7 @@ const UNITS_US: Readonly<Record<string, number>> = {
   minutes: MINUTE_US,
 };
 const EXPIRES_IN_US = 180 * MINUTE_US;
-/** Ten years. */
+/** Maximum lifetime of a token: ten years. */
 const EXPIRES_IN_US_MAX = 3_650 * 1_440 * MINUTE_US;
 
 const tokenSchema = v.pipe(
@@ -118,7 +120,7 @@ const tokenSchema = v.pipe(
   ),
 );
 
-/** Returns one token for an object, or a token for each object of an array. */
+/** Reads one token from an object, or one token from each object of an array. */
 export function readTokens(body: unknown): FeedbackToken[] {
   if (!Array.isArray(body)) return [readToken(body, ['body'])];
   if (body.length > TOKENS_MAX) throw new HttpError(413, `The body contains more than ${TOKENS_MAX} tokens`);

@@ -12,7 +12,7 @@ import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
 
-/** The routes of the interface, and `GET /info`. */
+/** Routes of the documented interface, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
   { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
@@ -20,17 +20,17 @@ export const interfaceRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/multipart', admission: 'write', handle: postMultipart },
 ];
 
-/** Routes that other clients also use. */
+/** Routes that LangSmith clients also use. */
 export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/batch', admission: 'write', handle: postBatch },
   { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
-/** Clients use this information to size their batches. */
+/** Response to `GET /info`. Clients use it to size their batches. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // Compression would only cost time on one machine.
+  // Compression saves no time if client and receiver are on the same machine.
   instance_flags: { gzip_body_enabled: false },
 };
 

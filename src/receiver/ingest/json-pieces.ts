@@ -1,11 +1,11 @@
 import { setSoon } from '../../base/timers.ts';
 
-/** Length in characters after which a piece is sent. */
+/** Length of a piece in characters. */
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * Yields the JSON of an object with a long list in pieces. Other requests get a turn after each piece, and no string
- * exceeds the limit of the engine.
+ * Yields pieces of the JSON text of an object with a long list. Other requests are processed between pieces, and no
+ * string exceeds the limit of the engine.
  */
 export function jsonPieces(
   fields: Readonly<Record<string, unknown>>,
@@ -19,7 +19,7 @@ function* stringified(items: Iterable<unknown>): Iterable<string> {
   for (const item of items) yield JSON.stringify(item);
 }
 
-/** Like `jsonPieces`, for items that are JSON text. */
+/** Does the same as `jsonPieces` for items that are already JSON text. */
 export async function* jsonTextPieces(
   fields: Readonly<Record<string, unknown>>,
   name: string,
@@ -34,7 +34,7 @@ export async function* jsonTextPieces(
     if (piece.length < PIECE_LENGTH) continue;
     yield piece;
     piece = '';
-    // A fast socket would accept all pieces in one turn.
+    // Yields to the event loop, because a fast socket would otherwise accept all pieces in one turn.
     await new Promise<void>((resolve) => void setSoon(resolve));
   }
   yield `${piece}]}`;

@@ -1,7 +1,7 @@
 import { isEscaped, messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** Deeper values would overflow the stack when they are serialized or copied. */
+/** Maximum nesting depth. Deeper values would overflow the stack when they are serialized or copied. */
 const DEPTH_MAX = 512;
 /**
  * Maximum number of values in the JSON of one request. A value can use 30 times as much memory as its JSON text, so a
@@ -32,7 +32,10 @@ export class JsonReader {
     }
   }
 
-  /** Called before the text is parsed. Counts may be wrong for invalid JSON, which `JSON.parse` rejects afterwards. */
+  /**
+   * Checks the limits before the text is parsed. The counts may be wrong for invalid JSON, which `JSON.parse` then
+   * rejects.
+   */
   #checkLimits(text: string, what: string): void {
     let depth = 0;
     let values = 0;

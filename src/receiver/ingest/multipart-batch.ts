@@ -12,7 +12,7 @@ import { readRun } from './run-message.ts';
 
 /** The content of a multipart request. */
 export interface Batch {
-  /** Operations in the order in which their runs first appear. */
+  /** Operations, ordered by the first appearance of their runs. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }
@@ -32,7 +32,7 @@ interface Draft {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   record?: Record<string, unknown>;
-  /** The fields in parts of their own, and their JSON text. */
+  /** Fields sent in separate parts, and their JSON text. */
   readonly payloads: Record<string, unknown>;
   readonly texts: Record<string, string>;
   readonly attachments: Attachment[];
@@ -43,7 +43,7 @@ class BatchReader {
   readonly #json = new JsonReader();
   readonly #issues = new ValidationIssues();
   readonly #names = new Set<string>();
-  /** By kind and run id. */
+  /** Drafts by kind and run id. */
   readonly #drafts = new Map<string, Draft>();
   readonly #attachments: { readonly part: Part; readonly id: string; readonly name: string }[] = [];
   readonly #feedback: Feedback[] = [];
@@ -78,8 +78,8 @@ class BatchReader {
   }
 
   /**
-   * Other clients send the length of a part as a parameter of Content-Type. In strict mode, each JSON part needs a
-   * Content-Length. A wrong Content-Length is refused in both modes.
+   * Checks the length of a part. LangSmith clients send it as a parameter of Content-Type. Strict mode requires a
+   * Content-Length for each JSON part. Both modes reject a wrong Content-Length.
    */
   #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
     if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
@@ -109,7 +109,7 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // Other clients describe model objects in `serialized`, for which a run record has no field.
+    // LangSmith clients describe model objects in `serialized`. Run records have no such field.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
@@ -148,8 +148,8 @@ class BatchReader {
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload
  *     attachment.<run id>.<name>                      an attachment, whose name may contain dots
  *
- * Other clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`. Strict mode also
- * accepts attachments, which our exporter and other clients send.
+ * LangSmith clients also send `<post|patch>.<run id>.<extra|error|serialized>` and `feedback.<feedback id>`. Strict
+ * mode rejects these names.
  */
 interface PartName {
   readonly kind: 'post' | 'patch' | 'attachment' | 'feedback';

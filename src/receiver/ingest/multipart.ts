@@ -3,7 +3,7 @@ import { HttpError } from '../http-error.ts';
 /** A part of a multipart body. */
 export interface Part {
   readonly name: string;
-  /** The whole header, including its parameters. */
+  /** The header value, including its parameters. */
   readonly contentType: string | undefined;
   readonly contentLength: string | undefined;
   readonly hasFilename: boolean;
@@ -11,12 +11,18 @@ export interface Part {
   readonly bytes: Buffer;
 }
 
-/** More parts get 413, and senders then split the batch. A batch of 100 runs from another client has up to 700 parts. */
+/**
+ * Maximum number of parts. Requests with more parts get 413, and senders then split the batch. A batch of 100 runs from
+ * a LangSmith client has up to 700 parts.
+ */
 const PARTS_MAX = 1_000;
-/** Names of JSON parts need 60 bytes. The name of an attachment ends with a name that the application chose. */
+/**
+ * Maximum length of a part name. Names of JSON parts need 60 bytes. Names of attachments contain a name from the
+ * application.
+ */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** RFC 2046, 5.1.1. */
+/** Maximum length of a boundary (RFC 2046, 5.1.1). */
 const BOUNDARY_LENGTH_MAX = 70;
 
 /** Returns the boundary in a Content-Type header. Throws 415 for another type, and 400 for an invalid boundary. */
@@ -106,8 +112,8 @@ function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;
 
 /**
- * Returns undefined if the disposition has another form or no name. Quotes and line breaks in a name are sent as `%22`,
- * `%0D` and `%0A`, and there are no other escapes (HTML standard, "Multipart form data").
+ * Returns undefined if the disposition is malformed or has no name. Names contain `%22`, `%0D` and `%0A` instead of
+ * quotes and line breaks. There are no other escapes (HTML standard, "Multipart form data").
  */
 function parseDisposition(text: string): { name: string; hasFilename: boolean } | undefined {
   if (!/^form-data\b/i.test(text)) return undefined;

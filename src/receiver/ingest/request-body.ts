@@ -6,21 +6,21 @@ import { HttpError } from '../http-error.ts';
 
 /** The limits of request bodies in bytes. */
 export interface BodyLimits {
-  /** Maximum size of a body as sent, compressed or not. */
+  /** Maximum size of a body on the wire, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of a decompressed body. Decompression stops there. The compression ratio itself is not limited, because
-   * batches of spans that repeat a long prompt compress by more than 1000 : 1.
+   * Maximum size of a decompressed body. Decompression stops at this size. The compression ratio is not limited,
+   * because batches of spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /** Maximum total size of all bodies in memory. Requests beyond it get 429 and can be retried. */
+  /** Maximum total size of all bodies in memory. Requests that exceed it get 429 and can be retried. */
   readonly inFlightBytesMax: number;
 }
 
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory that a chunk uses in addition to its bytes. A body of tiny chunks uses a hundred times its size. */
+/** Memory overhead of a chunk. A body of tiny chunks uses a hundred times its size. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
@@ -108,11 +108,11 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
 }
 
 interface OpenBody {
-  /** The decompressed body. The request itself if the body is not compressed. */
+  /** The decompressed body, or the request itself if the body is not compressed. */
   readonly source: Readable;
   /** Returns the response to an error of `source`. */
   readonly failureOf: (error: unknown) => HttpError;
-  /** Drops the rest of the body, because clients send it before they read the response. */
+  /** Discards the rest of the body. Clients send the whole body before they read the response. */
   readonly close: () => void;
 }
 
@@ -147,7 +147,7 @@ const { createZstdDecompress, constants } = zlib as typeof zlib & {
   constants: { ZSTD_d_windowLogMax: number };
 };
 
-/** 8 MiB, the maximum window of zstd over HTTP (RFC 9659). A small frame could demand a much larger one. */
+/** Maximum window of zstd over HTTP: 8 MiB (RFC 9659). Without it, a small frame could request a much larger window. */
 const ZSTD_WINDOW_LOG_MAX = 23;
 
 const OPTIONS = { chunkSize: 64 * 1024 };

@@ -6,7 +6,7 @@ import { filledText, object, parsed, type Schema, text } from '../validation.ts'
 
 export type RunField = keyof RunRecord;
 
-/** The accepted spellings, which differ between the interface and other clients. */
+/** Accepted spellings. They differ between the documented interface and LangSmith clients. */
 export interface Spellings {
   /** Accepts ids of 32 hex digits without hyphens. */
   readonly hexIds: boolean;
@@ -62,9 +62,9 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
   return hyphen === '' ? canonicalId(text) : text.toLowerCase();
 }
 
-/** The form of `isoTimestamp`. Times in it are stored as they are, because formatting is slower than this test. */
+/** Format of `isoTimestamp`. Times in this format are stored unchanged, because formatting is slower than this test. */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-/** Later times in microseconds exceed the safe integers. */
+/** Latest accepted time. Later times in microseconds would exceed the safe integers. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {
@@ -77,9 +77,11 @@ function timestamp(loose: boolean): Schema<string> {
   });
 }
 
-/** Each run repeats the segments of its ancestors, so a chain of n nested runs sends n² / 2 segments. */
+/**
+ * Maximum number of segments. Each run repeats the segments of its ancestors, so n nested runs send n² / 2 segments.
+ */
 const ORDER_LEVELS_MAX = 1_000;
-/** Timestamp, id with hyphens, and dot. */
+/** Length of a timestamp, an id with hyphens and a dot. */
 const SEGMENT_LENGTH = 22 + 36 + 1;
 
 function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {

@@ -6,7 +6,7 @@ import { type DottedOrder, runFields } from './run-fields.ts';
 
 /** Determines which fields a run record requires and accepts. */
 export interface RunFormat {
-  /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which other clients send. */
+  /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which LangSmith clients use. */
   readonly format: 'multipart' | 'simple' | 'batch';
   readonly kind: 'post' | 'patch';
   readonly strict: boolean;
@@ -40,13 +40,13 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   return { kind, id, fields: fieldsOf(input), attachments: [] };
 }
 
-/** The output of a schema: null in a field that is absent. */
+/** Output of a schema. A field that is null counts as absent. */
 type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?: RunFields[Field] | null } & {
   readonly id?: string | null;
   readonly dotted_order?: DottedOrder | null;
 };
 
-/** Checks that no field is in the record that belongs elsewhere. */
+/** Checks that the record contains no field that must be sent in another part or request. */
 function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location, issues: ValidationIssues): void {
   const add = (field: string, place: string): void => {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
@@ -109,7 +109,7 @@ function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFiel
 
 type RunSchema = Schema<RunInput> & { readonly entries: object };
 
-/** Created on first use, because a receiver uses few of them. */
+/** Schemas are created on first use, because a receiver uses few of them. */
 const schemas = new Map<string, RunSchema>();
 
 function schemaOf(format: RunFormat): RunSchema {

@@ -86,7 +86,7 @@ export async function protobufResponse(rejected: number, reason: string): Promis
   return pbf.finish();
 }
 
-/** Returns a `google.rpc.Status` with a message only, as OTLP uses it. */
+/** Returns a `google.rpc.Status` that has only a message, which is sufficient for OTLP. */
 export async function protobufStatus(message: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   pbf.writeStringField(2, message);
@@ -100,7 +100,7 @@ function unreadable(why: string): HttpError {
 /** Converts messages to objects. Unknown fields are skipped. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // `pbf` reads numbers of fixed length from the start of the underlying memory instead of the view.
+  // For fixed-length numbers, `pbf` ignores the offset of a view into its underlying memory.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -126,7 +126,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // True also if a nested field ends beyond this message.
+    // Also detects a nested field that ends beyond this message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }

@@ -16,7 +16,7 @@ export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].ma
 /** Number of spans that are mapped before other requests get a turn. */
 const SPANS_AT_ONCE = 200;
 
-/** Reads a request and writes its response in one encoding. */
+/** An encoding of requests and responses. */
 interface Encoding {
   read(body: Buffer): unknown;
   response(rejected: number, reason: string): Promise<Uint8Array> | string;
@@ -33,7 +33,7 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
           rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } },
         );
       },
-      // `detail` is the field of all other errors of the receiver.
+      // All other error responses of the receiver have a `detail`.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
   ],
@@ -77,8 +77,8 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 }
 
 /**
- * The project is taken from the attributes of the span, the header or the resource, in this order. The place in the trace
- * is left out, because the store derives it from the parent span.
+ * Converts a span to a run. The project comes from the span attributes, the header or the resource, in this order. The
+ * position in the trace is omitted, because the store derives it from the parent span.
  */
 function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);

@@ -4,13 +4,13 @@ import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';
 
-/** Exporters send 512 spans per request, and collectors 8192. Neither splits a request that is refused. */
+/** Maximum number of spans per request. Exporters send 512 and collectors 8192. Neither splits a rejected request. */
 const SPANS_MAX = 10_000;
 
 export interface OtlpSpan {
   readonly span: SpanLike;
   readonly hasEnded: boolean;
-  /** The project according to the attributes of the resource. Usually the name of the service. */
+  /** The project in the resource attributes, usually the service name. */
   readonly project: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface OtlpSpan {
 export interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** The first issue of the first invalid span, or empty text. */
+  /** The first issue of the first invalid span, or an empty string. */
   readonly reason: string;
 }
 
@@ -34,7 +34,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
-    // Shared by the spans, because the mapping caches the metadata of a resource.
+    // All spans of a resource share this object, because the mapping caches its metadata.
     const resource = { attributes };
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
@@ -68,7 +68,7 @@ function projectOf(attributes: Fields): string | undefined {
 
 const TIME = 'nanoseconds between 1970 and 2255';
 
-/** The fields without which a span cannot be stored. Other invalid fields are ignored. */
+/** Fields that are required to store a span. Invalid values in other fields are ignored. */
 const identitySchema = v.object({
   traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
@@ -93,12 +93,12 @@ function spanOf(
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOf(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
-  // Bits 8 and 9: whether it is known if the parent is remote, and whether it is.
+  // Bit 8: whether bit 9 is valid. Bit 9: whether the parent is remote.
   const isRemote = (flags & 0x300) === 0x300;
   const { code, message } = isObject(given.status) ? given.status : {};
   return {
     name: textOf(given.name) || 'span',
-    // The API has no UNSPECIFIED, so its numbers are lower by one.
+    // The API has no UNSPECIFIED, so its numbers are one lower.
     kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
     spanContext: () => ids,
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
@@ -143,10 +143,10 @@ function parseId(value: unknown, length: number): string | undefined {
 }
 
 const NANOSECONDS = BigInt(1_000_000_000);
-/** Later times in microseconds exceed the safe integers. */
+/** Latest accepted time. Later times in microseconds would exceed the safe integers. */
 const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
-/** Returns seconds and nanoseconds. */
+/** Returns a time as seconds and nanoseconds, or undefined if the value is invalid. */
 function parseTime(value: unknown): [number, number] | undefined {
   const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
   if (!isInteger) return undefined;
@@ -166,7 +166,7 @@ function attributesIn(list: unknown): Record<string, unknown> {
   );
 }
 
-/** Returns the content of an `AnyValue` as SDKs represent it, or undefined if it is empty. */
+/** Returns the content of an `AnyValue` in the form that SDKs use, or undefined if it is empty. */
 function anyValueOf(value: unknown): unknown {
   if (!isObject(value)) return undefined;
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
@@ -181,7 +181,10 @@ function anyValueOf(value: unknown): unknown {
   return typeof bytesValue === 'string' ? Uint8Array.from(Buffer.from(bytesValue, 'base64')) : undefined;
 }
 
-/** Returns the digits of an integer beyond the safe integers. */
+/**
+ * Returns an integer as a number. Returns the digits of an integer beyond the safe integers, and undefined for other
+ * text.
+ */
 function intOf(value: number | string): number | string | undefined {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;
   const int = Number(value);

@@ -15,12 +15,15 @@ export const attachmentRoutes: readonly Route[] = [
   },
 ];
 
-/** Types that a browser shows or plays without running code. Others are downloaded as bytes of an unknown type. */
+/**
+ * Media types that a browser displays without running code. Attachments of other types are downloaded as
+ * `application/octet-stream`.
+ */
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
 /**
- * Returns the response for an attachment, which may be from anybody. The browser runs nothing in it, does not guess its
- * type, and does not take a folder from its name.
+ * Returns the response for an attachment, whose content is untrusted. The headers prevent the browser from running the
+ * content, from guessing its type, and from using a folder in its name.
  */
 export function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -36,13 +39,16 @@ export function attachmentResponse({ name, mimeType, bytes }: Attachment): Route
   };
 }
 
-/** Returns both parameters of RFC 6266, 4.3. The first one has only characters of plain names. */
+/** Returns both file name parameters (RFC 6266, 4.3). The first one contains only safe characters. */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
   return `filename="${plain}"; filename*=UTF-8''${encoded(name)}`;
 }
 
-/** Encodes by RFC 8187, 3.2. `encodeURIComponent` does not encode `'()*`, and throws for a lone surrogate. */
+/**
+ * Encodes text as defined in RFC 8187, 3.2. `encodeURIComponent` does not encode `'()*`, and throws for a lone
+ * surrogate.
+ */
 function encoded(name: string): string {
   const code = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, code);

@@ -1,16 +1,16 @@
 import { RunspanError } from '../../base/errors.ts';
 import type { ListQuery, Page } from './query.ts';
 
-/** The place of an item in a sorted list. Items with the same value are in the order in which they were stored. */
+/** Position of an item in a sorted list. Items with equal values keep the order in which they were stored. */
 export interface Position {
-  /** Null for items without the value, which come last. */
+  /** Sort value of the item. Items without one have null and come last. */
   readonly value: number | null;
   readonly n: number;
 }
 
 export const PAGE_ITEMS = 50;
 
-/** Encodes the position of the last item of a page. */
+/** Encodes the position of the last item on a page. */
 export function cursorOf({ value, n }: Position): string {
   return Buffer.from(JSON.stringify([value, n])).toString('base64url');
 }

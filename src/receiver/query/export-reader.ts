@@ -1,20 +1,20 @@
 import { HttpError } from '../http-error.ts';
 
-/** Maximum length of a field that is not an array, and of an element of an array. */
+/** Maximum size of an entry. */
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
 /** A field of an object, or an element of a field that is an array. */
 export interface Entry {
   readonly key: string;
-  /** The JSON of the value. */
+  /** JSON text of the value. */
   readonly bytes: Buffer;
-  /** The position in the array. */
+  /** Index in the array. Undefined if the field is not an array. */
   readonly index: number | undefined;
 }
 
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,:[]{}');
 
-/** Divides the JSON text of an object into the values of its fields and the elements of its arrays, chunk by chunk. */
+/** Splits the JSON text of an object into entries. The text arrives in chunks. */
 export class ExportReader {
   #depth = 0;
   #isInText = false;
@@ -76,7 +76,7 @@ export class ExportReader {
   }
 
   *#entry(bytes: Buffer): Generator<Entry> {
-    // Nothing precedes the end of an empty array or object, or follows an array.
+    // The text is empty at the end of an empty array or object, and after an array.
     if (bytes.toString('latin1', 0, 64).trim() === '' || this.#key === undefined) return;
     yield { key: this.#key, bytes, index: this.#index };
   }

@@ -1,7 +1,7 @@
 import { timesOf } from '../store/run-filter.ts';
 import type { RunOutline } from '../store/run-view.ts';
 
-/** A run in a lane. */
+/** Time span of a run in the drawing. */
 interface Slice {
   readonly run: RunOutline;
   readonly startUs: number;
@@ -9,9 +9,9 @@ interface Slice {
 }
 
 /**
- * Returns the events of a trace in the "Trace Event Format" of Perfetto and Chrome (complete events). Viewers draw slices
- * of one lane correctly only if they are nested, so runs that overlap are in different lanes. A run that has not ended
- * lasts until the last time in the trace.
+ * Returns the events of a trace in the "Trace Event Format" of Perfetto and Chrome (complete events). Viewers draw the
+ * slices in a lane correctly only if they are nested, so overlapping runs are in different lanes. A pending run lasts
+ * until the latest time in the trace.
  */
 export function* perfettoEvents(runs: readonly RunOutline[]): Generator<object> {
   const slices = slicesOf(runs);
@@ -27,7 +27,7 @@ export function* perfettoEvents(runs: readonly RunOutline[]): Generator<object> 
   }
 }
 
-/** Sorted by start, and outer runs before the runs in them. */
+/** Returns slices sorted by start. Outer slices precede the slices within them. */
 function slicesOf(runs: readonly RunOutline[]): Slice[] {
   const timed = runs.map((run) => ({ run, ...timesOf(run) }));
   const lastUs = timed.reduce((last, { startUs, latencyUs = 0 }) => Math.max(last, startUs + latencyUs), 0);
@@ -40,12 +40,15 @@ function slicesOf(runs: readonly RunOutline[]): Slice[] {
     .sort((a, b) => a.startUs - b.startUs || b.endUs - a.endUs);
 }
 
-/** Returns the lane of each slice: that of its parent if the slice is within the last slice there, or else a free one. */
+/**
+ * Returns the lane of each slice. A slice uses the lane of its parent if it fits into the innermost open slice there,
+ * otherwise a free lane.
+ */
 function lanesOf(slices: readonly Slice[]): number[] {
-  /** The ends of the open slices of each lane, the outermost first. */
+  /** End times of the open slices in each lane, outermost first. */
   const open: number[][] = [];
   const free: number[] = [];
-  /** The lanes that are not free by the end of their outermost slice, the latest first. */
+  /** Lanes in use, sorted by the end of their outermost slice, latest first. */
   const used: { readonly lane: number; readonly endUs: number }[] = [];
   const laneOfRun = new Map<string, number>();
   return slices.map(({ run, startUs, endUs }) => {

@@ -110,13 +110,13 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /**
- * Maximum number of streams. Each uses one of the server's 1 000 connections, and clients that send runs need the
- * others.
+ * Maximum number of change streams. Each uses one of the server's 1 000 connections, and clients that send runs need
+ * the rest.
  */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/** Counts a stream until its connection closes. Refuses streams beyond the limit with 503. */
+/** Counts a stream until its connection closes. Throws 503 if there are too many streams. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;

@@ -5,29 +5,33 @@ export interface RunQuery {
   /** The name or the id of the project. */
   project?: string;
   traceId?: string;
-  /** The complete name. */
+  /** Complete name of the run. */
   name?: string;
   runType?: string;
   model?: string;
-  /** Any of these. */
+  /** Matches runs with any of these statuses. */
   status?: RunStatus | readonly RunStatus[];
-  /** All of these. */
+  /** Matches runs with all of these tags. */
   tag?: string | readonly string[];
-  /** Keys of `extra.metadata` and the text of their values: JSON if the value is not a string. `null` matches any value. */
+  /**
+   * Keys and values in `extra.metadata`. A value that is not a string is compared as JSON text. `null` matches any
+   * value.
+   */
   metadata?: Readonly<Record<string, string | null>>;
-  /** ISO 8601, inclusive. */
+  /** Earliest start time in ISO 8601, inclusive. */
   startedFrom?: string;
-  /** ISO 8601, exclusive. */
+  /** Latest start time in ISO 8601, exclusive. */
   startedBefore?: string;
-  /** Milliseconds from start to end, inclusive. A pending run has no latency. */
+  /** Minimum latency in milliseconds, inclusive. A pending run has no latency. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Total tokens of the run, or in a list of traces of the whole trace, inclusive. */
+  /** Minimum number of total tokens, inclusive. In a list of traces, the tokens of the whole trace count. */
   tokensMin?: number;
   tokensMax?: number;
   /**
-   * Words in the name, the error, the inputs, the outputs, the tags or the metadata values of the run. Each matches the
-   * beginning of a word, regardless of case and accents. Words in double quotes must be adjacent.
+   * Words in the name, the error, the inputs, the outputs, the tags or the metadata values of the run. Each word
+   * matches the beginning of a word in the run, regardless of case and accents. Words in double quotes must be
+   * adjacent.
    */
   text?: string;
   /** Maximum number of runs. */
@@ -40,22 +44,25 @@ export interface TimeRange {
   readonly beforeUs: number;
 }
 
-/** A query as a store receives it: with an explicit time range. `ranged` makes one. */
+/** A query with an explicit time range, which stores receive. `ranged` creates it. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
 > & { readonly range: TimeRange };
 
-/** Runs without the value come last in both orders. In a list of traces, tokens and costs are those of the whole trace. */
+/**
+ * Value by which a list is sorted. Runs without the value come last in both orders. In a list of traces, `tokens` and
+ * `cost` refer to the whole trace.
+ */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
-/** A page of a list. */
+/** Selects a page of a list. */
 export interface ListQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'start_time' */
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /** `next` of the previous page. The other fields must be the same as for that page. */
+  /** `next` of the previous page. The other fields must be the same in both queries. */
   cursor?: string;
   /** Maximum number of items, 1 to 1000. @default 50 */
   limit?: number;
@@ -63,7 +70,7 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
 
 export interface Page<Item> {
   items: Item[];
-  /** Absent on the last page. */
+  /** Cursor of the next page. Absent on the last page. */
   next?: string;
 }
 
@@ -72,7 +79,7 @@ export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
-  /** Maximum number of groups, 1 to 200. Groups with most runs come first. @default 50 */
+  /** Maximum number of groups, 1 to 200. The groups with the most runs are returned, largest first. @default 50 */
   groups?: number;
   /**
    * Maximum number of time buckets, 1 to 500. There may be fewer, because buckets begin at multiples of their length, for
@@ -81,24 +88,24 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   buckets?: number;
 }
 
-/** The figures of a number of runs. */
+/** Figures about a set of runs. */
 export interface Figures {
   runs: number;
   pending: number;
-  /** Runs whose status is `error`. */
+  /** Number of runs with the status `error`. */
   errors: number;
-  /** Percentiles of the runs that have ended, accurate to 1 %. Absent if none has ended. */
+  /** Latency percentiles of the runs that have ended, accurate to 1 %. Absent if no run has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
-  /** The sums that are not 0. Absent if there is none. */
+  /** Sums of tokens and costs. A sum of 0 is absent, and `usage` is absent if all sums are 0. */
   usage?: Usage;
 }
 
 export interface Statistics {
-  /** The time range of the query, or of the starts of its runs. Absent if there are no runs. */
+  /** Start of the time range of the query, or the first start of its runs. Absent if there are no runs. */
   from?: string;
   to?: string;
   total: Figures;
   groups: (Figures & { group: string })[];
-  /** In order of time, including buckets without runs. */
+  /** Time buckets in chronological order, including buckets without runs. */
   buckets: (Figures & { start_time: string })[];
 }

@@ -79,7 +79,7 @@ export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Reads the query of a list from the parameters of a URL. Throws 422 for invalid parameters. */
+/** Reads a list query from URL parameters. Throws 422 for invalid parameters. */
 export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }
@@ -92,8 +92,8 @@ export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
 const RUNS_MAX = 100;
 
 /**
- * Reads the body of `POST /runs/query`. One form is supported: `{ "trace": id, "limit": count }`. The trace is required, so
- * that clients can read only traces whose id they know.
+ * Reads the body of `POST /runs/query`. One form is supported: `{ "trace": id, "limit": count }`. The trace id is
+ * required, so clients can read only traces whose id they know.
  */
 export function readRunQuery(body: unknown): RunQuery {
   if (!isObject(body)) throw new HttpError(400, 'The body is no JSON object');
@@ -136,7 +136,9 @@ const NUMBERS: readonly string[] = [
   'buckets',
 ];
 
-/** Each parameter is a field of `RunQuery` in snake_case. `metadata` is `key=value`, or `key` for any value. */
+/**
+ * Reads query fields from parameters with their names in snake_case. `metadata` is `key=value`, or `key` for any value.
+ */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};

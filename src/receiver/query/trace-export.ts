@@ -9,8 +9,8 @@ export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
 
 /**
- * Yields a trace as JSON in pieces: all that a store has of it, attachments in base64. Returns undefined if the trace is
- * unknown.
+ * Yields the JSON text of a trace in pieces. It contains all data of the trace, with attachments in base64. Returns
+ * undefined if the trace is unknown.
  */
 export async function exportPieces(
   store: Store,
@@ -40,7 +40,7 @@ async function* exportedRuns(
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
-    // Payloads may contain this text, too. Most runs do not, and are not parsed.
+    // Only runs with this text are parsed, to save time. The text may also be part of a payload.
     yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
   }
 }

@@ -14,7 +14,7 @@ import { filledText, parsed, text, validate } from '../validation.ts';
 import { ExportReader } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
-/** Runs are stored in batches of this size. A larger export that is invalid may be stored in part. */
+/** Number of runs that are stored at a time. If a larger export is invalid, a part of it may be stored. */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
@@ -24,7 +24,9 @@ export interface Imported {
   readonly runs: number;
 }
 
-/** Imports the body of a request while it arrives. Throws a HttpError: 400 for what is not an export, 422 for wrong fields. */
+/**
+ * Imports the body of a request while it arrives. Throws 400 if the body is not an export, and 422 for invalid fields.
+ */
 export async function importTrace(call: Call): Promise<Imported> {
   checkJsonType(call.request);
   const reader = new ExportReader();
@@ -36,7 +38,7 @@ export async function importTrace(call: Call): Promise<Imported> {
   return trace.end();
 }
 
-/** An import whose parts arrive one by one. */
+/** An import in progress. Its parts arrive one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
@@ -111,8 +113,8 @@ class TraceImport {
 }
 
 /**
- * Removes the order of a run whose parent was missing when it was exported. The store derived that order, and derives it
- * again. If the run is the first of its trace, it is removed from that trace, too.
+ * Removes the `dotted_order` of a run whose parent was missing at the time of the export. The store derived that order
+ * and derives it again. If the run has the same id as its trace, `trace_id` is removed, too.
  */
 function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;
@@ -122,7 +124,7 @@ function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonl
   return { ...others, ...trace, parent_run_id: parentId };
 }
 
-/** Reads feedback with its original times. */
+/** Reads feedback and keeps its original times. */
 function feedbackOf(value: unknown, loc: Location): Feedback {
   const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
