@@ -7,10 +7,10 @@ import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS, type PayloadField, type TraceSummary, type Usage } from './run-view.ts';
 import type { RunFields, RunOperation } from './store.ts';
 
-/** The messages of one run, and what follows from them alone. */
+/** The messages of one run, and the data derived from them. */
 export class MemoryRun {
   readonly id: string;
-  /** The position in the order of arrival. */
+  /** Position of the run in the order of arrival. */
   readonly n: number;
   readonly attachments: Map<string, Attachment> = new Map();
   readonly feedback: Map<string, Feedback> = new Map();
@@ -18,7 +18,7 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
-  // Kept apart, because a post that arrives late must not replace the fields of a patch.
+  // Posts and patches are separate, because a late post must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
 
@@ -80,7 +80,7 @@ export class Places {
     this.#runs = runs;
   }
 
-  /** Returns the id of the parent of a run, which may not have arrived. */
+  /** Returns the id of a run's parent. The parent may not have arrived yet. */
   parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
     if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
     this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
@@ -88,7 +88,10 @@ export class Places {
     return parentId === id ? undefined : parentId;
   }
 
-  /** Returns the trace that a run names, or the trace of its parent, or a trace of its own. */
+  /**
+   * Returns the trace id of a run. If the run has none, returns the trace id of the closest ancestor that has one,
+   * otherwise the id of the root.
+   */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
     for (let above = run; ; ) {
@@ -122,7 +125,7 @@ export interface TracedRun extends TreeNode, FilteredRun {
 /** The visible runs of one trace. */
 export class MemoryTrace {
   readonly runs: readonly TracedRun[];
-  /** The run with the id of the trace, or else the first run. */
+  /** The run whose id is the trace id, otherwise the first run. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
 
@@ -138,7 +141,7 @@ export class MemoryTrace {
     }
   }
 
-  /** Returns the usage of a run if it counts in sums. */
+  /** Returns the usage of a run if sums include it. */
   countedUsage({ id, summary }: TracedRun): Usage | undefined {
     return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
   }
@@ -178,7 +181,7 @@ function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {
   });
 }
 
-/** Heap of a run beside its fields, of an attachment beside its bytes and names, and of JSON values beside their text. */
+/** Memory overhead of a run, an attachment, a JSON value, and a JSON array or object. */
 const RUN_BYTES = 1_500;
 const ATTACHMENT_BYTES = 300;
 const VALUE_BYTES = 16;

@@ -23,17 +23,18 @@ import {
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
-/** The limits of a memory store. Beyond a limit the oldest traces are deleted as a whole. */
+/** Limits of a memory store. If a limit is exceeded, the oldest traces are deleted completely. */
 export interface MemoryStoreOptions {
-  /** The number of runs, including runs that are not visible yet. @default 100000 */
+  /** Maximum number of runs, including runs that are not visible yet. @default 100000 */
   runsMax?: number;
   /**
-   * Bytes: fields as JSON text, attachments, and an allowance for each value, run and attachment. The heap grows by about
-   * as much for text and messages, and by up to 2.5 times as much for objects with different keys.
+   * Maximum size in bytes. It includes the JSON text of fields, attachments, and an overhead for each value, run and
+   * attachment. Heap usage is about the same for text and messages, and up to 2.5 times as high for objects with
+   * different keys.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
-  /** Prices of tokens, for runs without a cost. @default none */
+  /** Token prices, for runs without a cost. @default none */
   prices?: Prices;
 }
 
@@ -44,23 +45,23 @@ const CHECKS: Checks<MemoryStoreOptions> = {
   prices: ['an object', isObject],
 };
 
-/** The part of a limit that is freed once it is exceeded, so that not every request has to look for old traces. */
+/** Fraction of a limit to free when the limit is exceeded, so that only some requests have to search for old traces. */
 const SLACK = 0.05;
-/** Maximum time for which a query blocks the event loop while it reads payloads. */
+/** Maximum time that a query blocks the event loop while it reads payloads. */
 const TURN_MS = 10;
 
-/** The data of a tenant. */
+/** Data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
   readonly tokens = new Map<string, FeedbackToken>();
-  /** The sequence number of the latest change of each trace. */
+  /** Sequence number of the latest change to each trace. */
   readonly changed = new Map<string, number>();
 }
 
 /**
- * Keeps runs in the memory of the process. It is the reference implementation of `Store`: it has no indexes, and derives
- * the traces from their runs for each query. The limits hold after each `apply`. The oldest trace is the one whose first
- * run arrived first. A later message of a deleted run creates the run again.
+ * Keeps runs in memory. It is the reference implementation of `Store`: it has no indexes, and it derives traces from
+ * their runs for each query. Each `apply` enforces the limits. The oldest trace is the one whose first run arrived
+ * first. A later message of a deleted run creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
@@ -92,7 +93,7 @@ export class MemoryStore implements Store {
     const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const after = new Places(runs);
     for (const run of applied) touched.add(after.traceIdOf(run));
-    // A run without a trace and a parent had a trace of its own until its parent arrived.
+    // A run that names no trace was in a separate trace until its parent arrived.
     const arrived = new Set(applied.flatMap(keysOf).filter((key) => !keysBefore.has(key)));
     for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
@@ -244,7 +245,7 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns the traces of a tenant, or the trace with an id. */
+  /** Returns the traces of a tenant, or only the trace with the given id. */
   #traces(scope: Scope, traceId?: string): MemoryTrace[] {
     const places = new Places(this.#tenant(scope).runs);
     const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
@@ -278,14 +279,14 @@ export class MemoryStore implements Store {
     return false;
   }
 
-  /** Lets other work run if a query has taken its time. */
+  /** Yields to the event loop if the query has run for `TURN_MS`. */
   async #takeTurns(): Promise<void> {
     if (performance.now() - this.#turnAtMs <= TURN_MS) return;
     await new Promise((resolve) => void setImmediate(resolve));
     this.#turnAtMs = performance.now();
   }
 
-  /** Deletes what exceeds the limits, then reports the change. */
+  /** Enforces the limits, then reports the change. */
   #report(scope: Scope, touched: Set<string>): void {
     const forgotten = this.#forget(scope.tenant, touched);
     if (touched.size === 0) return;
@@ -296,7 +297,7 @@ export class MemoryStore implements Store {
     this.#subscribers.report({ tenant: scope.tenant, ...change });
   }
 
-  /** Deletes the oldest traces if a limit is exceeded, of the tenant of the request first. */
+  /** Deletes the oldest traces if a limit is exceeded, starting with the tenant of the request. */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {
@@ -311,7 +312,7 @@ export class MemoryStore implements Store {
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
       for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
-        // The slack is not taken from traces of the request.
+        // Traces of this request are not deleted to free the slack.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
         for (const { id, sizeBytes } of runs) {
           tenant.runs.delete(id);
@@ -333,7 +334,7 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.getOwnPropertyName
   (name) => name !== 'constructor',
 ) as (keyof Store)[];
 
-/** The keys by which other runs name a run as their parent. */
+/** Returns the keys that other runs use to refer to this run as their parent. */
 function keysOf({ id, spans }: MemoryRun): string[] {
   return spans.span === undefined ? [id] : [id, spans.span];
 }

@@ -2,11 +2,11 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 
 const LENGTH_MAX = 200;
-/** Levels of a payload that are searched for text, and items of an array, from its end. */
+/** Maximum number of nested levels, and of the last items of an array, to search for text. */
 const LEVELS_MAX = 8;
 const ITEMS_MAX = 20;
 
-/** The names that chat models, chains and functions use for text. Earlier names take precedence. */
+/** Field names for text in payloads of chat models, chains and functions. Earlier names take precedence. */
 const TEXT_KEYS: readonly string[] = [
   'content',
   'text',
@@ -27,8 +27,8 @@ const TEXT_KEYS: readonly string[] = [
 ];
 
 /**
- * Returns the text of a payload in one line of up to 200 characters: of messages the last one, of an object the text with
- * a usual name or its only text, otherwise the beginning of its JSON. Undefined for an empty payload.
+ * Returns a preview of a payload on one line of up to 200 characters. It shows the last message of a conversation, the
+ * text field of an object, or the beginning of the JSON text. Returns undefined for an empty payload.
  */
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
@@ -39,7 +39,7 @@ export function previewOf(payload: unknown): string | undefined {
   return line === '' ? undefined : cut(line, LENGTH_MAX);
 }
 
-/** Single spaces, which are the most frequent white space, are not replaced. */
+/** Returns the text on one line. Single spaces are not replaced, because they are the most frequent white space. */
 function lineOf(text: string): string {
   return text.replace(/\s{2,}|[^\S ]/g, ' ').trim();
 }

@@ -3,13 +3,13 @@ import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** The price of a million tokens of a model. All models have the same currency. */
+/** Price of a million tokens. All prices have the same currency. */
 export interface Price {
   input: number;
   output: number;
 }
 
-/** Prices by model. A name includes its versions: `gpt-x` is also the price of `gpt-x-2026-01-31`. */
+/** Prices by model name. A price also applies to versions of the model: `gpt-x` includes `gpt-x-2026-01-31`. */
 export type Prices = Readonly<Record<string, Price>>;
 
 const TOKENS = 1_000_000;
@@ -37,7 +37,7 @@ export function checkedPrices(given: unknown): Prices {
   return given as unknown as Prices;
 }
 
-/** Finds a price by the whole name, or else by the longest name without a version. */
+/** Returns the price for the whole name, otherwise the price for the longest name without a version. */
 function priceOf(model: string, prices: Prices): Price | undefined {
   if (Object.hasOwn(prices, model)) return prices[model];
   const names = Object.keys(prices).filter((name) => model.startsWith(name) && VERSION.test(model.slice(name.length)));

@@ -5,9 +5,9 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
 import type { Scope } from './store.ts';
 
-/** A parsed query: text as words, one value or several values as a list. */
+/** A parsed query. Text is split into words, and single values are lists. */
 export interface RunFilter {
-  /** The project of the scope and that of the query. A run must be in each of them. */
+  /** Projects of the scope and the query. A run must belong to all of them. */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;
@@ -22,7 +22,7 @@ export interface RunFilter {
   readonly search: Search | undefined;
 }
 
-/** Includes both ends. */
+/** A range that includes both ends. */
 export interface Range {
   readonly min: number;
   readonly max: number;
@@ -45,7 +45,7 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
 }
 
-/** All times. */
+/** A time range without bounds. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
 /** Returns the query with an explicit time range. */
@@ -58,7 +58,7 @@ export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(que
   return { ...others, range };
 }
 
-/** Returns what a run has to match. */
+/** Combines the scope and the query into a filter. */
 export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, 'limit'>>): RunFilter {
   const { project, latencyMsMin, latencyMsMax, text = '' } = query;
   return {
@@ -77,7 +77,9 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
   };
 }
 
-/** Whether a run matches, `search` aside. `usage` is that of the trace in a list of traces. */
+/**
+ * Whether a run matches the filter, except for `search`. In a list of traces, `usage` is the usage of the whole trace.
+ */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   const { summary, startUs, latencyUs, metadata } = run;
   return (
@@ -96,7 +98,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-/** The value by which a list is sorted. Null if the run lacks it. */
+/** Returns the value by which a list is sorted, or null if the run has none. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,
@@ -114,7 +116,7 @@ export function sortValueOf(
   }
 }
 
-/** The project of runs that name none. */
+/** Project of runs that specify none. */
 export const DEFAULT_PROJECT = 'default';
 
 /** Returns the name of the project of a run, or its id if it has no name. */
@@ -126,12 +128,12 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** The text of a metadata value in filters. */
+/** Returns the text that filters compare with a metadata value. */
 function metadataText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whether metadata has the key, and, if `value` is not null, that value. */
+/** Whether the metadata has the key and the value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
   return value === null || metadataText(metadata[key]) === value;

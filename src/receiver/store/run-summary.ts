@@ -5,7 +5,7 @@ import { previewOf } from './preview.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
-/** The facts about the payloads of a run that lists and statistics need. */
+/** Facts about the payloads of a run, for lists and statistics. */
 export interface PayloadFacts {
   inputs_preview?: string;
   outputs_preview?: string;
@@ -24,7 +24,7 @@ const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
 
-/** Returns the facts about the payloads that are present. */
+/** Returns the facts about the payloads in these fields. */
 export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...usageFacts(fields) };
 }
@@ -46,7 +46,7 @@ export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns the run as in lists. Undefined if the name, the type or the start is missing. */
+/** Returns the run for a list. Undefined if the name, the type or the start is missing. */
 export function summaryOf(
   id: string,
   traceId: string,
@@ -68,7 +68,7 @@ export function summaryOf(
   return summary;
 }
 
-/** Returns the run as in an outline. Copies field by field, because a trace may have 100,000 runs. */
+/** Returns the run for an outline. Copies each field explicitly for speed, because a trace may have 100,000 runs. */
 export function outlineOf(summary: RunSummary): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
@@ -109,7 +109,7 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
   return sum;
 }
 
-/** Merges two messages of a run, or all its posts with all its patches. `later` takes precedence. */
+/** Merges two messages of a run, or its merged posts and its merged patches. `later` takes precedence. */
 export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
   const fields = { ...earlier, ...later };
   if (earlier.extra !== undefined && later.extra !== undefined) {
@@ -123,7 +123,7 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Surcharges for Anthropic's cache writes, as a factor of the input price. An unknown duration counts as 5 minutes. */
+/** Surcharges for Anthropic's cache writes, relative to the input price. An unknown duration counts as 5 minutes. */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],
@@ -152,7 +152,7 @@ function surchargeOf(details: unknown): number | undefined {
   return tokens === 0 ? undefined : tokens;
 }
 
-/** Ignores numbers beyond the safe integers, which would make sums useless. */
+/** Returns a token count. Ignores numbers beyond the safe integers, because sums with them would be useless. */
 function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
@@ -172,7 +172,7 @@ function modelOf({ extra }: SmallFields): string | undefined {
 }
 
 function firstLine(error: string): string {
-  // The rest may be megabytes.
+  // The rest of the error may be megabytes long.
   const [line = ''] = error
     .slice(0, 4 * ERROR_LENGTH_MAX)
     .trimStart()

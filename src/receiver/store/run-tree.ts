@@ -2,10 +2,13 @@ import { isObject } from '../../base/options.ts';
 import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from './store.ts';
 
-/** Runs that are nested deeper are sorted beside their ancestor at this level, which limits the length of orders. */
+/**
+ * Maximum depth of derived orders, which limits their length. Deeper runs become siblings of their ancestor at this
+ * level.
+ */
 const LEVELS_MAX = 64;
 
-/** The keys of the OpenTelemetry span of a run and of its parent span. */
+/** Keys of a run's OpenTelemetry span and its parent span. */
 export interface SpanKeys {
   readonly span: string | undefined;
   /** Undefined if the run has a `parent_run_id` or a `dotted_order`. */
@@ -16,7 +19,10 @@ const NO_SPAN: SpanKeys = { span: undefined, parentSpan: undefined };
 const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
-/** Reads the ids in `extra.metadata.otel`. A key has 16 hex digits of the trace id and 16 of the span id. */
+/**
+ * Reads the ids in `extra.metadata.otel`. A key consists of the last 16 hex digits of the trace id and the 16 hex
+ * digits of the span id.
+ */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
   if (!isObject(otel)) return NO_SPAN;
@@ -40,13 +46,13 @@ export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly startUs: number;
-  /** The `dotted_order` of the messages. */
+  /** `dotted_order` from the messages of the run. */
   readonly order: string | undefined;
 }
 
 /**
- * Returns the dotted order of each run of a trace. A run without an order of its own is placed below its parent, or at
- * the root if the parent is not among the runs.
+ * Returns the dotted order of each run of a trace. A run without an explicit order is placed below its parent, or at
+ * the root if the parent is missing.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   const nodes = new Map(runs.map((run) => [run.id, run]));
@@ -54,7 +60,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // If parents form a cycle, the run that is reached twice becomes a root.
+    // If parents form a cycle, the first run that is reached twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;
@@ -67,7 +73,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   return orders;
 }
 
-/** Returns the order of a run below its parent. */
+/** Returns the order of a run, derived from the order of its parent. */
 export function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
   if (parentOrder === undefined || levelsOf(parentOrder) < LEVELS_MAX) return dottedOrder(parentOrder, startUs, id);
   return dottedOrder(parentOrder.slice(0, parentOrder.lastIndexOf('.')), startUs, id);

@@ -1,7 +1,7 @@
 import type { RunRecord, UsageMetadata } from '../../run/record.ts';
 import type { Feedback, FeedbackFigures } from '../feedback/feedback.ts';
 
-/** The fields that may be megabytes. Lists do not have them. */
+/** Fields that may be megabytes long. Lists omit them. */
 export type PayloadField = 'inputs' | 'outputs' | 'events';
 
 export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'events'];
@@ -10,20 +10,20 @@ export const PAYLOAD_FIELDS: readonly PayloadField[] = ['inputs', 'outputs', 'ev
 export interface AttachmentInfo {
   name: string;
   mime_type: string;
-  /** Bytes. */
+  /** Size in bytes. */
   size: number;
 }
 
-/** A run as a store returns it. */
+/** A run that a store returns. */
 export interface StoredRun extends RunRecord {
-  /** Absent if there are none. `Store.attachment` returns the bytes. */
+  /** Attachments without their bytes, which `Store.attachment` returns. Absent if there are none. */
   attachments?: AttachmentInfo[];
 }
 
 /**
- * The status of a run. `pending`: has not ended. `cancelled`: the caller gave up. `interrupted`: nothing was left that
- * could end the run. Both come from `extra.metadata.end_reason`. `incomplete`: its exporter gave up, and the run may
- * still go on. `error`: any other run with an `error`.
+ * Status of a run. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: nothing
+ * remained that could end the run. Both come from `extra.metadata.end_reason`. `incomplete`: the exporter stopped
+ * waiting for the end, and the run may still continue. `error`: any other run with an `error`.
  */
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 
@@ -32,7 +32,7 @@ export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'tota
 
 /** Usage without a computed cost. */
 export interface UnpricedUsage extends Usage {
-  /** Surcharge for cache writes, expressed in input tokens. */
+  /** Surcharge for cache writes, converted to input tokens. */
   cache_surcharge_tokens?: number;
 }
 
@@ -45,13 +45,13 @@ export interface RunOutline {
   status: RunStatus;
   start_time: string;
   end_time?: string;
-  /** The first line, up to 200 characters. */
+  /** First line of the error, up to 200 characters. */
   error?: string;
-  /** `ls_model_name` of the metadata, or `model` of the parameters of the call. */
+  /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
   model?: string;
-  /** Tokens and costs in the outputs or the metadata of the run itself. */
+  /** Tokens and costs from the outputs or the metadata of this run, without nested runs. */
   usage?: Usage;
-  /** The time of the first token of a streamed answer. */
+  /** Time of the first token in a streamed answer. */
   first_token_time?: string;
 }
 
@@ -61,22 +61,25 @@ export interface RunSummary extends RunOutline {
   session_name?: string;
   session_id?: string;
   tags?: string[];
-  /** The text of the inputs, or their JSON, up to 200 characters. */
+  /** Text of the inputs, or their JSON text, up to 200 characters. */
   inputs_preview?: string;
   outputs_preview?: string;
 }
 
-/** A trace in a list: its root, or its first run until the root arrives. */
+/** A trace in a list. The fields are those of its root, or of its first run until the root arrives. */
 export interface TraceSummary extends RunSummary {
-  /** The totals of the trace. */
+  /** Totals of the trace. */
   trace: {
     runs: number;
     pending: number;
-    /** Runs whose status is `error`. */
+    /** Number of runs with the status `error`. */
     errors: number;
-    /** The latest end of a run. */
+    /** Latest end time of its runs. */
     end_time?: string;
-    /** The sum over model calls, and over other runs without usage below them, which often repeat it. */
+    /**
+     * Sum of the usage of model calls. Other runs often repeat the usage of nested runs, so they count only if no
+     * nested run has usage.
+     */
     usage?: Usage;
     feedback?: FeedbackFigures[];
   };
@@ -85,10 +88,10 @@ export interface TraceSummary extends RunSummary {
 /** A run without its payloads. */
 export interface RunDetails extends RunSummary {
   dotted_order: string;
-  /** The whole error: `Name: message` on the first line, then the stack and the causes. */
+  /** Complete error: `Name: message` on the first line, then the stack and the causes. */
   error?: string;
   extra?: NonNullable<RunRecord['extra']>;
-  /** The bytes of each payload as JSON text. */
+  /** Size of each payload's JSON text in bytes. */
   payload_sizes: Partial<Record<PayloadField, number>>;
   attachments?: AttachmentInfo[];
   feedback?: Feedback[];
@@ -96,9 +99,9 @@ export interface RunDetails extends RunSummary {
 
 /** A project in a list. */
 export interface ProjectSummary {
-  /** The name, or the id if it has no name, or `default` for runs without a project. */
+  /** Name of the project, or its id if it has no name. `default` for runs without a project. */
   name: string;
   traces: number;
-  /** The start of its latest trace. */
+  /** Start time of its latest trace. */
   last_start_time: string;
 }

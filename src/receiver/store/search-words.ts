@@ -2,18 +2,18 @@ import type { RunFields } from './store.ts';
 
 /** A parsed search. */
 export interface Search {
-  /** Each matches the beginning of a word. */
+  /** Prefixes, each of which must match the beginning of a word. */
   readonly prefixes: readonly string[];
-  /** The words of each phrase must be adjacent. */
+  /** Phrases, whose words must be adjacent. */
   readonly phrases: readonly (readonly string[])[];
 }
 
 /** Separates the words of two texts, so that no phrase matches across them. It is not a word. */
 export const BREAK = '|';
 
-/** Longer words are cut to this length. */
+/** Maximum length of a word. Longer words are cut. */
 const WORD_LENGTH_MAX = 64;
-/** The number of characters of a run that are searched. */
+/** Maximum number of characters to search per run. */
 const TEXT_LENGTH_MAX = 1024 * 1024;
 
 const WORD = /[\p{L}\p{N}_]+/gu;
@@ -33,7 +33,7 @@ export function wordsOf(text: string): string[] {
 export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
-  // The odd pieces are between quotes. A quote that is not closed is ignored.
+  // Pieces with an odd index are between quotes. An unclosed quote is ignored.
   for (const [at, piece] of text.split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
@@ -48,8 +48,8 @@ export function runWords(fields: RunFields): string[] {
 }
 
 /**
- * Returns the text of a run for an index that divides it at all characters that are not in words. The index divides ASCII
- * faster than `wordsOf`, except for text with a NUL, where SQLite would stop.
+ * Returns the text of a run for an index that splits it into words. ASCII text is not split here, because the index
+ * splits it faster than `wordsOf`. Text with a NUL is split here, because SQLite would stop at the NUL.
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)
@@ -57,7 +57,7 @@ export function indexText(fields: RunFields): string {
     .join(BREAK);
 }
 
-/** Returns the texts of a run that are searched. */
+/** Returns the searchable texts of a run. */
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;

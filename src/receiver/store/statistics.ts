@@ -7,7 +7,7 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 const GROUPS = 50;
 const BUCKETS = 60;
 
-/** The sum of each kind of usage, in the order of `USAGE_KEYS`. */
+/** Sums of usage, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
 
 export function usageSumsOf(usage: Usage | undefined): UsageSums {
@@ -18,30 +18,31 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
 }
 
-/** One run, or the sum of several runs, in statistics. */
+/** A run, or the sum of several runs, to add to statistics. */
 export interface Counted {
   readonly startUs: number;
-  /** Undefined if the run lacks the value to group by. */
+  /** Value by which runs are grouped. Undefined if the run has none. */
   readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
-  /** The usage that counts. */
+  /** Usage to include in sums. */
   readonly usage: UsageSums;
   readonly latencies: Latencies;
 }
 
 /** Each latency bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
-/** The last bucket has all latencies above 10,000 years. */
+/** Number of latency buckets. The last one contains all latencies above 10,000 years. */
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * The number of runs by latency bucket, in pairs of characters: the code of the first is a bucket + 1, that of the
- * second a number of runs + 1. SQLite concatenates texts much faster than JavaScript reads as many rows.
+ * Number of runs per latency bucket, encoded as pairs of characters. The code of the first character is the bucket + 1,
+ * and the code of the second is the number of runs + 1. The encoding is text, because SQLite concatenates texts much
+ * faster than JavaScript reads separate rows.
  */
 export type Latencies = string;
 
-/** A larger number of runs takes several pairs, since some of the higher codes are surrogates. */
+/** Maximum number of runs in a pair. More runs need several pairs, because some higher codes are surrogates. */
 const PAIR_RUNS_MAX = 30_000;
 
 export function latencyPairs(bucket: number, runs: number): Latencies {
@@ -57,7 +58,7 @@ export function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 
-/** The geometric mean of the bounds of a bucket, which differs from each value in it by at most 1 %. */
+/** Returns the geometric mean of a bucket's bounds. It differs from each value in the bucket by at most 1 %. */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
 }
@@ -92,7 +93,7 @@ function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
   return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
-/** The lengths of buckets in milliseconds. Longer buckets have a whole number of days. */
+/** Bucket lengths in milliseconds. Longer buckets span a whole number of days. */
 const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
@@ -134,7 +135,9 @@ function indexOf(startUs: number, stepUs: number): number {
   return Math.floor(startUs / stepUs);
 }
 
-/** Returns the time buckets of a query. Without a start or an end they cover the runs. */
+/**
+ * Returns the time buckets of a query. If the query has no start or no end, the first or the last run determines it.
+ */
 export function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
   range: StartRange | undefined,
@@ -147,7 +150,7 @@ export function timeBucketsOf(
 /** Adds up runs in total, by group and by time. */
 export class StatisticsTally {
   readonly #groupsMax: number;
-  /** Undefined if there is no run and the query has no time range. */
+  /** Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
   readonly #total = new FiguresTally();
   readonly #groups = new Map<string, FiguresTally>();
@@ -192,7 +195,7 @@ class FiguresTally {
   #pending = 0;
   #errors = 0;
   readonly #usage: UsageSums = usageSumsOf(undefined);
-  /** Added up at the end, which is faster than one by one, and not necessary for groups that are left out. */
+  /** Latencies are added up at the end. This is faster, and unnecessary for groups that are omitted. */
   readonly #latencies: Latencies[] = [];
 
   add({ status, runs, usage, latencies }: Counted): void {
@@ -212,7 +215,7 @@ class FiguresTally {
   }
 }
 
-/** By the nearest rank: the smallest latency that the given percentage of runs does not exceed. */
+/** Returns percentiles by nearest rank: the smallest latency that the given percentage of runs does not exceed. */
 function percentilesOf(parts: readonly Latencies[]): NonNullable<Figures['latency_ms']> {
   const counts = new Float64Array(LATENCY_BUCKETS);
   let total = 0;

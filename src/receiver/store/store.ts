@@ -3,7 +3,10 @@ import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 
-/** Limits the data of a call. A store keeps tenants apart: the same id in two tenants identifies two runs. */
+/**
+ * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
+ * two runs.
+ */
 export interface Scope {
   readonly tenant: string;
   /** The name or id of the only project whose runs are read. It does not affect writes. */
@@ -13,41 +16,47 @@ export interface Scope {
 /** The scope of a receiver without tenants. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
-/** Fields of a run, validated. Ids are lower case with hyphens. Times are ISO 8601 in UTC with microseconds. */
+/** Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 in UTC with microseconds. */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
 /**
- * A message that creates or updates a run. A `dotted_order` comes with the `trace_id` and the `parent_run_id` that it
- * contains.
+ * A message that creates or updates a run. If it has a `dotted_order`, it also has the `trace_id` and the
+ * `parent_run_id` from that order.
  */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   readonly fields: RunFields;
-  /** JSON text of payloads in `fields`. A store can keep the text instead of serializing the payload. */
+  /** JSON text of the payloads in `fields`. A store can use the text instead of serializing a payload. */
   readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
 }
 
-/** Traces that have changed. It includes traces that were deleted. */
+/** A change to traces, including deleted traces. */
 export interface StoreChange {
-  /** Opaque. `ChangeFeed.changes` returns what follows it. */
+  /** Opaque cursor. `ChangeFeed.changes` returns the changes after it. */
   readonly cursor: string;
   readonly traceIds: readonly string[];
-  /** The number of runs and traces that were deleted to stay within the limits of the store. */
+  /** Number of runs and traces that the store deleted to stay within its limits. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
 /** Changes after a cursor. */
 export interface Changes {
   readonly cursor: string;
-  /** Undefined if the store cannot list them, for example because the cursor is from another store. */
+  /**
+   * Ids of the changed traces. Undefined if the store cannot list them, for example because the cursor is from another
+   * store.
+   */
   readonly traceIds: readonly string[] | undefined;
 }
 
-/** Maximum number of attachments of a run. A store rejects more with a `StoreError`, reason `too_large`. */
+/**
+ * Maximum number of attachments of a run. If a run has more, the store throws a `StoreError` with the reason
+ * `too_large`.
+ */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens of a store. Beyond it, the oldest are deleted. */
+/** Maximum number of feedback tokens in a store. If there are more, the oldest are deleted. */
 export const TOKENS_MAX = 10_000;
 
 /**
@@ -73,14 +82,14 @@ export class StoreError extends Error {
  * `extra.metadata` key by key. A patch takes precedence over a post, and a later message over an earlier one of its
  * kind. A run is visible once its name, type and start time are known.
  *
- * The trace of a run is its `trace_id`. A run without one belongs to the trace of its parent, or to a trace of its own
+ * The trace of a run is its `trace_id`. A run without one belongs to the trace of its parent, or to a separate trace
  * until the parent arrives. The parent is the run `parent_run_id`. If a run has neither `parent_run_id` nor
  * `dotted_order`, its parent is the run with the span `parent_span_id` in `extra.metadata.otel`.
  */
 export interface IngestStore {
   /**
-   * When it resolves, the operations are durable. They may become visible later. After a rejection the client sends the
-   * whole request again, so operations are idempotent.
+   * Applies the operations of a request. When the promise resolves, the operations are durable. They may become visible
+   * later. After a rejection, the client sends the whole request again, so operations must be idempotent.
    */
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
 }
@@ -90,10 +99,10 @@ export interface QueryStore {
   /** Yields runs with their payloads as JSON text of `StoredRun`: trace by trace, parents before their children. */
   runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
   attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
-  /** Sorted by name. A project is in the range if a trace in it starts in the range. */
+  /** Returns projects with a trace that starts in the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns traces whose root matches the query. `text` may occur in any run of the trace. Each store defines its own
+   * Returns traces whose root matches the query. `text` may occur in any run of the trace. Each store defines its
    * cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
@@ -112,8 +121,8 @@ export interface ChangeFeed {
   /** Calls the listener after each change, until the returned function is called. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
   /**
-   * Returns the traces that changed after the cursor, about `limit` of them, the earliest change first. Without a
-   * cursor it returns the current one.
+   * Returns about `limit` traces that changed after the cursor, earliest change first. Without a cursor, returns only
+   * the current cursor.
    */
   changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes>;
 }
@@ -122,16 +131,16 @@ export interface ChangeFeed {
 export interface FeedbackStore {
   /** Replaces feedback with the same id. Returns false, and stores nothing, if the run is unknown. */
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
-  /** Returns the feedback on all runs of a trace by its time of creation. */
+  /** Returns the feedback on all runs of a trace, sorted by creation time. */
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
 }
 
 /** Stores feedback tokens. */
 export interface TokenStore {
-  /** The run of a token may arrive later. */
+  /** Adds tokens. The run of a token may arrive later. */
   addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
   token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
-  /** Returns the tokens of a run in the order of their creation. */
+  /** Returns the tokens of a run in order of creation. */
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 

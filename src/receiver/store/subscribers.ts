@@ -10,7 +10,10 @@ export interface TenantChange extends StoreChange {
   readonly tenant: string;
 }
 
-/** Reports changes to the listeners of a tenant, and logs how much a store has deleted to stay within its limits. */
+/**
+ * Reports changes to the listeners of a tenant. Logs the number of traces that a store has deleted to stay within its
+ * limits.
+ */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
   readonly #limits: string;
@@ -19,7 +22,7 @@ export class Subscribers {
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `limits` are the names of the options that limit the store. */
+  /** `limits` contains the names of the options that limit the store. */
   constructor(limits: string, monotonicMs: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#monotonicMs = monotonicMs;

@@ -123,7 +123,7 @@ const merging: StoreCase[] = [
   },
 ];
 
-/** Returns the trace and the order of each run, in order. */
+/** Returns the trace id and the order of each run, sorted by order. */
 async function places(store: Store): Promise<string[]> {
   return (await runsOf(store)).map((run) => `${numberOf(run.trace_id)}: ${run.dotted_order}`);
 }
@@ -133,7 +133,7 @@ const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 const CHAIN_LENGTH = 70;
 const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
 
-/** A run of a span without ids of runs, as OTLP receivers make it. */
+/** Returns an operation for an OpenTelemetry span, which has no run ids. */
 function span(number: number, parent?: number, traceId = 'a'.repeat(32)): RunOperation {
   const spanId = (of: number): string => of.toString(16).padStart(16, '0');
   const otel = {
@@ -190,7 +190,7 @@ const trees: StoreCase[] = [
     async (store, [, operations, expected]) => {
       await applyEach(store, operations);
       equal(await places(store), expected);
-      // Repeated messages change nothing.
+      // Repeated messages do not change the runs.
       await applyEach(store, operations.toReversed());
       equal(await places(store), expected);
     },

@@ -5,5 +5,5 @@ import type { StoreCase } from './support.ts';
 
 export type { StoreCase } from './support.ts';
 
-/** The rules that every store follows. Each case needs a new, empty store. */
+/** Test cases for the rules that every store must follow. Each case needs a new, empty store. */
 export const storeCases: readonly StoreCase[] = [...ingestCases, ...queryCases, ...sumCases];

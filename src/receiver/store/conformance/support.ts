@@ -5,7 +5,7 @@ import { ranged } from '../run-filter.ts';
 import type { StoredRun } from '../run-view.ts';
 import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '../store.ts';
 
-/** A rule that every store follows. */
+/** A rule that every store must follow. */
 export interface StoreCase {
   readonly title: string;
   /** Checks the rule with an empty store. Rejects with an AssertionError if the store breaks it. */
@@ -14,7 +14,7 @@ export interface StoreCase {
 
 export const SCOPE: Scope = DEFAULT_SCOPE;
 
-/** The id of a run by its number. Ids sort like their numbers. */
+/** Returns the id of the run with this number. Ids sort in the same order as numbers. */
 export function id(number: number): string {
   return `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
 }
@@ -25,7 +25,7 @@ export function numberOf(runId: string): number {
 
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
 
-/** The time so many seconds after the first. */
+/** Returns the time `number` seconds after the first time. */
 export function second(number: number): string {
   return new Date(FIRST_MS + number * 1_000).toISOString().replace('Z', '000Z');
 }
@@ -35,13 +35,13 @@ export function stamp(number: number): string {
 }
 
 export interface RunOptions extends RunFields {
-  /** The number of the parent, in the trace that it begins. */
+  /** Number of the parent, which is the root of the trace. */
   readonly parent?: number;
-  /** The latency. A run without it has not ended. */
+  /** Latency in milliseconds. A run without a latency has not ended. */
   readonly ms?: number;
 }
 
-/** A run of an exporter. It starts at the second of its number. */
+/** Returns the post of a run that an exporter sends. The run starts at `second(number)`. */
 export function post(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const line = parent === undefined ? [number] : [parent, number];
   const operation = simple(number, ms === undefined ? fields : { ms, ...fields });
@@ -56,7 +56,7 @@ export function post(number: number, { parent, ms, ...fields }: RunOptions = {})
   };
 }
 
-/** A run of simple ingestion, without an order and a trace. `parent` is the number of its parent. */
+/** Returns the post of a run without an order and a trace, as in `POST /runs`. `parent` is the number of its parent. */
 export function simple(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const end = ms === undefined ? {} : { end_time: second(number + ms / 1_000) };
   const above = parent === undefined ? {} : { parent_run_id: id(parent) };
@@ -73,7 +73,7 @@ export function feedback(number: number, fields: Partial<Feedback> = {}): Feedba
   return { id: id(900), run_id: id(number), key: 'liked', score: 1, created_at: at, modified_at: at, ...fields };
 }
 
-/** Applies each operation in a call of its own. */
+/** Applies each operation in a separate call. */
 export async function applyEach(store: Store, operations: readonly RunOperation[]): Promise<void> {
   for (const operation of operations) await store.apply(SCOPE, [operation]);
 }
@@ -128,7 +128,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Makes a case for each row of a table. */
+/** Creates a case for each row of a table. */
 export function table<Row extends readonly [string, ...unknown[]]>(
   title: string,
   rows: readonly Row[],
