@@ -123,7 +123,7 @@ const merging: StoreCase[] = [
   },
 ];
 
-/** Returns the trace id and the order of each run, sorted by order. */
+/** Returns the trace and the `dotted_order` of each run. */
 async function places(store: Store): Promise<string[]> {
   return (await runsOf(store)).map((run) => `${numberOf(run.trace_id)}: ${run.dotted_order}`);
 }

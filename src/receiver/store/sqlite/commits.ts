@@ -10,7 +10,7 @@ import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** Time after which a transaction includes no further calls. */
+/** Duration after which a transaction accepts no further calls. */
 const GROUP_MS = 50;
 /** Delay between a write and the first background step, so that several runs are indexed together. */
 const BACKGROUND_DELAY_MS = 300;
@@ -18,7 +18,10 @@ const BACKGROUND_DELAY_MS = 300;
 const STEP_MS = 50;
 /** Duration of an indexing step within `BACKGROUND_DELAY_MS` of a write. */
 const BUSY_INDEX_MS = 5;
-/** Duration of an indexing step if more runs than `UNINDEXED_MAX` are not indexed. A search reads these one by one. */
+/**
+ * Duration of an indexing step if more runs than `UNINDEXED_MAX` are not indexed. A search reads unindexed runs one by
+ * one.
+ */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
 /** Interval between checks for traces that are too old. */
@@ -32,8 +35,8 @@ interface WaitingCall {
 
 /**
  * Executes all writes to a store. Calls that arrive during a commit are committed together in the next commit. Each
- * call is committed completely or not at all. Background steps run between commits: they delete traces beyond the
- * limits, index runs, and give free pages back.
+ * call is committed completely or not at all. Background steps run between commits. They delete traces that exceed the
+ * limits, index runs, and release free pages.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -89,7 +92,7 @@ export class SqliteCommits {
     return this.#call(() => setOwner(this.#connection, owner));
   }
 
-  /** Writes pending calls. Runs that are not indexed yet are indexed after the next start. */
+  /** Writes pending calls. Unindexed runs are indexed after the next start. */
   close(): void {
     clearTimer(this.#backgroundTimer);
     clearTimer(this.#ageTimer);
@@ -109,7 +112,7 @@ export class SqliteCommits {
     this.#commitCalls();
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
-    // The limits hold also if writes never pause.
+    // Enforces the limits even if writes never pause.
     if (this.#retention.isDue(this.#nowMs())) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
@@ -135,7 +138,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
-      // If the file cannot be used, writes fail and report it.
+      // If the file is unusable, writes report the failure.
       this.#plan(BACKGROUND_DELAY_MS);
     }
   }
@@ -180,7 +183,7 @@ export class SqliteCommits {
     for (const settle of done) settle();
   }
 
-  /** Runs a call, and undoes it if it fails. The returned function settles its promise after the commit. */
+  /** Runs a call. If it fails, undoes its changes. The returned function settles its promise after the commit. */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
     const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
     this.#connection.exec('SAVEPOINT call');
@@ -197,7 +200,7 @@ export class SqliteCommits {
     }
   }
 
-  /** Changes are reported after the commit. */
+  /** Runs `work` in a transaction. Changes are reported after the commit. */
   #inTransaction(work: () => void): void {
     this.#changes = [];
     this.#connection.exec('BEGIN IMMEDIATE');
@@ -210,7 +213,7 @@ export class SqliteCommits {
       try {
         this.#connection.exec('ROLLBACK');
       } catch {
-        // SQLite itself has rolled back, as it does if the disk is full.
+        // SQLite has already rolled back, for example because the disk is full.
       }
       throw error;
     }

@@ -47,17 +47,17 @@ export class Counters {
     if (run.start_us !== null) this.#changes.push({ run, sign });
   }
 
-  /** The number of changes that are not written. */
+  /** Number of changes that are not yet written. */
   get pending(): number {
     return this.#changes.length;
   }
 
-  /** Drops the pending changes except for the first ones. */
+  /** Drops all pending changes except the first `kept` ones. */
   drop(kept: number): void {
     this.#changes.length = kept;
   }
 
-  /** Writes all changes, before the transaction is committed. */
+  /** Writes all changes. Called before the transaction is committed. */
   flush(): void {
     const counters = new Map<string, Counter>();
     for (const { run, sign } of this.#changes) {

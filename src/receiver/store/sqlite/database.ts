@@ -4,7 +4,7 @@ import { messageOf } from '../../../base/text.ts';
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type Row = Record<string, SqlValue>;
 
-/** The part of `DatabaseSync` that Node's own module and the SQLite package have in common. */
+/** The subset of `DatabaseSync` that both Node's module and the SQLite package provide. */
 interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
@@ -36,7 +36,7 @@ export async function loadEngine(): Promise<Engine> {
   }
 }
 
-/** The table of the words of runs. */
+/** Table of words in runs. */
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
   )`;
@@ -56,7 +56,7 @@ function canIndexWords({ DatabaseSync }: Engine): boolean {
 /** Maximum number of prepared statements. Filters produce many different statements. */
 const STATEMENTS_MAX = 500;
 
-/** A database that prepares each statement once. A result of `each` must be read to its end before the next call. */
+/** A connection that prepares each statement once. A result of `each` must be read completely before the next call. */
 export class SqliteConnection {
   readonly #database: Database;
   readonly #statements = new Map<string, Statement>();
@@ -87,7 +87,7 @@ export class SqliteConnection {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
 
-  /** Updates the columns of a row that have changed, because each index on a column costs time. */
+  /** Updates only the changed columns of a row, because updating an index costs time. */
   update(table: string, n: number, before: Readonly<Record<string, SqlValue>>, after: typeof before): void {
     const changed = Object.entries(after).filter(([column, value]) => !isSame(before[column], value));
     if (changed.length === 0) return;
@@ -129,7 +129,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue): boolean {
   return a === b;
 }
 
-/** Returns the 16 bytes of an id, which sort as the text of the id does. */
+/** Returns the 16 bytes of an id. They sort in the same order as its text. */
 export function idBytes(id: string): Uint8Array {
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
@@ -139,7 +139,7 @@ export function idText(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Result codes of SQLite (https://sqlite.org/rescode.html) for problems of the file or the machine, not of a statement. */
+/** SQLite result codes (https://sqlite.org/rescode.html) for problems with the file or the machine. */
 const CODES = {
   permission: 3,
   busy: 5,
@@ -154,10 +154,10 @@ const CODES = {
 } as const;
 const OF_THE_FILE: readonly number[] = Object.values(CODES);
 
-/** Returns the result code of an error of SQLite. */
+/** Returns the result code of a SQLite error. */
 function resultCodeOf(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { errcode?: unknown };
-  // Higher bits refine the code.
+  // Higher bits contain details.
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
@@ -170,12 +170,12 @@ export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }
 
-/** Whether the file cannot be used at present. */
+/** Whether the error means that the file is currently unusable. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
 }
 
-/** Converts an error of SQLite or the system to a RunspanError that says what to do. Returns other errors unchanged. */
+/** Converts a SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
 export function toStoreError(error: unknown, path: string): unknown {
   if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
   const code = resultCodeOf(error);

@@ -7,22 +7,22 @@ import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toSto
 import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 import { upgrade } from './upgrade.ts';
 
-/** The process that has a store open to write. */
+/** The process that has a store open for writing. */
 export interface StoreOwner {
   readonly pid: number;
   /** ISO 8601. */
   readonly started_at: string;
-  /** The address of its receiver, if known. */
+  /** Address of the receiver in the process, if known. */
   readonly address?: string;
 }
 
-/** A store that is open to write, and its lock. */
+/** A store that is open for writing, and its lock. */
 export interface OpenFile {
   readonly connection: SqliteConnection;
   readonly lock: StoreLock;
 }
 
-/** The time for which a statement waits for another connection. */
+/** Maximum time that a statement waits for another connection. */
 const BUSY_MS = 5_000;
 /** The size to which the WAL is truncated after a checkpoint. */
 const WAL_BYTES = 64 * 1024 * 1024;
@@ -31,8 +31,8 @@ const WRITER_PRAGMAS = `${READER_PRAGMAS};
   PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
- * Opens a store to write. Creates the file, or upgrades it from an earlier format. Throws a RunspanError, and leaves the
- * file as it is, if it is not a runspan store or is open in another process.
+ * Opens a store for writing. Creates the file if it is missing, and upgrades an earlier format. If the file is not a
+ * runspan store or is open in another process, throws a RunspanError and does not change the file.
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
@@ -53,7 +53,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
   }
 }
 
-/** Opens a store to read, also while another process writes to it. */
+/** Opens a store for reading, even while another process writes to it. */
 export function openToRead(engine: Engine, path: string): SqliteConnection {
   try {
     if (sizeOf(path) === 0) throw new RunspanError('RUNSPAN_STORE_FAILED', `There is no store at ${path}`);
@@ -93,7 +93,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
   }
 }
 
-/** Returns the process that has the store open to write. */
+/** Returns the process that has the store open for writing. */
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
   const lock = takeLock(engine, path);
   if (lock === undefined) return ownerOf(engine, path);
@@ -129,7 +129,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
-/** Creates a store in a temporary file, fills it, and renames it, so that the path never has an incomplete store. */
+/** Creates and fills a store in a temporary file, then renames it. The path never contains an incomplete store. */
 function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
   const aside = `${path}-new`;
   for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
@@ -144,7 +144,7 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
   renameSync(aside, path);
 }
 
-/** Replaces a store of an earlier format by a copy in the current one. */
+/** Replaces a store in an earlier format with a copy in the current format. */
 function upgradeFile(engine: Engine, path: string): void {
   withConnection(engine, path, (earlier) => {
     // Moves the content of the WAL into the file. A WAL that remains would be applied to the new file.
@@ -237,8 +237,8 @@ export interface StoreLock {
 }
 
 /**
- * Locks a store by a lock of the operating system on a small file beside it. The lock ends with the process, also if the
- * process is killed. Returns undefined if another process has the lock.
+ * Locks a store with an operating system lock on a small file next to it. The lock is released when the process ends,
+ * even if it is killed. Returns undefined if another process has the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
   // The file is never deleted. Otherwise two processes could lock two files with the same name.

@@ -14,7 +14,7 @@ export interface Condition {
   readonly values: readonly SqlValue[];
 }
 
-/** Returns the conditions of a filter, `search` aside. `tokens` is the column of the token count. */
+/** Returns the conditions of a filter, except for `search`. `tokens` is the column with the token count. */
 export function conditionsOf(
   connection: SqliteConnection,
   tenant: number,
@@ -23,7 +23,7 @@ export function conditionsOf(
 ): Condition[] {
   const { traceId, statuses, range, latencyUs } = filter;
   return [
-    // The plus sign excludes the indexes that begin with the tenant, so that the index of the trace is used.
+    // The plus sign prevents the use of indexes that begin with the tenant, so SQLite uses the index on the trace.
     { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [tenant] },
     { sql: 'runs.start_us IS NOT NULL', values: [] },
     ...filter.projects.map((project) => ofProject(connection, tenant, project)),
@@ -41,7 +41,7 @@ export function conditionsOf(
   ];
 }
 
-/** The latency of a run. Null if it has not ended. */
+/** SQL expression for the latency of a run. Null if the run has not ended. */
 export const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Joins conditions with AND. */
@@ -63,15 +63,15 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const HAS_TAG = 'runs.n IN (SELECT n FROM tags WHERE tenant = ? AND tag = ?)';
 
-/** Metadata with a column of its own, which has an index. */
+/** Indexed columns for metadata keys. */
 const COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };
 
 function ofMetadata(key: string, value: string | null): Condition[] {
   const column = COLUMNS[key];
-  // Numbers and other JSON are not in the column.
+  // The column contains only text, without numbers and other JSON.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
-  // Searches the JSON text before it is parsed. A value that is not text is its own JSON.
+  // The JSON text is searched before it is parsed. It contains text values in quotes, and other values without quotes.
   const texts = ['instr(fields, ?)', ...(value === null ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
   const sql = `EXISTS (SELECT 1 FROM details WHERE details.n = runs.n AND ${texts.join(' AND ')} AND has_metadata(fields, ?, ?))`;
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];
@@ -90,7 +90,10 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
   return connection.one(sql, tenant, text) !== undefined;
 }
 
-/** Repeats the condition of the partial index, which is otherwise not used. */
+/**
+ * Returns a condition on the status. It repeats the condition of the partial index, because SQLite otherwise does not
+ * use the index.
+ */
 function oneOf(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
   return { sql: statuses.includes('success') ? sql : `${sql} AND runs.status <> 'success'`, values };
@@ -124,7 +127,7 @@ export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
   cost: 'traces.total_cost',
 };
 
-/** Reads a page of `from`. Sorts the keys first, so that the other columns are read only for the page. */
+/** Reads a page of `from`. Selects and sorts only keys first, then reads the other columns for the page. */
 export function rowsOfPage(
   connection: SqliteConnection,
   { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
@@ -148,7 +151,7 @@ export function rowsOfPage(
   return keys.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
 }
 
-/** The condition for items after a cursor. */
+/** Returns the condition for items after a cursor. */
 function following(cursor: string, column: string, order: ListQuery['order']): Condition {
   const { value, n } = positionOf(cursor);
   const sign = order === 'descending' ? '<' : '>';
@@ -157,7 +160,7 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
   return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, values: [value, n] };
 }
 
-/** Returns a run of a list. Previews of large payloads are stored, others are made from the payloads. */
+/** Returns a run for a list. Previews of large payloads are stored. Other previews are created from the payloads. */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
   const payloads: RunFields = {};
@@ -168,7 +171,7 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
   return summaryWith(row, { ...facts, ...previewsIn(payloads) });
 }
 
-/** Returns a run of an outline. */
+/** Returns a run for an outline. */
 export function outlineIn(row: SelectedRun): RunOutline {
   return outlineOf(summaryWith(row, storedFactsIn(row)));
 }

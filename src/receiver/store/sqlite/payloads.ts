@@ -5,7 +5,7 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Longer payloads are compressed. */
+/** Maximum length of uncompressed payloads. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
@@ -15,18 +15,18 @@ const DEFLATED = 1;
 export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;
-  /** Without a preview if the payload is short. Lists then make the preview from the payload. */
+  /** Facts about the payload, without a preview if it is short. Lists then create the preview from the payload. */
   readonly facts: PayloadFacts | undefined;
 }
 
 /** The facts about each payload. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
-/** An operation as it is sent to the thread that writes. */
+/** An operation in a message to the writer thread. */
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
-  /** JSON text of all fields but the payloads. */
+  /** JSON text of all fields except payloads. */
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
   readonly attachments: readonly Attachment[];
@@ -49,7 +49,7 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   return { kind, id, fields: json, payloads, attachments: attachments.map(withOwnBuffer), sizeBytes };
 }
 
-/** Copies bytes that are part of a larger buffer, because the whole buffer would be copied to the other thread. */
+/** Copies bytes out of a larger buffer, because a message to another thread would include the whole buffer. */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
 }
@@ -82,7 +82,7 @@ export function readPayload(connection: SqliteConnection, n: number, field: Payl
   return row.codec === PLAIN ? String(row.data) : inflateRawSync(row.data as Uint8Array).toString();
 }
 
-/** Returns the bytes of JSON text of each payload of a run. */
+/** Returns the size of each payload's JSON text in bytes. */
 export function payloadSizes(connection: SqliteConnection, n: number): Partial<Record<PayloadField, number>> {
   const sql = 'SELECT n, size FROM payloads WHERE n >= ? AND n < ? ORDER BY n';
   const rows = connection.all<{ n: number; size: number }>(sql, n * 4, n * 4 + 4);

@@ -7,8 +7,8 @@ import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRu
 import { deleteRun, StoredRun } from './stored-run.ts';
 
 /**
- * The runs and traces that a call changes. It places each run in its trace and below its parent, also if the parent
- * arrives later, and keeps the sums of traces.
+ * The runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
+ * arrives later. Updates the sums of traces.
  */
 export class Placement {
   readonly #connection: SqliteConnection;
@@ -49,7 +49,7 @@ export class Placement {
     return run;
   }
 
-  /** Opens a trace that changes. */
+  /** Opens a trace to change it. */
   trace(id: string): StoredTrace {
     const trace = this.#traces.get(id) ?? StoredTrace.open(this.#connection, this.#tenant, id);
     this.#traces.set(id, trace);
@@ -69,7 +69,7 @@ export class Placement {
       if (this.#hasLeftUsage(run)) for (const id of [run.storedTraceId, run.traceId]) recounted.add(this.trace(id));
       if (run.waitsFor === undefined) this.#spreadUsage(run);
     }
-    // Received runs come first, because lists have runs with the same value in the order in which they arrived.
+    // Received runs come first, because lists show runs with equal values in order of arrival.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
   }
@@ -80,7 +80,7 @@ export class Placement {
     return [...this.#traces.keys()];
   }
 
-  /** `path` has the runs that are being placed, each the child of the next. */
+  /** Places a run. `path` contains the runs that are being placed. Each run is the parent of the next. */
   #place(run: StoredRun, received: ReadonlySet<StoredRun>, path: Set<StoredRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
@@ -145,7 +145,7 @@ export class Placement {
     }
   }
 
-  /** Moves a run, and all below it that name no trace, to another trace. */
+  /** Moves a run to another trace, together with its descendants that name no trace. */
   #move(run: StoredRun, traceId: string): void {
     const { trace: from, traceId: fromId } = run;
     const { n: to } = this.trace(traceId);
@@ -159,7 +159,7 @@ export class Placement {
     if (from !== undefined) this.trace(fromId);
   }
 
-  /** Returns the runs below a run in a trace, except those that name the trace and what is below them. */
+  /** Returns the descendants of a run in a trace. Excludes runs that name the trace, and their descendants. */
   #unnamedBelow(run: StoredRun, trace: number): StoredRun[] {
     const rows = this.#connection.all<{ id: Uint8Array }>(UNNAMED, trace);
     for (const { id } of rows) this.find(idText(id));
@@ -174,7 +174,7 @@ export class Placement {
     });
   }
 
-  /** Whether runs that were above a run before may no longer have usage below them. */
+  /** Whether previous ancestors of a run may no longer have usage below them. */
   #hasLeftUsage({ row, trace, parentId, hasUsage }: StoredRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
@@ -208,7 +208,7 @@ export class Placement {
     this.#counters.add(after, 1);
   }
 
-  /** Finds out again which runs of a trace have usage below them. */
+  /** Determines again which runs of a trace have usage below them. */
   #recountUsage({ n: trace }: StoredTrace): void {
     const rows = this.#connection.all<{ id: Uint8Array; parent: Uint8Array | null; below: number; has: number }>(
       USAGE_OF_RUNS,
@@ -252,7 +252,7 @@ class StoredTrace {
   readonly n: number;
   readonly #row: TraceRow;
   #usage: Usage | undefined;
-  /** Whether the end and the usage have to be read from all runs. */
+  /** Whether the end and the usage must be computed again from all runs. */
   #isStale = false;
 
   /** Opens a trace, and creates it if it does not exist. */
@@ -271,7 +271,7 @@ class StoredTrace {
     this.#usage = usageIn(row);
   }
 
-  /** Updates the sums for a run whose row changes, arrives in the trace or leaves it. */
+  /** Updates the sums for a run that changes, joins the trace or leaves it. */
   change(before: RunRow | undefined, after: RunRow | undefined): void {
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
@@ -306,7 +306,7 @@ class StoredTrace {
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);
   }
 
-  /** Finds the run with the id of the trace, or else the first run. */
+  /** Finds the run whose id is the trace id, otherwise the first run. */
   #findRoot(connection: SqliteConnection): number | undefined {
     const own = connection.one<{ n: number }>(OWN_ROOT, this.n, idBytes(this.id));
     return (own ?? connection.one<{ n: number }>(FIRST_ROOT, this.n))?.n;

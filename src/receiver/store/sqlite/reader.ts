@@ -33,14 +33,14 @@ import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 
-/** The key of a run, and its order if the run has none of its own. */
+/** The key of a run, and its derived order if no message contains its order. */
 export type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/** Answers queries over a connection that only reads. */
+/** Answers queries through a read-only connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
-  /** Returns the process that has the store open to write. */
+  /** Returns the process that has the store open for writing. */
   readonly owner: () => StoreOwner | undefined;
 
   constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined) {
@@ -64,7 +64,7 @@ export class SqliteReader {
     return keys.slice(0, query.limit);
   }
 
-  /** Returns runs as JSON text of records. Leaves out runs that have been deleted. */
+  /** Returns the JSON texts of run records. Omits deleted runs. */
   runTexts(keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
       const row = this.#connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
@@ -128,7 +128,7 @@ export class SqliteReader {
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   }
 
-  /** Returns the runs of a trace as arrays in JSON, each short enough to be parsed at once. */
+  /** Returns the runs of a trace as JSON arrays. Each array is short enough to be parsed in one step. */
   outline(scope: Scope, traceId: string): string[] {
     const tenant = this.#tenant(scope);
     const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { traceId, range: ALL_TIMES })));
@@ -223,7 +223,7 @@ export class SqliteReader {
     return filter.search === undefined ? conditions : [...conditions, this.#search.condition(filter.search)];
   }
 
-  /** Selects the index of roots, because the planner may prefer that of all runs. */
+  /** Selects an index of root runs, because the query planner may prefer an index of all runs. */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
     const { projects, name, traceId, model, metadata, tags, search } = filter;
     const others = [traceId, model, search].some((value) => value !== undefined) || metadata.length + tags.length > 0;
@@ -296,10 +296,10 @@ const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
   FROM feedback JOIN runs ON runs.n = feedback.run
   WHERE feedback.trace = ? AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`;
 
-/** Characters of JSON that the main thread parses at a time. */
+/** Number of JSON characters that the main thread parses in one step. */
 const PIECE_LENGTH = 256 * 1024;
 
-/** Joins JSON texts to arrays. */
+/** Joins JSON texts into JSON arrays. */
 function piecesOf(texts: readonly string[]): string[] {
   const pieces: string[] = [];
   let piece: string[] = [];

@@ -18,7 +18,7 @@ export interface EvictedTrace {
 
 /** Maximum number of runs that are deleted before the time is checked. */
 const STEP_RUNS = 50;
-/** Free pages that the file keeps, and the number of pages that it gives back at a time. */
+/** Number of free pages that the file keeps, and number of pages to release in one step. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
@@ -49,7 +49,10 @@ export class SqliteRetention {
     return this.#due(nowMs) !== undefined;
   }
 
-  /** Deletes runs for about `limitMs` in a transaction of the caller. Returns the traces whose deletion began. */
+  /**
+   * Deletes runs for about `limitMs` milliseconds. The caller opens the transaction. Returns the traces whose deletion
+   * began.
+   */
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
     const untilMs = performance.now() + limitMs;
@@ -68,7 +71,7 @@ export class SqliteRetention {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
   }
 
-  /** Gives some free pages back, outside of a transaction. */
+  /** Releases some free pages. Must be called outside a transaction. */
   shrink(): void {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }

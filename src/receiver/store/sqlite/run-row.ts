@@ -34,7 +34,7 @@ export type ShownColumns = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage]-?: number | null };
 
-/** Metadata that identifies a conversation. The first that is text is used. */
+/** Metadata keys that identify a conversation. The first one with a text value is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 const SHOWN: {
@@ -58,13 +58,13 @@ const SHOWN: {
 
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
-/** The columns of `runs` that are written. */
+/** Columns of `runs` to write. */
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_named', 'parent', 'waits_for', 'span', 'below'] as const),
   ...SHOWN_COLUMNS,
 ];
 
-/** Returns the columns of a run, all null if it is not visible. */
+/** Returns the columns of a run. All are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
   const entries = SHOWN_COLUMNS.map((column) => [column, (summary && SHOWN[column](summary, fields)) ?? null]);
   return Object.fromEntries(entries) as ShownColumns;
@@ -74,14 +74,14 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Returns the JSON text of the fields of a run, without the fields that its columns have. */
+/** Returns the JSON text of a run's fields, without the fields that are stored in columns. */
 export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields, isVisible: boolean): string {
   if (!isVisible) return JSON.stringify(fields);
   const { name = '', run_type = '', start_time, end_time, ...rest } = fields;
   return JSON.stringify({ ...rest, ...(!isExact(name) && { name }), ...(!isExact(run_type) && { run_type }) });
 }
 
-/** Whether SQLite stores a text as it is. */
+/** Whether SQLite stores a text unchanged. */
 function isExact(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }

@@ -7,8 +7,8 @@ export const APPLICATION_ID = 0x5253504e;
 export const FORMAT_VERSION = 2;
 
 /**
- * Rows of `runs` are narrow, because lists scan them. `details` has the other fields, and `payloads` what may be large.
- * A key `n` of `runs` is also the key in `details`, `unindexed` and `words`.
+ * Rows of `runs` are narrow, because lists scan them. `details` contains the other fields, and `payloads` contains
+ * large values. The key `n` of a run is also its key in `details`, `unindexed` and `words`.
  */
 export const SCHEMA: string = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

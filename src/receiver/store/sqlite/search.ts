@@ -5,9 +5,9 @@ import type { Condition } from './lists.ts';
 import { readPayload } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 
-/** If the index names more runs, the index is queried for each run that matches the other conditions. */
+/** If the index finds more runs, it is queried for each run that matches the other conditions. */
 const RARE_MAX = 20_000;
-/** The length up to which words are indexed. */
+/** Maximum length of indexed words. */
 const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs that one transaction indexes. */
 const STEP_RUNS = 5_000;
@@ -61,7 +61,7 @@ export class SqliteIndex {
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
   }
 
-  /** Indexes runs for up to `limitMs` milliseconds in a transaction of the caller. */
+  /** Indexes runs for up to `limitMs` milliseconds. The caller opens the transaction. */
   step(limitMs: number): void {
     const begunMs = performance.now();
     const rows = this.#connection.all<{ n: number }>('SELECT n FROM unindexed ORDER BY n LIMIT ?', STEP_RUNS);
@@ -78,7 +78,7 @@ export class SqliteIndex {
   }
 }
 
-/** Returns the fields of a run that contain its words, and others. */
+/** Returns the fields of a run, including all searchable fields. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
@@ -91,7 +91,10 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
-/** The index knows only which words a run has. For a phrase, it is queried for the words. */
+/**
+ * Returns the query for the index. The index contains no word positions, so the query contains the words of each phrase
+ * separately.
+ */
 function indexQuery({ prefixes, phrases }: Search): string {
   const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
   return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');

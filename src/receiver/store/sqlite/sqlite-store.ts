@@ -14,15 +14,15 @@ import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
-/** The limits of a store on disk. Beyond a limit the traces that were changed least recently are deleted as a whole. */
+/** Limits of a store on disk. If a limit is exceeded, the least recently changed traces are deleted completely. */
 export interface SqliteStoreOptions {
-  /** Milliseconds since a trace was last changed. @default 2592000000 (30 days) */
+  /** Maximum time since the last change to a trace, in milliseconds. @default 2592000000 (30 days) */
   maxAgeMs?: number;
-  /** Bytes of the file, without the WAL beside it. @default 4294967296 (4 GiB) */
+  /** Maximum size of the file in bytes, without its WAL. @default 4294967296 (4 GiB) */
   maxBytes?: number;
-  /** Prices of tokens, for runs without a cost. The cost of a run is computed when the run is written. @default none */
+  /** Token prices, for runs without a cost. The cost is computed when the run is written. @default none */
   prices?: Prices;
-  /** Opens an existing file to read only, also while another process writes to it. @default false */
+  /** Whether to open an existing file read-only, even while another process writes to it. @default false */
   readOnly?: boolean;
 }
 
@@ -39,32 +39,32 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   readOnly: ['true or false', (value) => typeof value === 'boolean'],
 };
 
-/** Maximum size of operations that wait to be written. Beyond it `apply` rejects with a `StoreError`, reason `busy`. */
+/** Maximum size of pending operations. If it is exceeded, `apply` rejects with a `StoreError`, reason `busy`. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 /** Minimum time between two log lines about failed writes. */
 const LOG_INTERVAL_MS = 60_000;
-/** The number of runs that are read at a time. */
+/** Number of runs to read at a time. */
 const RUNS_AT_ONCE = 100;
 
-/** The calls to the thread that writes. */
+/** Calls to the writer thread. */
 export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'setOwner'>;
-/** The calls to a thread that reads. */
+/** Calls to a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 
 /** The threads of a store. */
 interface Threads {
-  /** Undefined if the file is open to read only. */
+  /** Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;
   readonly reader: Thread<ReaderCalls>;
-  /** Opens another reader, for queries that may scan many runs, so that others do not wait for them. */
+  /** Opens a second reader for queries that may scan many runs, so that other queries do not wait. */
   readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
 }
 
 /**
- * Keeps runs in a SQLite file. When `apply` resolves, the runs survive the end of the process, also if it is killed.
- * After a power failure the file is intact, but the last seconds may be missing. One process at a time can open a file to
- * write, others can read it. Writing and reading run in threads.
+ * Keeps runs in a SQLite file. When `apply` resolves, the runs survive the end of the process, even if it is killed.
+ * After a power failure, the file is intact, but the last seconds may be missing. One process at a time can open a file
+ * for writing, and other processes can read it. Worker threads read and write the file.
  */
 export class SqliteStore implements Store {
   readonly #path: string;
@@ -118,7 +118,7 @@ export class SqliteStore implements Store {
   readonly tokens: Store['tokens'] = this.#reading('tokens');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
-  /** Returns the process that has the file open to write. */
+  /** Returns the process that has the file open for writing. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
@@ -223,7 +223,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why nothing can be written, and returns the error for the client, which may try again. */
+  /** Logs why writes fail. Returns the error for the client, which may retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();
@@ -244,5 +244,5 @@ function ownOwner(): StoreOwner {
   return { pid: process.pid, started_at: new Date().toISOString() };
 }
 
-/** The parts of a query that an index answers in order of time. Others may scan many runs. */
+/** Query fields that an index can answer in chronological order. Queries with other fields may scan many runs. */
 const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];

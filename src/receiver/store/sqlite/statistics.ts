@@ -17,7 +17,7 @@ import { COUNTS_USAGE, usageIn } from './run-row.ts';
 const MINUTE_US = 60_000_000;
 const LONGEST = PERIODS.at(-1) ?? 1;
 
-/** A part of the time range: whole periods, which are read from the counters, or a time that is scanned. */
+/** Part of a time range. Whole periods are read from the counters. Other parts are scanned. */
 type Segment = Periods | { readonly range: TimeRange };
 
 interface Periods {
@@ -105,7 +105,7 @@ class CounterReader {
     ]);
   }
 
-  /** Returns the times from the first to the last of the longest periods that have runs. */
+  /** Returns the range from the first to the last period with runs, using the longest periods. */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
     const before = Number.isFinite(beforeUs) ? Math.ceil(beforeUs / MINUTE_US) : Number.MAX_SAFE_INTEGER;

@@ -28,7 +28,7 @@ export class StoredRun {
   readonly id: string;
   readonly #tenant: number;
   readonly #prices: Prices;
-  /** The row as it is stored. Undefined until the run is written. */
+  /** The stored row. Undefined until the run is written. */
   row: RunRow | undefined;
   /** The trace of `row`. */
   storedTraceId: string;
@@ -44,7 +44,7 @@ export class StoredRun {
   #patched: PatchedFields = {};
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
-  /** Undefined after a message, until they are read. */
+  /** Columns derived from the fields. A message resets them, and the next read computes them again. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
@@ -116,7 +116,7 @@ export class StoredRun {
   /** Writes what has changed. Returns the row. The run must have its place. */
   write(connection: SqliteConnection): RunRow {
     const { row: before, traceId, spans } = this;
-    // The shown columns of a run that received no message are those of its row, which has the others, too.
+    // If the run received no message, `shown` is its whole row, so the other columns must come later.
     const columns = {
       ...this.shown,
       tenant: this.#tenant,
@@ -137,7 +137,7 @@ export class StoredRun {
     if (before === undefined || this.#storedDetails === undefined) {
       connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.patched);
     } else {
-      // Whether it is the root of another trace is decided there.
+      // If the run moves, its new trace decides whether it is the root.
       connection.update('runs', n, before, before.trace === columns.trace ? columns : { ...columns, is_root: 0 });
       connection.update('details', n, this.#storedDetails, details);
     }

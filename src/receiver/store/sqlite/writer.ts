@@ -39,7 +39,7 @@ export class SqliteWriter {
     return this.#finish(tenant, placement);
   }
 
-  /** Returns undefined if the run is unknown. */
+  /** Adds feedback. Returns undefined if the run is unknown. */
   addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
     const placement = this.#placement(tenant);
     const run = placement.find(feedback.run_id);
@@ -65,7 +65,7 @@ export class SqliteWriter {
     this.#connection.run(`DELETE FROM tokens WHERE ${isBeyond}`, TOKENS_MAX);
   }
 
-  /** Returns the sequence number of the change that is being made. */
+  /** Returns the sequence number of the current change. */
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
