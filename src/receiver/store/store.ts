@@ -52,8 +52,8 @@ export interface Changes {
 }
 
 /**
- * Maximum number of attachments of a run. If a run has more, the store rejects the request with a `StoreError`, the
- * reason `too_large`.
+ * Maximum number of attachments of a run. If a run has more, the store rejects the request with a `StoreError`, reason
+ * `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
 /** Maximum number of feedback tokens in a store. If there are more, the oldest are deleted. */

@@ -5,7 +5,7 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Maximum length of uncompressed payloads. */
+/** Length above which payloads are compressed. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;

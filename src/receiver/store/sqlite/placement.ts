@@ -80,7 +80,7 @@ export class Placement {
     return [...this.#traces.keys()];
   }
 
-  /** Places a run. `path` contains the runs that are being placed. Each run is the parent of the next. */
+  /** Places a run. `path` contains the runs that are being placed. Each run is the child of the next. */
   #place(run: StoredRun, received: ReadonlySet<StoredRun>, path: Set<StoredRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
