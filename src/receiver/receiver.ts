@@ -29,9 +29,10 @@ export interface ReceiverOptions {
    */
   strict?: boolean;
   /**
-   * The key required to send and read data: 1 to 512 visible ASCII characters, or at least 16 if the receiver is reachable from
-   * other machines. Clients send it as `x-api-key` or `Authorization: Bearer`, or exchange it for a cookie at `POST /login`.
-   * Requests without it get 401. Feedback by token, `GET /info` and the files of the page require no key.
+   * Key that is required to send and read data: 1 to 512 visible ASCII characters, or at least 16 if the receiver is
+   * reachable from other machines. Clients send it as `x-api-key` or `Authorization: Bearer`, or exchange it for a
+   * cookie at `POST /login`. Requests without it get 401. Feedback by token, `GET /info` and the files of the page
+   * require no key.
    * @default no key is required, and a key that a client sends is ignored
    */
   apiKey?: string;

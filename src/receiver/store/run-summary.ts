@@ -93,7 +93,7 @@ export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether the usage of a run is included in sums. Runs other than model calls often repeat the usage of nested model calls, so
+ * Whether sums include the usage of a run. Runs other than model calls often repeat the usage of nested model calls, so
  * their usage counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {

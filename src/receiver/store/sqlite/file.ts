@@ -200,9 +200,10 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
 }
 
 /**
- * Returns the version of a file, and refuses a file of another application or of a later version. The check uses an immutable connection, which takes no lock
- * and creates no files next to the database. The file must be opened through SQLite only: when a process closes any
- * descriptor of a file, POSIX releases all its locks on that file, and SQLite can only account for its own descriptors.
+ * Returns the format version of a file. Throws if the file belongs to another application or has a later version. The
+ * check uses an immutable connection, which takes no lock and creates no files next to the database. The file must be
+ * opened through SQLite only: when a process closes any descriptor of a file, POSIX releases all its locks on that
+ * file, and SQLite can only account for its own descriptors.
  */
 function headerVersion(engine: Engine, path: string): number {
   if (sizeOf(path) === 0) return FORMAT_VERSION;
