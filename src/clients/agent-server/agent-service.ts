@@ -18,8 +18,8 @@ export interface AgentServerOptions extends ClientOptions {
    */
   idleTimeoutMs?: number | undefined;
   /**
-   * Whether calls that create runs send the current run to the server. The server's runs then join the trace. @default
-   * true
+   * Whether calls that create runs send the current run to the server. The server's runs then join the trace.
+   * @default true
    */
   propagate?: boolean | undefined;
 }

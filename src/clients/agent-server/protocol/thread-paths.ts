@@ -20,8 +20,8 @@ export interface ThreadPaths {
   /** @default '/threads' */
   readonly list?: string | undefined;
   /**
-   * Path of the call that creates a thread. Set it if the server requires a thread before its first state. @default
-   * none
+   * Path of the call that creates a thread. Set it if the server requires a thread before its first state.
+   * @default none
    */
   readonly create?: string | undefined;
 }
