@@ -7,10 +7,10 @@ import type { RunQuery } from './query/query.ts';
 import { checkedQuery, checkedTraceId } from './query/run-query.ts';
 import { createRoutes } from './routes.ts';
 import { listen } from './server.ts';
-import { MemoryStore, STORE_METHODS } from './store/memory-store.ts';
+import { MemoryStore } from './store/memory-store.ts';
 import { ranged } from './store/run-filter.ts';
 import type { StoredRun } from './store/run-view.ts';
-import { DEFAULT_SCOPE, type Store } from './store/store.ts';
+import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
 export interface ReceiverOptions {
   /**

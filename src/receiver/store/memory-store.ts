@@ -329,11 +329,6 @@ export class MemoryStore implements Store {
   }
 }
 
-/** Names of all methods of the `Store` interface. */
-export const STORE_METHODS: readonly (keyof Store)[] = Object.getOwnPropertyNames(MemoryStore.prototype).filter(
-  (name) => name !== 'constructor',
-) as (keyof Store)[];
-
 /** Returns the keys that other runs use to refer to this run as their parent. */
 function keysOf({ id, spans }: MemoryRun): string[] {
   return spans.span === undefined ? [id] : [id, spans.span];

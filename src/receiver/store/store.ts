@@ -146,3 +146,24 @@ export interface TokenStore {
 
 /** A store for a receiver. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
+
+/** Names of all methods of `Store`. The compiler checks that the list is complete. */
+export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
+  apply: 0,
+  runs: 0,
+  attachment: 0,
+  projects: 0,
+  traces: 0,
+  list: 0,
+  outline: 0,
+  details: 0,
+  payload: 0,
+  statistics: 0,
+  subscribe: 0,
+  changes: 0,
+  addFeedback: 0,
+  feedback: 0,
+  addTokens: 0,
+  token: 0,
+  tokens: 0,
+} satisfies Record<keyof Store, 0>) as (keyof Store)[];
