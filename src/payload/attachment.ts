@@ -236,7 +236,7 @@ export function isAttachmentName(value: unknown): value is string {
  * Encodes an attachment name for a multipart request (HTML standard, "Multipart form data"). The encoded names of a run
  * must be unique, because the service receives only the encoded names.
  */
-export function nameOnWire(name: string): string {
+function nameOnWire(name: string): string {
   return safeName(name).toWellFormed().replaceAll('\r', '%0D').replaceAll('\n', '%0A').replaceAll('"', '%22');
 }
 

@@ -77,7 +77,7 @@ export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, ru
   return { kind: 'failed', detail, afterMs, isSuspect: status >= 500 && afterMs === undefined };
 }
 
-export function outcomeOfError(thrown: unknown): Outcome {
+function outcomeOfError(thrown: unknown): Outcome {
   const { detail, isLasting, mayHaveArrived } = failureOf(thrown);
   return isLasting ? { kind: 'misconfigured', detail } : { kind: 'failed', detail, isSuspect: mayHaveArrived };
 }

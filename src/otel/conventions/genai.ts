@@ -161,7 +161,7 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
  * Maps `gen_ai.input.messages`, preceded by `gen_ai.system_instructions`, from `{ role, parts }` to `{ role, content,
  * tool_calls }`. Parts of unknown types are unchanged.
  */
-export function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
+function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
   if (messages.length === 0) return undefined;
   const [instructions] = genAiInstructions(attributes['gen_ai.system_instructions']) ?? [];
@@ -172,7 +172,7 @@ export function genAiInputMessages(value: unknown, attributes: Attributes): Fiel
  * Maps `gen_ai.output.messages`. A message without a finish reason gets the reason from
  * `gen_ai.response.finish_reasons`.
  */
-export function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
+function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = attributes['gen_ai.response.finish_reasons'];
   const messages = objects(json(value)).flatMap((message, at) =>
     messagesOf({ finish_reason: Array.isArray(reasons) ? reasons[at] : undefined, ...message }),
@@ -181,21 +181,21 @@ export function genAiOutputMessages(value: unknown, attributes: Attributes): Fie
 }
 
 /** Maps a list of parts, or plain text from some instrumentations, to a system message. */
-export function genAiInstructions(value: unknown): Fields[] | undefined {
+function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
   const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
 /** Maps `gen_ai.prompt` and `gen_ai.completion` of early versions: messages, other JSON, or plain text. */
-export function genAiText(value: unknown): unknown {
+function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
   const given = json(value);
   return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
 /** Maps `gen_ai.retrieval.documents`, and memory records that were found. */
-export function genAiDocuments(value: unknown): Fields[] | undefined {
+function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 

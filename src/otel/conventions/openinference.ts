@@ -200,12 +200,12 @@ function respondingModel(value: unknown, attributes: Attributes): unknown {
 }
 
 /** Maps unflattened `llm.input_messages` and `llm.output_messages` to the format of model APIs. */
-export function openInferenceMessages(value: unknown): Fields[] | undefined {
+function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
 }
 
 /** Maps the output messages. `llm.finish_reason` is used only if there is exactly one message. */
-export function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
+function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
   if (messages?.length !== 1 || reason === undefined) return messages;
@@ -213,7 +213,7 @@ export function openInferenceAnswers(value: unknown, attributes: Attributes): Fi
 }
 
 /** Maps `retrieval.documents` and the documents of a reranker. */
-export function openInferenceDocuments(value: unknown): Fields[] | undefined {
+function openInferenceDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ document }) => (isObject(document) ? [documentOf(document)] : [])));
 }
 

@@ -137,16 +137,16 @@ function embedded(value: unknown): Fields[] | undefined {
 }
 
 /** Maps unflattened `gen_ai.prompt` and `gen_ai.completion` to the format of model APIs. */
-export function traceloopMessages(value: unknown): Fields[] | undefined {
+function traceloopMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(messageOf));
 }
 
-export function finishReasons(value: unknown): string[] | undefined {
+function finishReasons(value: unknown): string[] | undefined {
   return texts(objects(value).map(({ finish_reason }) => finish_reason));
 }
 
 /** Maps `llm.request.functions` to the format of model APIs. */
-export function traceloopTools(value: unknown): Fields[] | undefined {
+function traceloopTools(value: unknown): Fields[] | undefined {
   const tools = objects(value).map(({ name, description, parameters, arguments: args }) => ({
     type: 'function',
     function: defined({ name, description, parameters: json(parameters ?? args) }),
@@ -158,7 +158,7 @@ export function traceloopTools(value: unknown): Fields[] | undefined {
  * Maps the arguments `{ args, kwargs }` of a function. The SDK puts a single object into `kwargs`. Frameworks set their
  * inputs unchanged.
  */
-export function callInputs(value: unknown): unknown {
+function callInputs(value: unknown): unknown {
   const given = anyJson(value);
   if (!isObject(given) || !Array.isArray(given.args)) return given;
   const { args, kwargs, ...rest } = given;
@@ -171,7 +171,7 @@ export function callInputs(value: unknown): unknown {
 }
 
 /** Maps the matches of a vector database. Only the length of a vector is recorded. */
-export function vectorDocuments(value: unknown): Fields[] | undefined {
+function vectorDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(documentOf));
 }
 

@@ -117,7 +117,7 @@ export function sortValueOf(
 }
 
 /** Project of runs that specify none. */
-export const DEFAULT_PROJECT = 'default';
+const DEFAULT_PROJECT = 'default';
 
 /** Returns the name of the project of a run, or its id if it has no name. */
 export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {

@@ -102,7 +102,7 @@ const STEPS_MS: readonly number[] = [
 const DAY_US = 86_400_000_000;
 
 /** The time buckets of statistics. They begin at multiples of their length, except for the first one. */
-export class TimeBuckets {
+class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
   readonly stepUs: number;

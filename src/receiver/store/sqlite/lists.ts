@@ -42,7 +42,7 @@ export function conditionsOf(
 }
 
 /** SQL expression for the latency of a run. Null if the run has not ended. */
-export const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
+const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Joins conditions with AND. */
 export function all(conditions: readonly Condition[]): Condition {
