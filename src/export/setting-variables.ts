@@ -41,7 +41,8 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
 };
 
 /**
- * Settings that are read from variables with one prefix, so that a key is never sent to the endpoint of another prefix.
+ * These settings are read from variables with the same prefix. A key is therefore never sent to an endpoint of another
+ * prefix.
  */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 

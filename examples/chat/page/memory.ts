@@ -10,7 +10,7 @@ export function storedSignal<Value>(
   try {
     stored.value = JSON.parse(globalThis[storage].getItem(name) ?? 'null') ?? initial;
   } catch {
-    // Nothing can be read, or another program stored the value.
+    // The storage is not available, or another program stored the value.
   }
   effect(() => {
     const { value } = stored;

@@ -73,7 +73,7 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       if (path === undefined) continue;
       const version = names.includes(name) ? ignoreErrors(() => versionIn(path, name)) : undefined;
       if (version !== undefined) found.set(path, { name, version, folder: path });
-      // The real folder may be elsewhere, for example in the store of pnpm.
+      // A link may point to another folder, for example to the store of pnpm.
       pending.push(...nodeModulesFor(path));
     }
   }

@@ -126,7 +126,7 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // Servers expect different types of `before` in a body, but all servers accept an id in a query.
+    // `before` is sent in the query, where all servers accept an id. In a body, servers expect different types.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }

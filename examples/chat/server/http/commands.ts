@@ -39,7 +39,7 @@ export class Commands {
     if ((params.ifNotExists ?? params.if_not_exists) === 'reject' && createdAt === undefined)
       throw new RequestError('no_such_thread', `Thread ${threadId} has no state. It may have been deleted.`);
     const isAsking = tasks.some(({ interrupts }) => interrupts.length > 0);
-    // A thread that waits accepts any answer, and a thread with a state can continue without an input.
+    // A thread with an open interrupt accepts any response. A thread with a state can continue without an input.
     if (!isObject(input) && !(input === null ? createdAt !== undefined : isAsking))
       throw new RequestError(
         'invalid_argument',

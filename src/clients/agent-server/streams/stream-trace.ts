@@ -66,7 +66,7 @@ export class StreamTrace implements Watched {
     this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    // Feedback URLs are credentials, even in a malformed event.
+    // These events may contain feedback URLs, which are credentials.
     if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
     if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));

@@ -34,7 +34,7 @@ export class Placement {
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
     if (row?.evicted === 1) {
-      // Its trace is being deleted. Later messages create the run again.
+      // The trace of the run is being deleted. Later messages create the run again.
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }
