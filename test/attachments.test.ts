@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { configure, flush, startRun } from '../src/index.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '../src/receiver.ts';
 import { ingestServer } from './support/ingest-server.ts';
+import { logLines } from './support/log-lines.ts';
 import { readParts } from './support/multipart-reader.ts';
-import { told } from './support/told.ts';
 
 const png = (length: number) => `data:image/png;base64,${Buffer.alloc(length, 7).toString('base64')}`;
 
@@ -75,7 +75,7 @@ describe('attachments', () => {
 
   it('arrive under any name without a dot, with any bytes, and lose no run', async () => {
     const { receiver, store } = await receiving();
-    told();
+    logLines();
     const content = fc.uint8Array({ maxLength: 50 });
     const texts = fc.oneof(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 256 }),
@@ -110,7 +110,7 @@ describe('attachments', () => {
   it('are left out in simple ingestion, and the rest of the run arrives', async () => {
     await using server = await ingestServer(({ path }) => ({ status: path === '/runs/multipart' ? 404 : 202 }));
     configure({ endpoint: server.url });
-    const lines = told();
+    const lines = logLines();
     startRun({ name: 'simple', inputs: { image: png(900) } }).end({ ok: true });
     await flush();
     const [, post] = server.received;

@@ -9,8 +9,8 @@ import { RunSpanProcessor } from '../src/otel.ts';
 import { recordRuns } from '../src/testing.ts';
 import { environmentOf } from './support/environment.ts';
 import { ingestServer } from './support/ingest-server.ts';
+import { logLines } from './support/log-lines.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
-import { told } from './support/told.ts';
 
 const hide = (): object => ({});
 const ASKED = 'canary-question';
@@ -92,7 +92,7 @@ describe('an option that hides payloads in another library', () => {
     'hides them in `%s`, and one line names the option',
     async (place, recordOne) => {
       for (const [options, inputs, outputs, ours] of HIDING) {
-        const lines = told();
+        const lines = logLines();
         const recorded = recorder();
         await recordOne(options);
         await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
@@ -129,7 +129,7 @@ describe('an option that hides payloads in another library', () => {
   });
 
   test('leaves the AI SDK untraced, since `wrapAISDK` has no options', () => {
-    const lines = told();
+    const lines = logLines();
     const sdk = { generateText: async () => ({}) };
     expect((wrapAISDK as (ai: object, options: object) => object)(sdk, { processInputs: hide })).toBe(sdk);
     expect(lines).toEqual([expect.stringContaining('`redact`')]);
@@ -137,7 +137,7 @@ describe('an option that hides payloads in another library', () => {
 
   test('does not hide the payloads of runs below', () => {
     const recorded = recorder();
-    told();
+    logLines();
     const options = { name: 'outer', processInputs: hide, mask: hide };
     withRun(startRun(options), () => traceable((_: string) => ANSWERED, { name: 'inner' })(ASKED));
     expect(payloads(recorded.runs)).toEqual([true, true]);
@@ -151,7 +151,7 @@ describe('an option that hides payloads in another library', () => {
     [Object.defineProperty({}, 'processInputs', { enumerable: true, get: () => expect.fail('gone') }), false],
   ])('hides nothing if it is off, and the inputs if it cannot be read: %#', (options, isRecorded) => {
     const recorded = recorder();
-    told();
+    logLines();
     traceable(
       (_: string) => ANSWERED,
       Object.defineProperties({ name: 'ask' }, Object.getOwnPropertyDescriptors(options)),
@@ -161,7 +161,7 @@ describe('an option that hides payloads in another library', () => {
 });
 
 test('`tracingEnabled: false` leaves calls untraced and hides the payloads of a run', () => {
-  const lines = told();
+  const lines = logLines();
   const recorded = recorder();
   const options = { name: 'ask', inputs: { question: ASKED }, tracingEnabled: false };
   expect(traceable((_: string) => ANSWERED, { tracingEnabled: false } as object)(ASKED)).toBe(ANSWERED);
@@ -182,7 +182,7 @@ test.each([
   ['aggregator', () => 1, 'aggregate'],
   ['client', {}, 'exporter'],
 ])('the option `%s` of another library is ignored, and one log line names the runspan option', (name, value, ours) => {
-  const lines = told();
+  const lines = logLines();
   const recorded = recorder();
   expect(traceable(() => 1, { name: 'ask', [name]: value } as object)()).toBe(1);
   expect(recorded.runs).toMatchObject([{ name: 'ask', run_type: 'chain', session_name: 'default' }]);

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics, type Log } from '../../src/base/diagnostics.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { unhandledRejections } from './rejections.ts';
 
 /** Returns the lines printed on standard error until the test has finished. */
@@ -46,7 +46,7 @@ describe('a level', () => {
 
 describe('log lines hide', () => {
   test('each occurrence of a secret', () => {
-    const lines = told();
+    const lines = logLines();
     diagnostics.conceal(['canary-1', 'canary-2']);
     diagnostics.warn('canary-1 and canary-2, then canary-1canary-1');
     expect(lines).toEqual(['warn: [Redacted] and [Redacted], then [Redacted][Redacted]']);
@@ -57,7 +57,7 @@ describe('log lines hide', () => {
     ['fghijk', 'warn: [Redacted]'],
     ['lmnopqr', 'warn: [Redacted]'],
   ])('secrets of six or more characters: %s becomes `%s`', (value, shown) => {
-    const lines = told();
+    const lines = logLines();
     diagnostics.conceal([value]);
     diagnostics.warn(value);
     expect(lines).toEqual([shown]);
@@ -68,7 +68,7 @@ describe('log lines hide', () => {
     [1_000, 'canary-of-the-oldest'],
     [1_001, 'canary-of-the-oldest'],
   ])('the last 1 000 secrets: after %i others, the oldest becomes %s', (others, shown) => {
-    const lines = told();
+    const lines = logLines();
     diagnostics.conceal(['canary-of-the-oldest']);
     diagnostics.conceal(Array.from({ length: others }, (_, at) => `canary-${others}-${at}`));
     diagnostics.warn('canary-of-the-oldest');
@@ -76,7 +76,7 @@ describe('log lines hide', () => {
   });
 
   test('the user and password of an address', () => {
-    const lines = told();
+    const lines = logLines();
     diagnostics.warn('http://user:secret@host:1/a and https://token@host, at a@b');
     expect(lines).toEqual(['warn: http://[Redacted]@host:1/a and https://[Redacted]@host, at a@b']);
   });
@@ -85,7 +85,7 @@ describe('log lines hide', () => {
 describe('a log function', () => {
   test('is called with each line, and nothing is printed', () => {
     const lines = printed('debug');
-    const seen = told();
+    const seen = logLines();
     logAll();
     expect(seen).toEqual(['error: an error', 'warn: a warning', 'debug: a detail']);
     expect(lines).toEqual([]);
@@ -124,7 +124,7 @@ describe('a log function', () => {
 
 describe('a place of a warning', () => {
   test('is logged once, also with another text', () => {
-    const lines = told();
+    const lines = logLines();
     diagnostics.warnOnce('traceable', 'first');
     diagnostics.warnOnce('traceable', 'second');
     diagnostics.warnOnce('traced', 'third');
@@ -132,7 +132,7 @@ describe('a place of a warning', () => {
   });
 
   test('is not logged after 1 000 other places', () => {
-    const lines = told();
+    const lines = logLines();
     for (let index = 1; index <= 1_001; index++) diagnostics.warnOnce(`place ${index}`, `${index}`);
     expect(lines.slice(-2)).toEqual(['warn: 999', 'warn: 1000']);
   });

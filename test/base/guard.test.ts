@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { guard, ignoreRejection } from '../../src/base/guard.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { hostileValues } from './hostile.ts';
 import { unhandledRejections } from './rejections.ts';
 
 test('guard returns the result, or undefined for an error, which is logged once per place', () => {
-  const lines = told();
+  const lines = logLines();
   const fail = (): number => {
     throw new TypeError('no such key');
   };
@@ -22,7 +22,7 @@ test('guard returns the result, or undefined for an error, which is logged once 
 });
 
 test('guard accepts every thrown value', () => {
-  told();
+  logLines();
   for (const [index, make] of hostileValues.entries()) {
     expect(() =>
       guard(`place ${index}`, () => {

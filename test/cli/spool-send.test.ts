@@ -6,8 +6,8 @@ import type { Segment } from '../../src/export/spool/spool.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root } from '../support/folders.ts';
+import { logLines } from '../support/log-lines.ts';
 import { killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
-import { told } from '../support/told.ts';
 
 async function sent(dir: string, url: string, options: SendOptions = {}, patienceMs = 10_000) {
   let text = '';
@@ -20,7 +20,7 @@ async function sent(dir: string, url: string, options: SendOptions = {}, patienc
 
 /** Creates the files of a dead process for a receiver. */
 async function left(...numbers: number[]) {
-  told();
+  logLines();
   const receiver = await createReceiver();
   onTestFinished(() => receiver.close());
   const folder = spoolFolder();
@@ -157,7 +157,7 @@ test('runs for other endpoints, workspaces and keys are reported', async () => {
 });
 
 test('an invalid key is reported', async () => {
-  told();
+  logLines();
   const { dir } = spoolFolder();
   vi.stubEnv('RUNSPAN_API_KEY', 'a key with blanks');
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -182,7 +182,7 @@ test.each(['list', 'send', 'purge'])(
 );
 
 test('without an endpoint, the error names RUNSPAN_ENDPOINT', async () => {
-  told();
+  logLines();
   const { dir } = spoolFolder();
   await expect(sendSpool({ dir }, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
 });

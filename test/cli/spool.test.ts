@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { destinationHash } from '../../src/export/spool/directory.ts';
 import type { ReadSegment, Segment } from '../../src/export/spool/spool.ts';
 import { runMain } from '../support/command.ts';
+import { logLines } from '../support/log-lines.ts';
 import { drain, filesBelow, killOwners, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
-import { told } from '../support/told.ts';
 
 const ONE = { endpoint: new URL('http://127.0.0.1:4777'), workspaceId: undefined, apiKey: undefined };
 const TWO = { endpoint: new URL('https://traces.example'), workspaceId: 'w', apiKey: 'canary-key' };
@@ -16,7 +16,7 @@ const purge = (dir: string, args: string[] = [], env = {}) => runMain(['spool', 
 
 /** Creates the files of dead processes for two destinations, of a running process, and a damaged file. */
 function makeSpool() {
-  told();
+  logLines();
   const { dir, open } = spoolFolder();
   const dead = open();
   const record = makeRecord(1);
@@ -137,7 +137,7 @@ describe('runspan spool purge', () => {
 
   it('does not count the runs of damaged files, because the readable ones were delivered', async () => {
     const { dir, open } = spoolFolder();
-    told();
+    logLines();
     const { path } = open().spill([makeRecord(1), makeRecord(2)]) as Segment;
     writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from('rubbish')]));
     killOwners(dir);

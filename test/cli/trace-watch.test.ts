@@ -4,8 +4,8 @@ import { MemoryStore } from '../../src/receiver/store/memory-store.ts';
 import type { RunFields } from '../../src/receiver/store/store.ts';
 import { DEFAULT_SCOPE } from '../../src/receiver.ts';
 import { gate } from '../support/gate.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
-import { told } from '../support/told.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
@@ -120,7 +120,7 @@ describe('a trace', () => {
   });
 
   it('that cannot be read is logged, and the others are drawn', async () => {
-    const lines = told();
+    const lines = logLines();
     const { store, shown, take, pass, watch } = makeWatch();
     const outline = store.outline.bind(store);
     store.outline = () => Promise.reject(new Error('disk gone'));

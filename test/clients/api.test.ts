@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Call } from '../../src/clients/endpoint.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { GET, makeApi, POST, thrownBy } from './make-api.ts';
 
 test('a call sends its method, path, query and body, and the headers of client, call and options', async () => {
@@ -77,7 +77,7 @@ test('hooks receive each attempt, without the query', async () => {
 });
 
 test('a hook that throws or rejects does not affect the call, and is logged once', async () => {
-  const lines = told();
+  const lines = logLines();
   const { url } = await serve((_, response) => response.end('{"a":1}'));
   const hooks = {
     onRequest: () => {

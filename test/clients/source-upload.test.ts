@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '../../src/clients/control-plane/control-plane.ts';
 import type { ControlPlaneServer, ControlPlaneServerOptions } from './control-plane-server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
@@ -204,7 +204,7 @@ describe('an upload of a source', () => {
     expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: later }))).toBe(thrown);
     const last = async ({ bytes, sentBytes }: { bytes: number; sentBytes: number }): Promise<void> => {
       if (sentBytes < bytes) return;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await vi.waitFor(() => expect(server.store.objects.size).toBe(1));
       throw thrown;
     };
     expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);

@@ -5,10 +5,10 @@ import { sendSpool } from '../../src/cli/spool/send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
+import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { runRunspan, startRunspan } from '../support/program.ts';
 import { killOwners, makeRecord, segmentsBelow, silenceOwners, spoolFolder } from '../support/spool.ts';
-import { told } from '../support/told.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -23,7 +23,7 @@ async function rotated({
   reply?: (request: Received) => Reply;
 } = {}) {
   environmentOf();
-  const lines = told();
+  const lines = logLines();
   const server = await ingestServer(reply);
   onTestFinished(() => server.close());
   const { dir, time, open } = spoolFolder();

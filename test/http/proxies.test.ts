@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '../../src/http/client.ts';
 import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '../../src/http/connections.ts';
 import { failureOf } from '../../src/http/errors.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { serve } from './server.ts';
 
 /** The environment has no proxies but these. */
@@ -87,7 +87,7 @@ describe('the environment', () => {
     [{ HTTP_PROXY: 'http://me:sk-secret@' }, 'HTTP_PROXY'],
     [{ http_proxy: 'http://me:sk secret@p:99999' }, 'http_proxy'],
   ])('%j sets no proxy; the line that names %s does not contain the address', (variables, name) => {
-    const lines = told();
+    const lines = logLines();
     environmentOf(variables as Record<string, string>);
     expect(environmentProxies()).toBeUndefined();
     const line = `warn: configuration: ${name} is not an http or https address; the proxy is not used.`;

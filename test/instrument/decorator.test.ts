@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '../../src/index.ts';
 import type { RunRecord } from '../../src/run/record.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';
 
@@ -180,7 +180,7 @@ describe('@traced logs one line and changes nothing on', () => {
     `warn: @traced: expected a method, accessor or function field, got ${what}; it is not traced.`;
 
   test('a class, without and with options', () => {
-    const lines = told();
+    const lines = logLines();
     @wrong
     class Bare {
       answer = 42;
@@ -198,7 +198,7 @@ describe('@traced logs one line and changes nothing on', () => {
     ['null', null, 'a field that holds null'],
     ['nothing', undefined, 'a field that holds undefined'],
   ])('a field with %s', (_, value, what) => {
-    const lines = told();
+    const lines = logLines();
     class Holder {
       @traced field = value;
       @traced static shared = value;
@@ -209,7 +209,7 @@ describe('@traced logs one line and changes nothing on', () => {
 
   test('a member with invalid options, which is traced with the default options', () => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     class Tool {
       @(misuse('search') as TracedDecorator)
       run(): number {
@@ -222,7 +222,7 @@ describe('@traced logs one line and changes nothing on', () => {
   });
 
   test('a plain function, which is returned', () => {
-    const lines = told();
+    const lines = logLines();
     const fn = () => 1;
     expect(misuse(fn)).toBe(fn);
     expect(lines).toEqual([line('a class or function by itself')]);

@@ -2,7 +2,7 @@
 // test/peers/nestjs/ uses the real package.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { traceable, traced, traceMethods, withFlush } from '../../src/index.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 
 type Key = string | symbol;
@@ -88,7 +88,7 @@ describe('metadata that reflect-metadata keeps of a method', () => {
 
   test('leaves a method untraced if it cannot be copied, and one log line reports it', () => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     const failing = {
       defineMetadata: () => {
         throw new Error('sealed');

@@ -6,7 +6,7 @@ import { runIdFrom } from '../../src/run/ids.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 
 /** Returns the run of one call. */
@@ -95,7 +95,7 @@ describe('the option', () => {
     ['that is not in an object', 'name', 'expected the options to be an object, got string'],
   ])('%s is left out if it is invalid, and one line is logged', (_, options, line) => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     for (const given of [options, options, undefined]) expect(wrap(() => 1, given)()).toBe(1);
     expect(lines).toEqual([`warn: traceable: ${line}; left out.`]);
     expect(recorder.runs).toMatchObject(Array(3).fill({ run_type: 'chain' }));
@@ -218,7 +218,7 @@ describe('`with` of a traced function', () => {
 
   test('sets the id of one call: later and nested calls get new ids, and one line is logged', () => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     const id = runIdFrom('order-18');
     const count: (n: number) => number = traceable((n: number) => (n === 0 ? 0 : count(n - 1) + 1), {
       name: 'count',
@@ -243,7 +243,7 @@ describe('`with` of a traced function', () => {
 
   test('reports invalid options and calls the function', () => {
     record();
-    const lines = told();
+    const lines = logLines();
     const fn = traceable(() => 1) as unknown as { with(options: unknown): () => number };
     expect(fn.with({ nme: 'x', id: 'no uuid' })()).toBe(1);
     expect(fn.with(null)()).toBe(1);

@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { currentRun } from '../../src/run/start-run.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 
 const inner = traceable(() => {}, { name: 'inner' });
@@ -237,7 +237,7 @@ test.each([undefined, 1, {}, { read: () => {}, closed: true }])(
   'the methods of a stream that does not follow the standard return their own results: %o',
   (result) => {
     record();
-    told();
+    logLines();
     const give = () => result;
     const methods = { getReader: give, tee: give, pipeTo: give, pipeThrough: give, values: give, cancel: give };
     const stream = traceable(() => ({ ...methods, [Symbol.asyncIterator]: give }))();

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { type MethodName, traceMethods } from '../../src/index.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
 
 class Base {
@@ -80,7 +80,7 @@ describe('traceMethods', () => {
   });
 
   test('logs one line for each invalid argument and throws nothing', () => {
-    const lines = told();
+    const lines = logLines();
     const loose = traceMethods as unknown as (target: unknown, methods?: unknown) => unknown;
     const frozen = Object.freeze({ run: () => 1 });
     const getter = {

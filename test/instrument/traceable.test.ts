@@ -4,7 +4,7 @@ import { traceable } from '../../src/instrument/traceable.ts';
 import { enteredContext } from '../../src/run/context.ts';
 import { currentRun } from '../../src/run/start-run.ts';
 import { gate } from '../support/gate.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { runProgram } from './built.ts';
 import { record, treeOf } from './recorder.ts';
 
@@ -231,7 +231,7 @@ describe('a value that is not a function is returned, and one line is logged:', 
     ['null', null, 'got null'],
     ['undefined', undefined, 'got undefined'],
   ])('%s', (_, value, got) => {
-    const lines = told();
+    const lines = logLines();
     const wrap = traceable as (value: unknown) => unknown;
     expect(wrap(value)).toBe(value);
     expect(wrap(value)).toBe(value);
@@ -240,7 +240,7 @@ describe('a value that is not a function is returned, and one line is logged:', 
 
   test('but a method with the name `class` is traced', () => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     const html = { class: traceable({ class() {} }.class), $: traceable({ class$x() {} }.class$x) };
     html.class();
     html.$();

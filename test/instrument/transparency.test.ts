@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '../../src/instrument/traceable.ts';
 import { anything as maker } from '../base/hostile.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 
 const RUNS = { numRuns: 300 };
@@ -95,7 +95,7 @@ async function consumed(stream: ReadableStream<{ chunk: unknown }>, way: string)
 
 describe('a traced function does what the bare one does, with', () => {
   test('any arguments, `this`, result, error and callbacks', () => {
-    told();
+    logLines();
     const recorder = record();
     const given = fc.tuple(fc.array(maker, { maxLength: 3 }), maker, maker, fc.boolean(), options);
     const property = fc.property(given, ([makeArgs, makeSelf, makeResult, fails, options]) => {
@@ -118,7 +118,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any promise and callbacks', async () => {
-    told();
+    logLines();
     const recorder = record();
     const given = fc.tuple(maker, maker, fc.boolean(), options);
     const property = fc.asyncProperty(given, async ([makeArg, makeResult, fails, options]) => {
@@ -140,7 +140,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any steps of a generator of either kind and callbacks', async () => {
-    told();
+    logLines();
     const recorder = record();
     const step = fc.tuple(fc.constantFrom('next', 'next', 'next', 'return', 'throw'), maker);
     const given = fc.tuple(
@@ -196,7 +196,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any steps of an iterator of ones own, whatever it answers with, and callbacks', async () => {
-    told();
+    logLines();
     const recorder = record();
     const never = new Promise(() => {});
     /** What the source answers with: both programs get the same objects, so that they can be compared by identity. */
@@ -258,7 +258,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any chunks of a web stream, however it is read, and callbacks', async () => {
-    told();
+    logLines();
     const recorder = record();
     const ways = fc.constantFrom('read', 'iterate', 'break', 'cancel', 'tee', 'pipe', 'through');
     const given = fc.tuple(fc.array(maker, { maxLength: 4 }), fc.option(maker), ways, options);
@@ -286,7 +286,7 @@ describe('a traced function does what the bare one does, with', () => {
   });
 
   test('any function and options, which never make wrapping it fail', () => {
-    told();
+    logLines();
     const wrap = traceable as (fn: unknown, options?: unknown) => unknown;
     const property = fc.property(maker, maker, (makeFn, makeOptions) => {
       const fn = makeFn();

@@ -5,7 +5,7 @@ import { flushedAfter } from '../../src/instrument/with-flush.ts';
 import type { FlushLimit, FlushResult } from '../../src/run/sink.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { gate } from '../support/gate.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 const NEXT = Symbol.for('@next/request-context');
 const VERCEL = Symbol.for('@vercel/request-context');
@@ -101,7 +101,7 @@ describe('a handler', () => {
     ['text', 'string'],
     [class Handler {}, 'a class'],
   ])('that is not a function is returned, and one line is logged: %s', (handler, got) => {
-    const lines = told();
+    const lines = logLines();
     expect(flushing().wrap(handler as never)).toBe(handler);
     expect(lines).toEqual([`warn: withFlush(handler): expected a function, got ${got}; nothing is flushed.`]);
   });
@@ -128,7 +128,7 @@ describe('the time limit of the flush', () => {
   it.each([{ timeoutMs: -1 }, { timeoutMs: '5' }, { timeoutMs: Number.NaN }, null, 500, { timeoutMS: 5 }])(
     'is the default if the options are invalid, and one line is logged: %j',
     (options) => {
-      const lines = told();
+      const lines = logLines();
       expect(limitFor(options)).toBe(2_000);
       expect(lines).toEqual([
         'warn: withFlush: expected { timeoutMs } with a number from 0; anything else is left out.',
@@ -197,7 +197,7 @@ describe('if the platform has waitUntil,', () => {
   });
 
   it('but it throws, the handler resolves after the flush', async () => {
-    told();
+    logLines();
     const { wrap, end } = flushing();
     const waitUntil = (): never => {
       throw new Error('outside of a request');

@@ -7,8 +7,8 @@ import { wrapAISDK } from '../../src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
+import { logLines } from '../support/log-lines.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
-import { told } from '../support/told.ts';
 
 const sdk = wrapAISDK(ai);
 const report = z.object({ city: z.string(), rain: z.boolean() });
@@ -405,7 +405,7 @@ describe('wrapAISDK', () => {
   });
 
   test('logs one line if the value is not the SDK', () => {
-    const lines = told();
+    const lines = logLines();
     const others: object[] = [{}, { generateText: 1 }, [], null as never, 'ai' as never];
 
     for (const other of others) expect(wrapAISDK(other)).toBe(other);
@@ -417,7 +417,7 @@ describe('wrapAISDK', () => {
   });
 
   test('reports options, because it has none, and traces', async () => {
-    const lines = told();
+    const lines = logLines();
     const { chat, recorder } = await start();
     const { generateText } = (wrapAISDK as (sdk: typeof ai, options: object) => typeof ai)(ai, { tags: ['shop'] });
     await generateText({ model: chat('gpt'), prompt: 'Rain?' });

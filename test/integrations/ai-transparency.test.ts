@@ -7,7 +7,7 @@ import { unwrapModel, wrapModel } from '../../src/integrations/ai-sdk/model.ts';
 import { wrapAISDK } from '../../src/integrations/ai-sdk/sdk.ts';
 import { installSink } from '../../src/run/sink.ts';
 import { record } from '../instrument/recorder.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 type Sdk = typeof ai;
 type StreamResult = Awaited<ReturnType<MockLanguageModelV3['doStream']>>;
@@ -306,7 +306,7 @@ describe('a wrapped model', () => {
   });
 
   test('that is frozen is called untraced, and one line per method is logged', async () => {
-    const lines = told();
+    const lines = logLines();
     const recorder = record();
     expect((await sdk.generateText({ model: Object.freeze(singer([])), prompt: 'Sing.' })).text).toBe('La.');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['generateText']);
@@ -324,7 +324,7 @@ describe('a wrapped model', () => {
     ['an image model', { maxImagesPerCall: 1, doGenerate: () => {} }, 'another object'],
     ['a function', () => {}, 'function'],
   ])('must be a model: %s is returned unchanged, and one line is logged', (_, given, got) => {
-    const lines = told();
+    const lines = logLines();
     expect(wrapModel(given)).toBe(given);
     expect(unwrapModel(given)).toBe(given);
     const expected = 'a language, embedding or reranking model of the AI SDK';

@@ -5,7 +5,7 @@ import type { AnswerReader } from '../../src/integrations/call-reader.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
 import { collectGarbage } from '../support/garbage.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
 
@@ -54,7 +54,7 @@ describe('a followed promise', () => {
   });
 
   test('ends its run if the answer cannot be read', async () => {
-    const lines = told();
+    const lines = logLines();
     const read = () => {
       throw new Error('unreadable');
     };

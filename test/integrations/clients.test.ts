@@ -5,7 +5,7 @@ import type { TracedClientOptions } from '../../src/integrations/sdk-client.ts';
 import { recordRuns } from '../../src/testing/record-runs.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { chunksOf, localModel } from './local-openai.ts';
 import { type Client, type Sdk, sdks } from './sdks.ts';
 
@@ -84,7 +84,7 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
   });
 
   test('reports wrong options, and is traced', async () => {
-    const lines = told();
+    const lines = logLines();
     const recorder = record();
     const client = await makeWrapped({ name: 'a', tags: 1 } as object);
     await sdk.create(client);
@@ -98,7 +98,7 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
   });
 
   test('is not traced if it is frozen, and one line is logged', async () => {
-    const lines = told();
+    const lines = logLines();
     const recorder = record();
     const client = sdk.make(await localModel());
     Object.freeze(resourceOf(client));
@@ -125,7 +125,7 @@ describe.each(sdks)('a wrapped client of %s', (_, sdk) => {
     ['a resource without create', { messages: {}, chat: { completions: {} } }, untraced(sdk, 'another object')],
     ['unreadable', unreadable, `warn: ${sdk.place} failed, the application is not affected: unreadable`],
   ])('must be a client: %s is returned unchanged, and one line is logged', (_, given, line) => {
-    const lines = told();
+    const lines = logLines();
     for (let time = 0; time < 2; time++) expect(sdk.wrap(given as Client)).toBe(given);
     expect(sdk.unwrap(given as Client)).toBe(given);
     expect(lines).toEqual([line]);

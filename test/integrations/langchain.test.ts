@@ -15,7 +15,7 @@ import type { RunRecord } from '../../src/run/record.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { environmentOf } from '../support/environment.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 
@@ -345,7 +345,7 @@ describe("LangChain's own tracer", () => {
   ])('by %s=%s and %j sends the same steps and is reported: %s', async (variable, value, endpoints, isReported) => {
     environmentOf({ LANGSMITH_API_KEY: 'none', [variable]: value, ...endpoints });
     const runId = '019283ab-0000-7000-8000-0123456789ab';
-    const lines = told();
+    const lines = logLines();
     const recorder = record();
     for (let time = 0; time < 2; time++) {
       const handler = new RunspanCallbackHandler();
@@ -382,7 +382,7 @@ describe('the options of a handler', () => {
   });
 
   test('are checked, and a wrong option is reported once', () => {
-    const lines = told();
+    const lines = logLines();
     // @ts-expect-error -- an unknown option
     new RunspanCallbackHandler({ tags: ['a'], colour: 'red' });
     // @ts-expect-error -- not text
@@ -420,7 +420,7 @@ describe('several handlers', () => {
 describe('a value that cannot be recorded', () => {
   test('changes neither the call nor the end of its run', async () => {
     const recorder = record();
-    const lines = told();
+    const lines = logLines();
     const hostile = {
       get trap(): never {
         throw new Error('trap');
@@ -444,7 +444,7 @@ describe('a value that cannot be recorded', () => {
   });
 
   test('is ignored if the step is unknown', () => {
-    const lines = told();
+    const lines = logLines();
     const recorder = record();
     const [handler] = callbacks as [RunspanCallbackHandler];
     handler.handleChainEnd({}, 'unknown');

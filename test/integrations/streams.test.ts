@@ -7,7 +7,7 @@ import { wrapOpenAI } from '../../src/integrations/openai/client.ts';
 import type { RunRecord } from '../../src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
 import { LIMITS, makeRun } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { bareClient, chunksOf, localModel } from './local-openai.ts';
 import { anthropic, type Helper, openai, type Sdk, type Stream, sdks } from './sdks.ts';
 
@@ -209,7 +209,7 @@ describe('a followed stream', () => {
   });
 
   test('continues after a chunk that cannot be read', async () => {
-    const lines = told();
+    const lines = logLines();
     const { run, record } = makeRun();
     const stream = makeStream(['', 'a', 'unreadable', 'b']);
     followStream(stream, run, joining);

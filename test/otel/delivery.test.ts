@@ -16,9 +16,9 @@ import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type S
 import { createReceiver } from '../../src/receiver.ts';
 import { gate } from '../support/gate.ts';
 import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { moduleText, runNode } from '../support/program.ts';
-import { told } from '../support/told.ts';
 import { finished, noting, notingSink, setUp, soon } from './set-up.ts';
 
 test('the processor and the exporter fit a provider of SDK 2.x', () => {
@@ -94,7 +94,7 @@ describe.each(classes)('%s', (className, create) => {
   });
 
   test('resolves forceFlush if the service rejects all requests (SHOULD let the caller know by other means)', async () => {
-    told();
+    logLines();
     const { exporter } = await delivering(() => ({ status: 401 }));
     const tested = create({ exporter });
     tested.record(newSpan('a'));
@@ -134,7 +134,7 @@ describe.each(classes)('%s', (className, create) => {
   });
 
   test('never throws (OnStart should not throw exceptions)', async () => {
-    told();
+    logLines();
     const { sink } = notingSink();
     const options = { exporter: { ...sink, start: fail, end: fail }, shouldExport: fail };
     for (const tested of [create(options), create()]) {
@@ -144,7 +144,7 @@ describe.each(classes)('%s', (className, create) => {
   });
 
   test('logs an invalid option and ignores it', () => {
-    const lines = told();
+    const lines = logLines();
     const { recorder } = setUp();
     create({ exporter: 'mine', sampled: true } as never).record(newSpan('a'));
     expect(lines).toEqual([
@@ -201,7 +201,7 @@ describe('RunSpanProcessor', () => {
   });
 
   test('retries and suppresses tracing for every request', async () => {
-    told();
+    logLines();
     const reply = (index: number) => ({ status: index < 3 ? 503 : 202 });
     const { exporter } = await delivering(reply, { retryDelayMs: 1 });
     const { tracer, provider } = withExporter(exporter);
@@ -230,7 +230,7 @@ describe('RunSpanProcessor', () => {
   });
 
   test('records a span whose attributes throw', () => {
-    told();
+    logLines();
     const { tracer, recorder } = setUp();
     const span = tracer.startSpan('b');
     const { attributes } = span as unknown as SpanLike;

@@ -1,7 +1,7 @@
 import { type Attributes, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
 import { type LogRecordLike, RunLogRecordProcessor, RunSpanProcessor } from '../../src/otel.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { notingSink, runNamed, setUp } from './set-up.ts';
 
 const chat = { 'gen_ai.operation.name': 'chat' };
@@ -115,7 +115,7 @@ describe('a log record with messages', () => {
   });
 
   test('is ignored if its span is not recorded', () => {
-    const lines = told();
+    const lines = logLines();
     const { logs, span } = logging(notingSink({}, false).sink);
     const record = { ...choice({ content: 'a' }), attributes: {} };
     logs.onEmit({ ...record, spanContext: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 } });
@@ -161,7 +161,7 @@ describe('the processor', () => {
   test.each(['gen_ai.user.message', 'exception'])(
     'drops late records of the name %s and logs one line',
     (eventName) => {
-      const lines = told();
+      const lines = logLines();
       const created = logging();
       created.span.end();
       for (const content of ['late', 'later'])
@@ -186,7 +186,7 @@ describe('the processor', () => {
   });
 
   test('never throws', () => {
-    const lines = told();
+    const lines = logLines();
     const created = logging();
     const body = {
       get content() {

@@ -13,7 +13,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { startRun, toHeaders, traceable, withRun } from '../../src/index.ts';
 import { RunPropagator, type RunPropagatorOptions, RunSpanProcessor } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { below, inSpan, noting, notingSink, runNamed, setUp, tree } from './set-up.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
@@ -135,7 +135,7 @@ describe('inject', () => {
     [69, []],
     [70, ['warn: RunPropagator: a run is nested too deeply for a header; no header is added']],
   ])('writes or logs %i nested runs', (depth, lines) => {
-    const logged = told();
+    const logged = logLines();
     setUp();
     let run = startRun({ name: 'root' });
     for (let level = 1; level < depth; level++) run = run.child({ name: 'deep' });
@@ -150,7 +150,7 @@ describe('inject', () => {
     ['a frozen object', Object.freeze({})],
     ['a proxy that throws', new Proxy({}, { set: fail })],
   ])('never throws with the carrier %s', async (_, carrier) => {
-    told();
+    logLines();
     const { tracer } = setUp();
     await inSpan(tracer, 'request', () => new RunPropagator().inject(context.active(), carrier, setter));
   });
@@ -221,7 +221,7 @@ describe('a span whose parent is remote', () => {
     ['an async function that fails', () => Promise.reject(new Error('no')), false, logged('a promise')],
     ['a function that throws', fail, false, 'warn: RunPropagator.extract failed, the application is not affected: no'],
   ])('follows `trust` if it is %s, and logs an invalid result once', (_, trust, isBelow, line) => {
-    const lines = told();
+    const lines = logLines();
     const headers = { ...HEADER, from: 'us' };
     for (let time = 0; time < 2; time++)
       expect(served(headers, { trust } as RunPropagatorOptions).parent).toBe(isBelow ? LAST : undefined);
@@ -250,12 +250,12 @@ describe('a span whose parent is remote', () => {
     ['text', 'headers', getter],
     ['unreadable', {}, { keys: () => [], get: fail }],
   ])('is a root if the carrier is %s', (_, carrier, reader) => {
-    told();
+    logLines();
     expect(new RunPropagator().extract(ROOT_CONTEXT, carrier, reader)).toBe(ROOT_CONTEXT);
   });
 
   test('has the received parent with invalid options, which are logged', () => {
-    const lines = told();
+    const lines = logLines();
     expect(served(HEADER, { trust: 'all', metadata: 1, other: true } as never).parent).toBe(LAST);
     expect(lines).toHaveLength(3);
   });

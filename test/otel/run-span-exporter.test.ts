@@ -9,7 +9,7 @@ import {
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type ExportResultLike, RunSpanExporter, RunSpanProcessor, type SpanLike } from '../../src/otel.ts';
 import { recordRuns } from '../../src/testing.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { below, inSpan, nest, notingSink, otelOf, runNamed, setUp, soon, tree } from './set-up.ts';
 
 /** Returns finished spans of the SDK by their names. */
@@ -246,7 +246,7 @@ describe('the result', () => {
   });
 
   test('is always returned, and errors of the callback are logged', async () => {
-    const lines = told();
+    const lines = logLines();
     const { recorder, exporter, exported } = recording();
     const hostile = {
       spanContext: () => {

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { RunSpanProcessor, type ShouldExport } from '../../src/otel.ts';
 import { unhandledRejections } from '../base/rejections.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { finished, inSpan, nest, notingSink, setUp, soon, tree } from './set-up.ts';
 
 const filtering = (shouldExport: unknown) =>
@@ -29,7 +29,7 @@ test.each<[string, unknown, string]>([
   ],
   ['is text', 'all', "warn: RunSpanProcessor: expected `shouldExport` to be 'llm' or a function; left out."],
 ])('`shouldExport` keeps the spans and logs one line if it %s', async (_, shouldExport, line) => {
-  const lines = told();
+  const lines = logLines();
   const rejections = unhandledRejections();
   const { tracer, recorder } = filtering(shouldExport);
   await nest(tracer, 'a > b');

@@ -6,8 +6,8 @@ import { RunSpanProcessor } from '../../src/otel.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { spanRunId } from '../../src/run/ids.ts';
 import { recordRuns } from '../../src/testing.ts';
+import { logLines } from '../support/log-lines.ts';
 import { moduleText, runNode } from '../support/program.ts';
-import { told } from '../support/told.ts';
 import { expectRun, mapped } from './mapped.ts';
 import { below, finished, noting, runNamed, setUp } from './set-up.ts';
 
@@ -157,7 +157,7 @@ describe('the run of a span', () => {
     ['null as its start', { startTime: null }, INTERNAL],
     ['no resource', { resource: undefined }, INTERNAL],
   ])('of an invalid span with %s has the other fields', (_, odd, otel) => {
-    told();
+    logLines();
     const { processor, runs } = noting();
     const span = finished({ resource: { attributes: { 'service.name': 'shop' } }, ...odd });
     processor.onStart(span, ROOT_CONTEXT);
@@ -188,7 +188,7 @@ describe('the end of a span', () => {
   });
 
   test('completes its run if the exporter has already sent it as incomplete', async () => {
-    told();
+    logLines();
     const receiver = await createReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
     onTestFinished(() => receiver.close());

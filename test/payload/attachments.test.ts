@@ -7,7 +7,7 @@ import { redact } from '../../src/payload/redact.ts';
 import { encodePayload } from '../../src/payload/serialize.ts';
 import type { Run } from '../../src/run/run.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 const ONE = new Uint8Array(1);
 const names = (record: { attachments: { name: string }[] | undefined } | undefined) =>
@@ -70,7 +70,7 @@ describe('Run.attach', () => {
     ['an object with the prototype of Blob', ['a', Object.create(Blob.prototype), 'image/png']],
     ['a buffer that was transferred', ['a', transferred(), 'image/png']],
   ])('ignores %s, and reports it once', (_, given) => {
-    const lines = told();
+    const lines = logLines();
     const { run, sink } = makeRun();
     run.attach(...(given as Parameters<Run['attach']>));
     run.attach(...(given as Parameters<Run['attach']>));
@@ -83,7 +83,7 @@ describe('Run.attach', () => {
     ['"', '%22'],
     ['\ud800', '\udfff'],
   ])('accepts a name once per run, in its form on the wire: %j and %j', (first, second) => {
-    const lines = told();
+    const lines = logLines();
     const { run, sink } = makeRun();
     run.attach(first, new Uint8Array([1]), 'image/png');
     run.attach(second, new Uint8Array([2]), 'image/png');
@@ -98,7 +98,7 @@ describe('Run.attach', () => {
   ])(
     'keeps, with a limit of 20 bytes and 10 of them used, of %i more bytes a total of %i attachments',
     (size, kept) => {
-      told();
+      logLines();
       const { run, sink } = makeRun({}, { attachmentBytes: 20 });
       run.attach('first', new Uint8Array(10), 'image/png');
       run.attach('second', new Blob([new Uint8Array(size)]), 'image/png');
@@ -107,7 +107,7 @@ describe('Run.attach', () => {
   );
 
   test.each([-1, 0, 1])(`keeps ${ATTACHMENTS_MAX} per run, of ${ATTACHMENTS_MAX} %i`, (more) => {
-    const lines = told();
+    const lines = logLines();
     const { run, sink } = makeRun();
     for (let n = 0; n < ATTACHMENTS_MAX + more; n++) run.attach(`n${n}`, ONE);
     expect(sink.started[0]?.attachments).toHaveLength(Math.min(ATTACHMENTS_MAX, ATTACHMENTS_MAX + more));
@@ -213,7 +213,7 @@ describe('a payload with binary values', () => {
   ])(
     'attaches up to the limit, and marks omitted values: %i bytes with room for 3000, %i attachments',
     (size, count) => {
-      const lines = told();
+      const lines = logLines();
       const { payload, attachments } = encoded(
         { first: new Uint8Array(2_000), bytes: new Uint8Array(size), text: png(4_000) },
         { attachmentBytes: 5_000 },
@@ -227,7 +227,7 @@ describe('a payload with binary values', () => {
   );
 
   test('attaches at most a hundred values', () => {
-    told();
+    logLines();
     const { payload, attachments } = encoded(Array.from({ length: 101 }, () => new Uint8Array(1_025)));
     expect(attachments).toHaveLength(100);
     expect(payload.input[99].attachment).toBe('inputs_100');
@@ -311,7 +311,7 @@ describe('a run with attachments of its payloads', () => {
 });
 
 test('a payload whose redaction fails has no attachments', () => {
-  told();
+  logLines();
   const redaction = redact({
     patterns: [/secret/],
     replace: fails,

@@ -6,8 +6,8 @@ import { defaultRedaction, hideAll, type RedactOptions, redact, redactionOf } fr
 import type { ValuePath } from '../../src/payload/redaction-paths.ts';
 import { encodePayload, serialize } from '../../src/payload/serialize.ts';
 import { LIMITS, makeRun, makeSink } from '../run/memory-sink.ts';
+import { logLines } from '../support/log-lines.ts';
 import { polluted } from '../support/pollution.ts';
-import { told } from '../support/told.ts';
 
 const throws = (thrown: unknown) => (): never => {
   throw thrown;
@@ -211,7 +211,7 @@ describe('a replacement', () => {
     ['answers with a promise', () => Promise.resolve('x')],
     ['never answers', () => new Promise(() => {})],
   ])('that %s hides the whole field', (_, replace) => {
-    told();
+    logLines();
     const rules = rulesOf({ patterns: [/\d{4}/], replace: replace as () => string }).payload;
     expect(jsonOf('inputs', { a: 'shown', b: '1234' }, rules)).toBe('{"input":"[Redaction failed]"}');
     expect(jsonOf('inputs', { a: 'shown', b: '123' }, rules)).toBe('{"a":"shown","b":"123"}');
@@ -284,7 +284,7 @@ describe('invalid options', () => {
       Object.defineProperty({}, 'paths', { enumerable: true, get: throws(new Error('no')) }),
     ],
   ])('(%s) are reported, and everything is hidden', (_, options) => {
-    const lines = told();
+    const lines = logLines();
     const redaction = redact(options as RedactOptions);
     expect(redaction).toBe(hideAll);
     expect(lines).toHaveLength(1);
@@ -310,7 +310,7 @@ describe('invalid options', () => {
   });
 
   test('instead of the result of `redact` hide everything too', () => {
-    const lines = told();
+    const lines = logLines();
     expect(redactionOf('configure', { paths: ['inputs.a'] })).toBe(hideAll);
     expect(redactionOf('configure', null)).toBe(hideAll);
     expect(lines).toEqual(

@@ -3,7 +3,7 @@ import { redact } from '../../src/payload/redact.ts';
 import type { Step } from '../../src/payload/redaction-paths.ts';
 import { serialize } from '../../src/payload/serialize.ts';
 import { LIMITS } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 /** Whether a value that is reached by these steps is masked. An undefined step is an item whose index is unknown. */
 function isMasked(paths: readonly string[], steps: readonly (Step | undefined)[]): boolean {
@@ -68,7 +68,7 @@ test.each(
     .split(/\s+/)
     .concat('', 'inputs.a b'),
 )('%j is no path: everything is masked and one line is logged', (path) => {
-  const lines = told();
+  const lines = logLines();
   expect(redact({ paths: [path] }).hidesAll).toBe(true);
   expect(lines).toEqual([expect.stringMatching(/^error: redact: .*every payload is hidden$/)]);
 });

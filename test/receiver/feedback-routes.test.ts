@@ -2,7 +2,7 @@ import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import {
   CHILD,
   call,
@@ -313,7 +313,7 @@ describe('the dialect of other clients', () => {
   });
 
   test('drops and logs feedback whose run is missing, and stores the rest of the batch', async () => {
-    const lines = told();
+    const lines = logLines();
     const receiver = await start();
     const missing = part(`feedback.${ID}`, { run_id: CHILD, key: 'liked', score: 1 });
     const reply = await sendParts(receiver, part(`post.${ROOT}`, makeRun()), missing);

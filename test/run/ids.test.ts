@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clock } from '../../src/base/clock.ts';
 import { isRunId, newRunId, runIdFrom, spanRunId } from '../../src/run/ids.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 /** RFC 9562, 5.7: 48 bits of milliseconds, version 7, variant 10. */
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -72,7 +72,7 @@ describe('the run id of an application id', () => {
   });
 
   test('of a number is the id of its text', () => {
-    const lines = told();
+    const lines = logLines();
     expect([runIdFrom(17 as never), runIdFrom(17n as never)]).toEqual([runIdFrom('17'), runIdFrom('17')]);
     expect(lines).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe('the run id of an application id', () => {
     ['a symbol', Symbol('s')],
     ['an object without text', Object.create(null)],
   ])('is new each time for %s', (_, key) => {
-    const lines = told();
+    const lines = logLines();
     const ids = [runIdFrom(key as never), runIdFrom(key as never)];
     expect(ids.map(isRunId)).toEqual([true, true]);
     expect(ids[0]).not.toBe(ids[1]);

@@ -3,7 +3,7 @@ import { traceable } from '../../src/instrument/traceable.ts';
 import { untraced } from '../../src/run/context.ts';
 import { noopSink, overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
 describe('runs inherit from their ancestors', () => {
@@ -114,7 +114,7 @@ describe('withExporter', () => {
   });
 
   test('without an exporter only calls the function, and logs one line', () => {
-    const lines = told();
+    const lines = logLines();
     const hostile = new Proxy(
       {},
       {

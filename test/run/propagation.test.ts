@@ -14,7 +14,7 @@ import {
 import type { RunRecord } from '../../src/run/record.ts';
 import { currentRun, startRun, withExporter, withRun } from '../../src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { LIMITS, makeSink } from './memory-sink.ts';
 
 const ROOT = '0195c0de-0000-7000-8000-000000000001';
@@ -65,7 +65,7 @@ describe('headers', () => {
     [{ accept: ['projects'] }, {}],
     [{ accept: ['project', 'sampled'] }, {}],
   ])('yield only ids and the sampling decision unless options accept more: %j', (options, expected) => {
-    const lines = told();
+    const lines = logLines();
     const members = { 'runspan-project': 'shop', 'runspan-tags': '["a"]', 'runspan-metadata': '{"user":7}' };
     const headers = { 'runspan-trace': ORDER, baggage: baggageOf(members) };
     const { record } = below(headers, {}, [options as FromHeadersOptions]);
@@ -228,7 +228,7 @@ describe('invalid headers', () => {
 });
 
 test('a value that is not a run adds no headers, and one line is logged', () => {
-  const lines = told();
+  const lines = logLines();
   expect(toHeaders({} as never)).toEqual({});
   expect(lines).toEqual(['warn: toHeaders(run): expected `run` to be a Run; nothing is added.']);
 });
@@ -248,7 +248,7 @@ describe('headers that are too large', () => {
   });
 
   test('are not created for a run that is too deep', () => {
-    const lines = told();
+    const lines = logLines();
     const segment = `${ORDER.split('.')[0]}.`;
     expect(entered({ dottedOrder: segment.repeat(138).slice(0, -1) })).toHaveProperty('runspan-trace');
     expect(entered({ dottedOrder: segment.repeat(139).slice(0, -1) })).toEqual({});
@@ -257,7 +257,7 @@ describe('headers that are too large', () => {
 });
 
 test('a promise instead of headers is reported in one line, and its rejection is handled', async () => {
-  const lines = told();
+  const lines = logLines();
   const unhandled = unhandledRejections();
   const late = async (): Promise<never> => {
     throw new Error('late');

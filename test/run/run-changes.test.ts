@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { startRun } from '../../src/run/start-run.ts';
 import { parseIsoTimestamp } from '../../src/run/time.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeRun, watched } from './memory-sink.ts';
 
 describe('Run.set', () => {
@@ -20,7 +20,7 @@ describe('Run.set', () => {
     [1, 1],
     [5_000, 1],
   ])('keeps 1000 tags and 10000 keys of metadata: with %i more, %i log lines for each', (more, lineCount) => {
-    const lines = told();
+    const lines = logLines();
     const { run, record } = makeRun({ tags: ['a', 'b'], metadata: { a: 1, b: 2 } });
     for (let step = 0; step < 998 + more; step++) run.set({ tags: ['a', `step ${step}`] });
     for (let step = 0; step < 9_998 + more; step++) run.set({ metadata: { a: step, [`step ${step}`]: step } });
@@ -38,7 +38,7 @@ describe('Run.set', () => {
   });
 
   test('counts inherited tags and metadata', () => {
-    told();
+    logLines();
     const tags = Array.from({ length: 1_000 }, (_, at) => `tag ${at}`);
     const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`key ${at}`, at]));
     const { run, sink } = makeRun({ tags, metadata });
@@ -49,7 +49,7 @@ describe('Run.set', () => {
   });
 
   test('keeps metadata of the library in a run with 10000 keys', () => {
-    told();
+    logLines();
     const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`key ${at}`, at]));
     const { run, record } = makeRun({ metadata });
     run.set({ usage: { total_tokens: 3 } });
@@ -75,7 +75,7 @@ describe('Run.set', () => {
   });
 
   test('accepts the valid part of invalid changes', () => {
-    const lines = told();
+    const lines = logLines();
     const { run, record } = makeRun();
     run.set({
       name: 'renamed',

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Run } from '../../src/run/run.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeRun, makeSink } from './memory-sink.ts';
 
 /** Options of which each is anything at all, but for the sink, which is a real one. */
@@ -15,7 +15,7 @@ const make = (makers: Record<string, (() => unknown) | undefined>): Record<strin
   Object.fromEntries(Object.entries(makers).map(([key, maker]) => [key, maker?.()]));
 
 test('`startRun` throws with no options, and records JSON', () => {
-  told();
+  logLines();
   const exporter = makeSink();
   fc.assert(
     fc.property(objectOf(keys), (options) => {
@@ -28,7 +28,7 @@ test('`startRun` throws with no options, and records JSON', () => {
 });
 
 test('no value instead of the options, the exporter or the run causes an error', () => {
-  told();
+  logLines();
   fc.assert(
     fc.property(anything, (maker) => {
       expect(startRun(maker() as never).isOpen).toBe(false);
@@ -40,7 +40,7 @@ test('no value instead of the options, the exporter or the run causes an error',
 });
 
 test('no method of a run throws with any argument, and records are JSON', () => {
-  told();
+  logLines();
   const exporter = makeSink();
   const calls = fc.tuple(objectOf(changes), anything, anything, anything);
   fc.assert(
@@ -90,7 +90,7 @@ test('a run that its own outputs end has ended once, with the first outputs', ()
 });
 
 test('a method called without its run records nothing, logs one line, and does not throw', async () => {
-  const lines = told();
+  const lines = logLines();
   const exporter = makeSink();
   const run = startRun({ name: 'x', exporter });
   const mine = new Error('mine');
@@ -111,7 +111,7 @@ test('a method called without its run records nothing, logs one line, and does n
 });
 
 test('the methods of a proxy or an heir of a run do not throw', () => {
-  told();
+  logLines();
   const run = startRun({ name: 'x', exporter: makeSink() });
   for (const other of [new Proxy(run, {}), Object.create(run) as Run]) {
     other.event('e');

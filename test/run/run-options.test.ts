@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { type RunOptions, runOptionChecks, usableOptions } from '../../src/run/run-options.ts';
 import { startRun } from '../../src/run/start-run.ts';
 import { revokedProxy } from '../base/hostile.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
 const check = (given: unknown) => usableOptions<RunOptions>('startRun', given, runOptionChecks);
 
 describe('valid options', () => {
   test('are accepted unchanged, without a log line', () => {
-    const lines = told();
+    const lines = logLines();
     const given: RunOptions = {
       name: 'work',
       runType: 'anything',
@@ -26,7 +26,7 @@ describe('valid options', () => {
   });
 
   test('may be undefined, which means missing', () => {
-    const lines = told();
+    const lines = logLines();
     expect(check({ name: 'work', tags: undefined, unknown: undefined })).toEqual({ name: 'work' });
     expect(check(undefined)).toEqual({});
     expect(lines).toEqual([]);
@@ -59,7 +59,7 @@ describe('an invalid option', () => {
     ],
     ['exporter', { start: () => true, capture: {} }, '`exporter` to be the result of createExporter()'],
   ])('`%s` is reported in one line, once, and ignored', (key, value, expected) => {
-    const lines = told();
+    const lines = logLines();
     const given = { name: 'work', project: 'chat', [key]: value };
     const { [key]: _, ...rest } = given;
     expect([check(given), check(given)]).toEqual([rest, rest]);
@@ -67,7 +67,7 @@ describe('an invalid option', () => {
   });
 
   test('with an unknown name is reported, also with a name of `Object.prototype`', () => {
-    const lines = told();
+    const lines = logLines();
     expect(check({ name: 'work', tag: 'a', toString: 1 })).toEqual({ name: 'work' });
     expect(check({ tag: 'a' })).toEqual({});
     expect(lines).toEqual([
@@ -77,7 +77,7 @@ describe('an invalid option', () => {
   });
 
   test('does not affect others, even if it cannot be read', () => {
-    const lines = told();
+    const lines = logLines();
     const given = {
       get tags() {
         throw new Error('no');
@@ -96,7 +96,7 @@ test.each([
   [1_001, false],
   [2 ** 32 - 1, false],
 ])('a list of %i tags is accepted: %s', (length, expected) => {
-  const lines = told();
+  const lines = logLines();
   const tags = length > 2_000 ? Object.assign([], { length }) : Array.from({ length }, () => 'a');
   expect('tags' in check({ tags })).toBe(expected);
   if (!expected) expect(lines).toEqual([expect.stringContaining('at most 1000 texts')]);
@@ -110,20 +110,20 @@ describe('options of another type', () => {
     [null, 'null'],
     [() => {}, 'function'],
   ])('%s are reported in one line, once', (given, kind) => {
-    const lines = told();
+    const lines = logLines();
     expect([check(given), check(given)]).toEqual([{}, {}]);
     expect(lines).toEqual([`warn: startRun: expected the options to be an object, got ${kind}; left out.`]);
   });
 
   test('that cannot be read are reported in one line, once', () => {
-    const lines = told();
+    const lines = logLines();
     expect([check(revokedProxy()), check(revokedProxy())]).toEqual([{}, {}]);
     expect(lines).toEqual([expect.stringMatching(/^warn: startRun failed, the application is not affected: /)]);
   });
 });
 
 test('inherited properties are not options', () => {
-  const lines = told();
+  const lines = logLines();
   const exporter = makeSink();
   const inherited = { name: 'evil', tags: ['evil'], id: 'evil', root: true };
   startRun(Object.assign(Object.create(inherited), { exporter, metadata: { a: 1 } }) as RunOptions).end();
@@ -133,7 +133,7 @@ test('inherited properties are not options', () => {
 });
 
 test('a run without a valid name is named `run`', () => {
-  told();
+  logLines();
   expect([startRun({} as RunOptions).name, startRun({ name: '' }).name, startRun({ name: 'a' }).name]).toEqual([
     'run',
     'run',

@@ -5,7 +5,7 @@ import { samplingDecision, shareOf } from '../../src/run/sampling.ts';
 import type { TraceStart } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
 import { unhandledRejections } from '../base/rejections.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
 const TRACE = '0195c0de-0000-7000-8000-000000000000';
@@ -66,7 +66,7 @@ describe('a sampling decision', () => {
   });
 
   test('is made by the rate if the sampler throws or returns an invalid value', () => {
-    const lines = told();
+    const lines = logLines();
     const throwing = () => {
       throw new Error('sampler broke');
     };
@@ -81,7 +81,7 @@ describe('a sampling decision', () => {
   });
 
   test('is made by the rate if the sampler returns a promise, whose rejection is handled', async () => {
-    const lines = told();
+    const lines = logLines();
     const unhandled = unhandledRejections();
     const decide = samplingDecision(0, (async () => {
       throw new Error('too late');

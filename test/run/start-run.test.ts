@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PACKAGE_COPY, setSpanSource } from '../../src/run/context.ts';
 import { overrideSink } from '../../src/run/sink.ts';
 import { currentRun, startRun, withRun } from '../../src/run/start-run.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { makeSink } from './memory-sink.ts';
 
 /** A sink that is installed for the process until the test has finished. */
@@ -89,7 +89,7 @@ describe('withRun', () => {
   });
 
   test('calls the function without a run too, and logs one line', () => {
-    const lines = told();
+    const lines = logLines();
     expect(withRun({ id: 'mine' } as never, () => 7)).toBe(7);
     expect(withRun(undefined as never, () => 8)).toBe(8);
     expect(lines).toEqual(['warn: withRun(run, fn): expected `run` to be a Run; the function was called without it.']);

@@ -9,7 +9,7 @@ import { createExporter } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
 import { clientOf } from '../support/http-client.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { sendRun, service } from './service.ts';
 
 const KIB = 1024;
@@ -43,7 +43,7 @@ function tallied() {
 describe('a response', () => {
   test('is not decompressed, because no request asks for compression [security 7]', async () => {
     environmentOf();
-    told();
+    logLines();
     const { url, seen } = await serve((_, response) =>
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(BOMB),
     );

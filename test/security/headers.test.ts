@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createExporter, startRun } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 const KEY = 'sk-the-only-key';
 
@@ -51,7 +51,7 @@ const value = fc.oneof(fc.constantFrom('1', 'evil', '1\r\nx-api-key: evil', 'a\n
 describe('headers', () => {
   test('of the application do not replace headers of the library in any case, and do not inject headers [security 2]', async () => {
     environmentOf();
-    told();
+    logLines();
     const { url, lines } = await lineServer();
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(name, value), { maxLength: 6 }), async (given) => {
@@ -90,7 +90,7 @@ describe('headers', () => {
   ])('%j: %j are left out with one line that does not repeat the value [security 2]', async (name, value, option) => {
     environmentOf();
     const { url, lines } = await lineServer();
-    const diagnostics = told();
+    const diagnostics = logLines();
     await send(url, { [name]: value as string });
     const reason = option === undefined ? 'cannot be set; left out.' : `is left out for ${url}; use \`${option}\`.`;
     expect(diagnostics.filter((line) => !line.startsWith('debug: '))).toEqual([
@@ -110,7 +110,7 @@ describe('headers', () => {
     ['a\u0080b', false],
   ])('a key %j is sent: %s [security 2]', async (apiKey, isTaken) => {
     environmentOf();
-    told();
+    logLines();
     const { url, lines } = await lineServer();
     const exporter = createExporter({ endpoint: url, apiKey });
     startRun({ name: 'a', exporter }).end();

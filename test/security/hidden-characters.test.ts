@@ -2,8 +2,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createExporter, startRun } from '../../src/index.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { environmentOf } from '../support/environment.ts';
+import { logLines } from '../support/log-lines.ts';
 import { runRunspan } from '../support/program.ts';
-import { told } from '../support/told.ts';
 import { service } from './service.ts';
 
 /** Characters of Unicode's general category Cf (direction marks, zero-width characters, a soft hyphen, a tag) and their escapes. */
@@ -61,7 +61,7 @@ test.each([
   ['words of scripts that are written with joiners', 'می‌خواهم क्‍ष'],
 ])('a log line keeps %s unchanged', (_, text) => {
   environmentOf();
-  const lines = told();
+  const lines = logLines();
   startRun({ name: 'a', [text]: 1 } as never);
   expect(lines[0]).toContain(text);
 });

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts';
 import { environmentOf } from '../support/environment.ts';
 import type { Reply } from '../support/ingest-server.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { service } from './service.ts';
 
 const ROUNDS = 300;
@@ -85,14 +85,14 @@ test.each(SERVICES)(
 
 test('at most 1 000 different places are logged [security 17]', () => {
   environmentOf();
-  const lines = told();
+  const lines = logLines();
   for (let round = 0; round < 3_000; round++) startRun({ name: 'a', [`option${round}`]: 1 } as never);
   expect(lines.length).toBe(1_000);
 });
 
 test('a log line has no line breaks and no terminal commands [security 17]', () => {
   environmentOf();
-  const lines = told();
+  const lines = logLines();
   startRun({ name: 'a', 'x\r\nrunspan: forged\u001b[2J\u2028\u0000': 1 } as never);
   expect(lines).toHaveLength(1);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for them

@@ -6,8 +6,8 @@ import { isMimeType } from '../../src/payload/attachment.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { type BusboyPart, readByBusboy } from '../support/busboy-reader.ts';
 import type { IngestServer, Received } from '../support/ingest-server.ts';
+import { logLines } from '../support/log-lines.ts';
 import { readParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
 import { service } from './service.ts';
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
@@ -121,7 +121,7 @@ describe('names and types in a request', () => {
     onTestFinished(() => exporter.shutdown());
     await fc.assert(
       fc.asyncProperty(hostile, hostile, hostile, async (id, traceId, spanId) => {
-        told();
+        logLines();
         const before = parts.server.received.length;
         startRun({ name: 'given', id, exporter: parts.exporter }).end();
         startRun({ name: 'made', id: runIdFrom(id), exporter: parts.exporter }).end();

@@ -12,8 +12,8 @@ import {
 import { recordRuns } from '../../src/testing.ts';
 import { CHILD, CHILD_ORDER, call, makeRun, multipart, part, ROOT, sendMultipart, start } from '../receiver/wire.ts';
 import { environmentOf } from '../support/environment.ts';
+import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
 import { service } from './service.ts';
 
 /** The keys of built-in prototypes before the tests. */
@@ -75,7 +75,7 @@ describe('keys that name a prototype', () => {
 
   test('in incoming headers and baggage change no prototype [security 12]', () => {
     environmentOf();
-    told();
+    logLines();
     const runs = recordRuns();
     onTestFinished(() => runs[Symbol.dispose]?.());
     const baggage = `runspan-metadata=${encodeURIComponent(HOSTILE)},runspan-tags=${encodeURIComponent('["__proto__"]')},__proto__=1,constructor=2`;

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { service } from './service.ts';
 
 /** Sends a run and waits until it is delivered or an attempt has failed, and until `check` passes. */
@@ -33,7 +33,7 @@ async function send(options: ConfigureOptions, check = (): void => {}): Promise<
 describe('a redirect', () => {
   test('is not followed for any status, including /info [security 4]', async () => {
     environmentOf();
-    const lines = told();
+    const lines = logLines();
     const other = await serve();
     await Promise.all(
       [300, 301, 302, 303, 305, 307, 308].map(async (status) => {
@@ -51,7 +51,7 @@ describe('a redirect', () => {
 
   test('is not followed by the fallback for single runs [security 4]', async () => {
     environmentOf();
-    told();
+    logLines();
     const other = await serve();
     const { url, seen } = await serve((request, response) => {
       if (request.url === '/runs') response.writeHead(307, { location: `${other.url}/runs` }).end();
@@ -63,7 +63,7 @@ describe('a redirect', () => {
 
   test('is not followed by a dispatcher that follows redirects of its own requests [security 4]', async () => {
     environmentOf();
-    told();
+    logLines();
     const other = await serve();
     const { url } = await serve((_, response) => response.writeHead(302, { location: other.url }).end());
     const agent = new Agent();
@@ -75,7 +75,7 @@ describe('a redirect', () => {
 
   test('in the headers or the HTML of a response is not followed [security 4]', async () => {
     environmentOf();
-    told();
+    logLines();
     const other = await serve();
     const { url } = await serve((_, response) =>
       response

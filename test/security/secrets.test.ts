@@ -9,8 +9,8 @@ import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { environmentOf } from '../support/environment.ts';
 import { ingestServer } from '../support/ingest-server.ts';
+import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
-import { told } from '../support/told.ts';
 
 const KEY = 'sk-canary-of-the-key';
 const HEADER = 'canary-of-a-header';
@@ -21,7 +21,7 @@ const CANARY = /canary/;
 
 /** Records everything that is printed until the test finishes. */
 function printed(): string[] {
-  const texts = told();
+  const texts = logLines();
   for (const stream of [process.stdout, process.stderr]) {
     vi.spyOn(stream, 'write').mockImplementation((text) => texts.push(String(text)) > 0);
   }

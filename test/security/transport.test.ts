@@ -8,7 +8,7 @@ import { createExporter, startRun } from '../../src/index.ts';
 import { filesUnder, read } from '../package/repository.ts';
 import { environmentOf } from '../support/environment.ts';
 import { gate } from '../support/gate.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
 
 const warnings = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('debug: '));
@@ -39,7 +39,7 @@ describe('the key', () => {
     ['http://１２７.0.0.1.evil.com', false],
   ])('is sent to %s: %s [security 5]', (endpoint, isSent) => {
     environmentOf();
-    const lines = told();
+    const lines = logLines();
     const settings = resolveSettings({
       endpoint,
       apiKey: 'sk-key',
@@ -54,7 +54,7 @@ describe('the key', () => {
   test('is sent over plain HTTP to other hosts only if `allowInsecure` or its variable is true [security 5]', () => {
     const keyWith = (allowInsecure: unknown, environment: Record<string, string> = {}) => {
       environmentOf(environment);
-      told();
+      logLines();
       const options = {
         endpoint: 'http://service.example',
         apiKey: 'sk-key',
@@ -73,7 +73,7 @@ describe('the key', () => {
 describe('TLS', () => {
   test('sends nothing to a server with an invalid certificate [security 6]', async () => {
     environmentOf();
-    told();
+    logLines();
     const failure = gate<string>();
     let requests = 0;
     const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (_, response) => {
@@ -113,7 +113,7 @@ describe('TLS', () => {
     ['0', 'http://127.0.0.1', 0],
   ])('logs NODE_TLS_REJECT_UNAUTHORIZED=%s with %s in %i lines [security 6]', (value, endpoint, count) => {
     environmentOf({ NODE_TLS_REJECT_UNAUTHORIZED: value });
-    const lines = told();
+    const lines = logLines();
     resolveSettings({ endpoint, log: (level, line) => lines.push(`${level}: ${line}`) });
     expect(lines.filter((line) => line.includes('NODE_TLS_REJECT_UNAUTHORIZED'))).toHaveLength(count);
   });

@@ -17,9 +17,9 @@ import type { Run } from '../../src/run/run.ts';
 import type { RunOptions } from '../../src/run/run-options.ts';
 import type { FlushLimit, FlushResult } from '../../src/run/sink.ts';
 import { startRun } from '../../src/run/start-run.ts';
+import { logLines } from './log-lines.ts';
 import { type Reply, type ScriptedService, type ServiceInfo, scriptedService, traffic } from './scripted-service.ts';
 import { threadWork } from './thread-work.ts';
-import { told } from './told.ts';
 import { virtualClock } from './virtual-timers.ts';
 
 export interface Setup {
@@ -67,7 +67,7 @@ export async function delivery(setup: Setup = {}): Promise<Delivery> {
   // Each test begins at 0 ms. Hooks run in reverse order.
   onTestFinished(() => virtualClock.reset());
   const service = setup.service ?? (await scriptedService(setup.reply, setup.info));
-  const lines = told('warn');
+  const lines = logLines('warn');
   const drops: string[] = [];
   const details: (string | undefined)[] = [];
   const settings = resolveSettings(

@@ -5,7 +5,7 @@ import { currentSink } from '../../src/run/sink.ts';
 import { startRun, withRun } from '../../src/run/start-run.ts';
 import { type RunRecorder, recordRuns } from '../../src/testing.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { told } from '../support/told.ts';
+import { logLines } from '../support/log-lines.ts';
 
 /** Records until the test has finished. */
 function recorder(): RunRecorder {
@@ -96,7 +96,7 @@ describe('options of recordRuns', () => {
     [2, undefined],
     [3, 3],
   ])('limit attachments: of 3 bytes at a limit of %i, %s are kept', (attachmentBytes, kept) => {
-    const lines = told();
+    const lines = logLines();
     using recorded = recordRuns({ limits: { attachmentBytes } });
     startRun({ name: 'a' }).attach('image', new Uint8Array(3), 'image/png');
     expect(recorded.run('a').attachments?.map(({ bytes }) => sizeOf(bytes))[0]).toBe(kept);

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 
 /** Returns the lines logged until the test has finished. Lines that are logged only once can be logged again. */
-export function told(level: 'warn' | 'debug' = 'debug'): string[] {
+export function logLines(level: 'warn' | 'debug' = 'debug'): string[] {
   const lines: string[] = [];
   diagnostics.forgetPlaces();
   diagnostics.setLog((of, message) => {
