@@ -152,7 +152,7 @@ async function streamRun(
 function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   if (event !== 'updates' && event !== 'values') return [];
   const { __interrupt__: interrupts } = (data ?? {}) as { __interrupt__?: unknown };
-  return Array.isArray(interrupts) ? interrupts : [];
+  return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
 /** Maximum width of a line. It exceeds the width of a screen, because output may go to a log. */
@@ -187,7 +187,7 @@ class EventPrinter {
   }
 
   line(name: string, data: unknown): void {
-    const text = typeof data === 'string' ? data : JSON.stringify(data);
+    const text = typeof data === 'string' ? data : JSON.stringify(data ?? null);
     this.endText();
     this.#write(`${visible(name)}: ${cut(visible(text), LINE_COLUMNS)}\n`);
   }

@@ -102,14 +102,14 @@ describe('runspan run', () => {
   });
 
   it('prints an interrupt in every mode, and resumes the run', async () => {
-    const interrupt = [{ id: 'i-1', value: { question: 'May I?' } }];
+    const interrupt = [{ id: 'i-1', value: { question: 'May I?' } }, { id: 'i-2' }, null];
     const { url, seen } = await streaming([
       ['updates', { plan: {} }],
       ['updates', { __interrupt__: interrupt }],
     ]);
     expect(await run(url, ['--thread', THREAD, '--message', 'go'])).toEqual({
       code: 0,
-      stdout: 'interrupt: {"question":"May I?"}\n',
+      stdout: 'interrupt: {"question":"May I?"}\ninterrupt: null\n',
       stderr: `the run waits for an answer: --thread ${THREAD} --resume <json>\n`,
     });
     await run(url, ['--thread', THREAD, '--resume', '"yes"']);

@@ -31,16 +31,13 @@ export interface Info {
 }
 
 export async function loadInfo(): Promise<Info> {
-  return jsonOf(await fetch(`${server.url}/info`));
+  return fetchJson('GET', '/info');
 }
 
 /** The addresses for ratings of a run, by key. */
 export async function feedbackUrls(threadId: string, runId: string): Promise<Readonly<Record<string, string>>> {
   const path = `/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/feedback`;
-  const headers = { 'content-type': 'application/json' };
-  const { urls } = await jsonOf<{ urls: Record<string, string> }>(
-    await fetch(server.url + path, { method: 'POST', headers, body: '{}' }),
-  );
+  const { urls } = await fetchJson<{ urls: Record<string, string> }>('POST', path, '{}');
   return urls;
 }
 
@@ -89,8 +86,12 @@ export function stringOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-async function jsonOf<Result>(response: Response): Promise<Result> {
+async function fetchJson<Result>(method: 'GET' | 'POST', path: string, body?: string): Promise<Result> {
+  const url = server.url + path;
+  const response = await fetch(url, { method, ...(body && { headers: { 'content-type': 'application/json' }, body }) });
   if (response.ok) return response.json();
-  const request = { method: 'GET', url: response.url, attempts: 1 };
-  throw new ApiError(request, { status: response.status, headers: {}, text: await response.text() });
+  throw new ApiError(
+    { method, url, attempts: 1 },
+    { status: response.status, headers: {}, text: await response.text() },
+  );
 }

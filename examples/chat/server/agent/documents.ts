@@ -23,14 +23,12 @@ const QUERY_CHARS_MAX = 2_000;
 
 /** Reads the Markdown files of a folder, or the documentation of runspan. Throws a SettingsError if there are none. */
 export function loadDocuments(folder: string | undefined): Documents {
-  const docs = fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));
-  if (folder !== undefined && statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new SettingsError(`Expected --docs to be a folder. There is no folder ${folder}.`);
-  const paragraphs = readParagraphs(folder ?? docs);
+  const path = folder ?? fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new SettingsError(`Expected --docs to be a folder. There is no folder ${path}.`);
+  const paragraphs = readParagraphs(path);
   if (paragraphs.length > 0) return new Documents(paragraphs);
-  throw new SettingsError(
-    `Expected --docs to be a folder with Markdown files. There is no Markdown text in ${folder}.`,
-  );
+  throw new SettingsError(`Expected --docs to be a folder with Markdown files. There is no Markdown text in ${path}.`);
 }
 
 /** Finds paragraphs by the words of a question. */
