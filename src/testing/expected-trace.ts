@@ -1,5 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE } from '../base/options.ts';
+import type { Tree } from '../run/forest.ts';
 import {
   type AsymmetricMatcher,
   type Comparison,
@@ -7,7 +8,6 @@ import {
   type ExpectedFields,
   fieldChecks,
 } from './expected-fields.ts';
-import type { Tree } from './forest.ts';
 import { factsOf } from './recorded-run.ts';
 
 /** A run with its child runs. A string is the name of a run without child runs. */
