@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
-const STAMP = join(folder, 'build/.sources');
+export const STAMP = join(folder, 'build/.sources');
 const SOURCES = [
   'server',
   'page',

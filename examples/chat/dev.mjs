@@ -1,9 +1,12 @@
 // Starts the chat for development: the page reloads and the server restarts when a source changes. Options of the
 // chat, except `--port`, can be added: `npm run dev -- --data ../data`.
 import { spawn } from 'node:child_process';
-import { build, program } from './build.mjs';
+import { rmSync } from 'node:fs';
+import { build, program, STAMP } from './build.mjs';
 
 build(false);
+// The compiler below changes `build/`, so the next build must not skip its work.
+rmSync(STAMP);
 const children = [
   [program('typescript', 'bin/tsc'), '-p', '.', '--watch', '--preserveWatchOutput'],
   ['--watch', 'build/server/main.js', '--port', '4888', ...process.argv.slice(2)],

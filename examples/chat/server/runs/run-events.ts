@@ -12,7 +12,7 @@ export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted'
  * - An interrupt becomes `input.requested`.
  * - A subagent gets its name, and the tool call that started it.
  * - The run itself writes the start and the end of the run, the end after its last checkpoint.
- * - States are not logged. Their events name a checkpoint, and the event stream loads its state.
+ * - States of the main graph are not logged. Their events name a checkpoint, and the event stream loads its state.
  * - `tasks` events are dropped, because they repeat all messages of the thread.
  */
 export class RunEvents {
