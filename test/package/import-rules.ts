@@ -76,7 +76,7 @@ const LOADED_LATE = ['undici', 'p-queue', 'form-data-encoder', 'pbf', 'modern-ta
 
 /** Returns a line for each breach of the import rules. `packages` are installed with the package. */
 export function breaches(sources: Sources, packages: readonly string[]): string[] {
-  const facts = new Map(Object.entries(sources).map(([path, text]) => [path, sourceFacts(path, text)]));
+  const facts = factsOf(sources);
   const found: string[] = [];
   for (const [path, file] of facts) {
     found.push(...breachesOfStyle(path, file));
@@ -88,6 +88,10 @@ export function breaches(sources: Sources, packages: readonly string[]): string[
     }
   }
   return [...found, ...cycles(facts)];
+}
+
+export function factsOf(sources: Sources): Map<string, SourceFacts> {
+  return new Map(Object.entries(sources).map(([path, text]) => [path, sourceFacts(path, text)]));
 }
 
 function breachesOfStyle(path: string, file: SourceFacts): string[] {
@@ -127,7 +131,7 @@ function breachOfPackages(path: string, { specifier, typeOnly, dynamic }: Import
 }
 
 /** Returns a line for each cycle of imports, including imports of types. */
-function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
+export function cycles(facts: ReadonlyMap<string, SourceFacts>): string[] {
   const found: string[] = [];
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]): void => {

@@ -1,15 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { breaches, MAY_IMPORT } from './import-rules.ts';
+import { breaches, cycles, factsOf, MAY_IMPORT } from './import-rules.ts';
 import { entries, filesUnder, manifest, read } from './repository.ts';
 
 const PACKAGES = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
-const FILES = [...filesUnder('src', '.ts'), ...filesUnder('src', '.tsx')];
+const sourcesOf = (folder: string): [path: string, text: string][] =>
+  [...filesUnder(folder, '.ts'), ...filesUnder(folder, '.tsx')].map((path) => [path, read(`${folder}/${path}`)]);
+const SOURCES = Object.fromEntries(sourcesOf('src'));
+const FILES = Object.keys(SOURCES);
 
 describe('the source', () => {
   it('imports only folders that the table allows, without cycles, and only installed packages', () => {
-    const sources = Object.fromEntries(FILES.map((path) => [path, read(`src/${path}`)]));
     expect(FILES.length).toBeGreaterThan(10);
-    expect(breaches(sources, PACKAGES)).toEqual([]);
+    expect(breaches(SOURCES, PACKAGES)).toEqual([]);
+  });
+
+  it('has no cycle in the chat', () => {
+    const folders = ['server', 'page', 'test'];
+    const sources = folders.flatMap((folder) =>
+      sourcesOf(`examples/chat/${folder}`).map(([path, text]) => [`${folder}/${path}`, text]),
+    );
+    expect(sources.length).toBeGreaterThan(10);
+    expect(cycles(factsOf(Object.fromEntries(sources)))).toEqual([]);
   });
 
   it('has one file for each entry point, and runspan.ts', () => {
