@@ -1,16 +1,20 @@
-// The clock functions are captured at load time, so that fake timers in the tests of an application have no effect.
+// Captured at load time, so that fake timers in an application's tests do not affect the library.
 export const wallNowMs: () => number = Date.now;
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
-/** Maximum deviation of timestamps from the wall clock, in microseconds. A larger deviation is corrected. */
+/**
+ * Maximum difference between timestamps and the wall clock, in microseconds. If the difference is larger, timestamps
+ * are set to the wall clock again.
+ */
 const DEVIATION_MAX_US = 20_000;
 
-/** Timestamps follow the wall clock if the wall clock moves back by more than this number of microseconds. */
+/** If the wall clock moves back by more than this number of microseconds, timestamps move back too. */
 const BACKWARD_MAX_US = 5_000_000;
 
 /**
- * Creates timestamps in whole microseconds since 1970. Timestamps increase strictly, so runs sort by creation, unless
- * the wall clock moves back by more than 5 s. Durations come from the monotonic clock.
+ * Creates timestamps in whole microseconds since 1970. Each timestamp is greater than the previous one, so runs sort by
+ * creation time. Only if the wall clock moves back by more than 5 s do timestamps move back too. Durations are measured
+ * with the monotonic clock.
  */
 export class Clock {
   readonly #wallMs: () => number;
@@ -29,7 +33,7 @@ export class Clock {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp. The argument is the current result of `monotonicUs()`. */
+  /** Returns a new timestamp. Pass the current result of `monotonicUs()`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;
@@ -43,5 +47,5 @@ export class Clock {
   }
 }
 
-/** Timestamps and ids of live runs come from this clock. */
+/** The clock for the timestamps and ids of the runs that this process records. */
 export const clock: Clock = new Clock();

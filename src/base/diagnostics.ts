@@ -1,25 +1,31 @@
 import { types } from './node.ts';
 import { visible } from './text.ts';
 
-/** The least severe level that is logged. With `silent`, nothing is logged. */
+/** The least severe level to log. `silent` turns off logging. */
 export type LogLevel = 'silent' | 'error' | 'warn' | 'debug';
 
 /**
- * The destination of log lines. If a level is set, the lines of this level and of more severe levels are written to
- * standard error. If a function is set, the function is called with every line, and nothing is written to standard
- * error. Errors that the function throws are ignored.
+ * The destination of log lines. If a level is set, lines of this level and of more severe levels are written to
+ * standard error. If a function is set, it receives every line, and nothing is written to standard error. Errors that
+ * the function throws are ignored.
  */
 export type Log = LogLevel | ((level: Exclude<LogLevel, 'silent'>, message: string) => void);
 
 export const LEVELS: readonly LogLevel[] = ['silent', 'error', 'warn', 'debug'];
 
-/** Maximum number of places for which `warnOnce` logs a line. Prevents a flood of lines if a loop creates new keys. */
+/**
+ * Maximum number of different keys (`place`) for which `warnOnce` logs a line. Prevents a flood of lines if a loop
+ * creates new keys.
+ */
 const PLACES_MAX = 1_000;
 
-/** Maximum number of values to redact. Beyond this number, the oldest value is no longer redacted. */
+/**
+ * Maximum number of values to redact. At the maximum, each new value replaces the oldest value, which is then no longer
+ * redacted.
+ */
 const CONCEALED_MAX = 1_000;
 
-/** Values with fewer characters are not redacted, because other words of a log line may contain the same characters. */
+/** Shorter values are not redacted, because ordinary words in a log line could contain them. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
 const concealed = new Set<string>();
@@ -36,7 +42,10 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /** Sets the function that calls the log function or the console with tracing turned off. */
+  /**
+   * Sets a function that makes each call of the log function or the console. The given function turns tracing off
+   * during the call.
+   */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },
@@ -72,7 +81,7 @@ export const diagnostics = {
 let isPrinting = false;
 
 function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
-  // A log function that is traced may log again, which would start an endless loop.
+  // A traced log function could cause another log line, which would start an endless loop.
   if (isPrinting || (typeof log !== 'function' && LEVELS.indexOf(level) > LEVELS.indexOf(log))) return;
   isPrinting = true;
   try {

@@ -1,6 +1,6 @@
 import { environment } from './node.ts';
 
-/** A test checks that this version equals the version in `package.json`. */
+/** Must equal the version in `package.json`, which a test checks. */
 export const version = '0.1.0';
 
 /** `docs/configuration.md` describes each variable. */
@@ -56,7 +56,7 @@ export function langsmithEnv(name: LangsmithName): string | undefined {
   return env(`LANGSMITH_${name}`) ?? env(`LANGCHAIN_${name}`);
 }
 
-/** Whether the endpoint, the API key and the workspace are read from LangSmith's variables. */
+/** Whether the endpoint, the API key and the workspace are read from LangSmith's environment variables. */
 export function usesLangsmithService(): boolean {
   const own = env('RUNSPAN_ENDPOINT') ?? env('RUNSPAN_API_KEY') ?? env('RUNSPAN_WORKSPACE_ID');
   return own === undefined && (langsmithEnv('TRACING_V2') === 'true' || langsmithEnv('TRACING') === 'true');
@@ -75,9 +75,7 @@ export function variablesWith(prefix: string): string[] {
   return Object.keys(environment()).filter((name) => name.startsWith(prefix));
 }
 
-/**
- * Returns the environment of a child process. Variables with the value `undefined` are removed when the process starts.
- */
+/** Returns the environment for a child process. A variable with the value `undefined` is not passed to the process. */
 export function environmentWith(variables: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   return { ...environment(), ...variables };
 }

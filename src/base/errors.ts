@@ -33,7 +33,7 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 
 /**
- * The base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. `code` is
+ * Base class of all errors that the receiver, the clients and the test kit throw. Tracing never throws. `code` is
  * stable across versions, but `message` is not. `cause` is the underlying error, if any.
  */
 export class RunspanError extends Error {

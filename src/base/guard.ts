@@ -3,8 +3,8 @@ import { types } from './node.ts';
 import { messageOf } from './text.ts';
 
 /**
- * If `work` throws, logs only the first error of each `place` and returns undefined, so that an error in tracing code
- * or in a tracing callback does not reach the application.
+ * Calls `work` and returns its result. If `work` throws, returns undefined, so that an error in tracing code or in a
+ * tracing callback does not reach the application. Only the first error for each `place` is logged.
  */
 export function guard<Result>(place: string, work: () => Result): Result | undefined {
   try {
@@ -15,12 +15,14 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   }
 }
 
-/** Logs an error like `guard`. Used in a `catch` block where a closure would be too slow. */
+/**
+ * Logs an error like `guard`. Called in the `catch` block of hot code, where a closure for `guard` would be too slow.
+ */
 export function reportFailure(place: string, thrown: unknown): void {
   diagnostics.warnOnce(place, `${place} failed, the application is not affected: ${messageOf(thrown)}`);
 }
 
-/** Ignores the rejection of a promise that a callback returned. An unhandled rejection would end the process. */
+/** If a callback returned a promise, ignores its rejection. An unhandled rejection would end the process. */
 export function ignoreRejection(result: unknown): void {
   if (types.isPromise(result)) result.catch(() => {});
 }

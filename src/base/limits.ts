@@ -1,33 +1,41 @@
 /** All configurable limits. Set them with `configure({ limits })`. */
 export interface Limits {
-  /** Milliseconds that the first run of a batch waits in the queue, so that more runs join the batch. */
+  /** Milliseconds that the first run of a batch waits in the queue for more runs to join the batch. */
   lingerMs: number;
   /**
    * Milliseconds that the start of a run waits for the end of the run, so that both are sent as one record. If the run
-   * is still open after this time, the start is sent alone. With 0, a start waits only `lingerMs`. `flush` sends all
-   * starts immediately. `RUNSPAN_START_DELAY_MS`
+   * is still open after this time, its start is sent first and its end later. If the value is 0, a start waits only
+   * `lingerMs`. `flush` sends all starts immediately. `RUNSPAN_START_DELAY_MS`
    */
   startDelayMs: number;
   /** Maximum number of runs per request, unless the `/info` response sets another limit. */
   batchRuns: number;
-  /** Maximum body bytes per request, unless the `/info` response sets another limit. A larger run is sent alone. */
+  /**
+   * Maximum body bytes per request, unless the `/info` response sets another limit. A run that exceeds this size is
+   * sent in a request without other runs.
+   */
   batchBytes: number;
   /** Maximum number of concurrent requests. At the limit, runs wait in the queue. */
   requestsInFlight: number;
   /** Maximum number of undelivered runs. At the limit, new traces are refused and counted as `queue_full`. */
   queueRuns: number;
-  /** Maximum bytes of undelivered runs, at one byte per character of text. At the limit, new traces are refused. */
+  /**
+   * Maximum total bytes of undelivered runs, counting one byte per character of text. At the limit, new traces are
+   * refused.
+   */
   queueBytes: number;
-  /** Maximum nesting depth of one payload. A marker replaces each deeper value. */
+  /** Maximum nesting depth of one payload. Deeper values are replaced with a marker. */
   payloadDepth: number;
   /**
-   * Maximum number of items per array and of keys per object. One marker replaces all items or keys beyond this number.
+   * Maximum number of items per array and of keys per object. All items or keys beyond this number are replaced with
+   * one marker.
    */
   payloadWidth: number;
-  /** Maximum number of values in one payload. A marker replaces the values beyond this number. */
+  /** Maximum number of values in one payload. Values beyond this number are replaced with markers. */
   payloadNodes: number;
   /**
-   * Maximum characters of text in one payload. A marker replaces the middle of a text that would exceed this number.
+   * Maximum total characters of text in one payload. If a text would exceed this total, its middle is replaced with a
+   * marker.
    */
   payloadBytes: number;
   /**
@@ -57,7 +65,10 @@ export interface Limits {
    * requested do not count towards the age.
    */
   ageMs: number;
-  /** Milliseconds of an outage after which waiting runs are written to disk. Not used if `durability` is `memory`. */
+  /**
+   * Milliseconds after the start of an outage when queued runs are written to disk. Not used if `durability` is
+   * `memory`.
+   */
   spillAfterMs: number;
   /** Maximum bytes on disk per process. At the limit, runs stay in memory. */
   spoolBytes: number;
@@ -67,7 +78,7 @@ export interface Limits {
   simpleInFlight: number;
   /** Maximum requests per second in simple ingestion. */
   simpleRequestsPerSecond: number;
-  /** Maximum milliseconds that delivery delays the natural end of the process. */
+  /** Maximum milliseconds that delivery delays the end of a process that has no other work left. */
   exitFlushMs: number;
 }
 
@@ -102,5 +113,5 @@ export const defaultLimits: Readonly<Limits> = {
   exitFlushMs: 2_000,
 };
 
-/** With a longer delay than this maximum, `setTimeout` fires immediately. */
+/** Maximum delay of `setTimeout`. With a longer delay, `setTimeout` fires immediately. */
 export const DELAY_MAX_MS: number = 2 ** 31 - 1;

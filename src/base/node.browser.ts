@@ -5,13 +5,13 @@ export const nodeModule = ((name: string) => {
   throw new RunspanError('RUNSPAN_INVALID_REQUEST', `This call needs ${name}, which browsers do not have`);
 }) as typeof node.nodeModule;
 
-/** Browsers cannot recognize a proxy. */
+/** Code in a browser cannot detect whether an object is a proxy. */
 export const types = {
   isPromise: (value: unknown): value is Promise<unknown> => value instanceof Promise,
   isProxy: (): boolean => false,
 };
 
-/** Browsers have no async context to leave. */
+/** Calls the function directly, because browsers have no async context. */
 export class AsyncResource {
   runInAsyncScope<Result, Args extends unknown[]>(fn: (...args: Args) => Result, self: unknown, ...args: Args): Result {
     return Reflect.apply(fn, self, args);

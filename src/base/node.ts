@@ -1,6 +1,9 @@
-// All access to built-in modules that the clients need. `node.browser.ts` replaces this file in a build for browsers.
+// The built-in Node modules that the clients need. In builds for browsers, `node.browser.ts` replaces this file.
 
-/** An `import` of a Node module would load the module and read all exports at startup, which takes milliseconds. */
+/**
+ * Loads a built-in module on demand. An `import` would load the module and read all its exports at startup, which takes
+ * milliseconds.
+ */
 export const nodeModule: typeof process.getBuiltinModule = process.getBuiltinModule;
 
 export const types: typeof import('node:util').types = nodeModule('node:util').types;
@@ -12,7 +15,7 @@ export function environment(): NodeJS.ProcessEnv {
   return process.env;
 }
 
-/** Turns off Node's warning about the eleventh listener of a signal. */
+/** Turns off the warning that Node prints when a signal has more than ten listeners. */
 export function allowListeners(signal: AbortSignal): void {
   nodeModule('node:events').setMaxListeners(0, signal);
 }

@@ -15,8 +15,8 @@ export interface OptionMistake {
 }
 
 /**
- * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, and also if
- * `given` is not an object. A known option that is undefined is left out.
+ * Returns a copy of the valid options. Calls `onMistake` for each unknown, invalid or unreadable option, or if `given`
+ * is not an object. Known options with the value undefined are left out.
  */
 export function validOptions<Options extends object>(
   given: unknown,
@@ -105,7 +105,7 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || name === '[::1]';
 }
 
-/** Returns an endpoint as text, without the user, the query and trailing slashes. */
+/** Returns an endpoint as text, without credentials, query and trailing slashes. */
 export function addressOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/(?<!\/)\/+$/, '');
 }

@@ -2,7 +2,8 @@ import { types } from './node.ts';
 
 /**
  * Converts any value to text for a message. Never throws. Returns a placeholder if the conversion fails, for example
- * for a revoked proxy. The text of an array is only its length, because the text of nested arrays has no limit.
+ * for a revoked proxy. For an array, the text contains only the length, because the text of nested arrays could be
+ * arbitrarily long.
  */
 export function safeText(value: unknown): string {
   try {
@@ -48,10 +49,11 @@ export function visible(text: string): string {
   );
 }
 
-/** Like `visible`, but with JSON escapes, so that the parsed value of a JSON text does not change. */
+/** Like `visible`, but uses JSON escapes, so that the escaped JSON text still parses to the same value. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
-    // A line break in JSON text is white space between values, because strings contain line breaks only as escapes.
+    // Line breaks in JSON text are kept. They are white space between values, because a string contains line breaks
+    // only as escapes.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }
@@ -67,8 +69,9 @@ function unitEscapeOf(unit: string): string {
 }
 
 /**
- * Returns the message, the code or the text of a thrown value, on one line with at most 300 characters. For an
- * AggregateError, for example after a connection to each address of a host failed, uses the first error.
+ * Describes a thrown value on one line with at most 300 characters: an error by its message, else its code, else its
+ * name, and any other value by its text. For an AggregateError, which Node throws if the connections to all addresses
+ * of a host fail, describes the first error.
  */
 export function messageOf(thrown: unknown): string {
   let message: unknown;
@@ -83,7 +86,7 @@ export function messageOf(thrown: unknown): string {
     .slice(0, 300);
 }
 
-/** Describes a value for a message. An object is described only by its kind, never by its content. */
+/** Describes a value for a message. An object is described by its kind only, without its content. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(cut(value, 80));
   if (value === null) return 'null';
@@ -111,12 +114,15 @@ function isList(value: object): boolean {
   }
 }
 
-/** The key of the method that `util.inspect` and `console.log` of Node call. */
+/** The key of the method that Node's `util.inspect` and `console.log` call to format an object. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 const BACKSLASH = 0x5c;
 
-/** Whether the character at index `at` of JSON text is escaped, because it follows an odd number of backslashes. */
+/**
+ * Whether the character at index `at` of JSON text is escaped, which means that it follows an odd number of
+ * backslashes.
+ */
 export function isEscaped(json: string, at: number): boolean {
   let first = at;
   while (json.charCodeAt(first - 1) === BACKSLASH) first--;

@@ -1,14 +1,14 @@
 import { DELAY_MAX_MS } from './limits.ts';
 import { AsyncResource } from './node.ts';
 
-// These are the original functions, because fake timers in the tests of an application would stop delivery.
+// Keeps the original functions, because fake timers in an application's tests would otherwise stop delivery.
 const { setTimeout: setTimeoutOfNode, setImmediate: setImmediateOfNode } = globalThis;
 export const clearTimer: (timer: NodeJS.Timeout | undefined) => void = globalThis.clearTimeout;
 
 /**
- * An async resource without context. A new resource captures the current context, for example the context of a request
- * whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes the
- * captured context. The names of the properties depend on the Node version.
+ * An async resource without an async context. A new resource captures the current context, for example the context of a
+ * request whose handler imports the library. Node has no function that leaves all contexts, so the loop below removes
+ * the captured context from the resource. The names of the removed properties depend on the Node version.
  */
 const root = new AsyncResource('runspan');
 for (const key of Object.getOwnPropertySymbols(root)) {
@@ -17,7 +17,8 @@ for (const key of Object.getOwnPropertySymbols(root)) {
 
 /**
  * Calls a function outside any async context. Delivery often starts while the application calls the library. If
- * delivery kept the async context of that call, delivery would be traced and would keep the data of the call in memory.
+ * delivery ran in the async context of that call, its requests would be traced, and the data of the call would stay in
+ * memory.
  */
 export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(fn, undefined, ...args);

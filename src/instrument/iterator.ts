@@ -19,15 +19,16 @@ export function followIterator(iterator: object, observer: StreamObserver): bool
 }
 
 /**
- * Follows a generator that has not started. The first `next()` calls `begin`, which starts a run or returns undefined.
+ * Follows a generator that has not started. The first `next()` calls `begin`, which starts a run, or returns undefined
+ * if no run is recorded.
  */
 export function followLazyGenerator(generator: object, begin: () => StreamObserver | undefined): void {
   replaceSteps(generator, new Steps(true, undefined, begin));
 }
 
 /**
- * Follows the first iterator of an async iterable that is read. Other iterators are not traced. `key` is the method
- * that returns an iterator.
+ * Follows the first iterator that is requested from an async iterable. Other iterators are not traced. `key` is the
+ * name of the method that returns an iterator.
  */
 export function followAsyncIterable(
   iterable: object,
@@ -97,7 +98,7 @@ class Steps implements Settlement {
       throw thrown;
     }
     if (step === 'return') this.#wasReturned = true;
-    // The promises of an async generator are native, and no other code has changed them.
+    // The promises of an async generator are native and new, so no other code can have changed them.
     if (this.#isGenerator && types.isPromise(result)) return deriveOne(result, this);
     const then = this.#isGenerator || typeof result !== 'object' || result === null ? undefined : thenOf(result);
     if (then !== undefined) return followThenable(result as object, then, this) ?? result;
@@ -128,7 +129,7 @@ class Steps implements Settlement {
     this.#begin = undefined;
     if (step !== 'next') return;
     this.#observer = begin();
-    // If `next` is called without its generator, `next` throws, so no object can be watched.
+    // If `next` is called without its generator as `this`, it throws, so there is no object to watch.
     if (isObjectOrFunction(generator)) this.#observer?.watch(generator);
   }
 }

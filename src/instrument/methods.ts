@@ -23,21 +23,21 @@ export interface TracedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): void;
 }
 
-/** The type of `traced`, which is a decorator and also a function that takes options and returns a decorator. */
-// The decorator comes first, because a field decorator receives `undefined`, which is also valid as options.
+/** The type of `traced`, which can be used as a decorator, or called with options to create a decorator. */
+// The order of the two types matters: a field decorator receives `undefined`, which would also be valid as options.
 export type Traced = TracedDecorator & ((options?: TraceableOptions) => TracedDecorator);
 
 /**
- * Traces a class member. Both `@traced` and `@traced({ name, runType, … })` are valid. By default, the run has the name
- * of the member. Standard decorators and `experimentalDecorators` are supported. On a class or a member that cannot be
- * traced, the decorator changes nothing and logs one line.
+ * Traces a class member. Both `@traced` and `@traced({ name, runType, … })` are valid. By default, each run has the
+ * name of the member. Standard decorators and `experimentalDecorators` are supported. On a class, or on a member that
+ * cannot be traced, the decorator changes nothing and logs a warning.
  */
 export const traced: Traced = ((...args: unknown[]): unknown => {
   const isDecorating = args.length > 1;
   if (isDecorating) return guard('@traced', () => decorate({}, args));
   const [options] = args;
   if (typeof options !== 'function') return (...member: unknown[]) => guard('@traced', () => decorate(options, member));
-  // The result of a decorator replaces the class, so the class is returned unchanged.
+  // If `@traced` is applied to a class, its result replaces the class, so the class is returned unchanged.
   refuse('a class or function by itself');
   return options;
 }) as Traced;
@@ -80,7 +80,7 @@ function decorateLegacy(options: unknown, key: string | symbol, descriptor: unkn
   if (member.set !== undefined) member.set = traceable(member.set, named);
 }
 
-/** Returns invalid options unchanged, because `traceable` logs invalid options. */
+/** Adds the name of the member to the options. Returns invalid options unchanged, because `traceable` logs them. */
 function withName(options: unknown, key: string | symbol | undefined): TraceableOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) return options as TraceableOptions;
   const name = (typeof key === 'symbol' ? key.description : key) || 'anonymous';
@@ -109,10 +109,10 @@ export type FunctionName<Target> = {
 const PLACE = 'traceMethods';
 
 /**
- * Replaces methods of an object, or of a class and all its instances, by traced methods. Returns the target. `methods`
- * is an array of names, or an object with the options of each method. `options` apply to all methods. Each run has the
- * name of its method. A static method is traced if the instances have no method with the same name. A method that is
- * already traced does not change. If a method does not exist, one line is logged.
+ * Replaces methods of an object, or of a class and all its instances, with traced methods. Returns the target.
+ * `methods` is an array of names, or an object with the options of each method. `options` apply to all methods. Each
+ * run has the name of its method. A static method is traced only if the instances have no method with the same name.
+ * Methods that are already traced do not change. If a method does not exist, a warning is logged.
  */
 export function traceMethods<Target extends object>(
   target: Target,
@@ -147,16 +147,16 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** The own property of the object before the replacement. Undefined if the object inherited the method. */
+  /** The object's own property before the replacement. Undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 
 const replacements = new WeakMap<object, Map<PropertyKey, Replacement>>();
 
 /**
- * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. A
- * method is replaced only once. If other code has replaced the wrapper, the method is not replaced again, because the
- * other code may call the wrapper.
+ * Replaces a method with `wrap(method)` on the object itself, so the object keeps its class and private fields. If
+ * other code has since replaced the wrapper, the method is not wrapped a second time, because the other code may still
+ * call the first wrapper.
  */
 export function replaceMethod(
   place: string,

@@ -5,35 +5,38 @@ import { clearTimer, outside, setSoon, setTimer } from '../base/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Receives the chunks that a consumer reads from a stream or iterator, and then its end, error or cancellation. */
+/** Receives the chunks that a consumer reads from a stream or iterator, followed by its end, error or cancellation. */
 export interface StreamObserver {
-  /** True during `step`. While true, calls between methods of the result are not observed. */
+  /** True during `step`. During this time, calls that the result makes to its own methods are not observed. */
   readonly isStepping: boolean;
-  /** Calls the original method, for example `next`, when the consumer calls the method that replaces it. */
+  /** Called when the consumer calls a replaced method, for example `next`. Calls the original method. */
   step(method: Method, self: unknown, args: unknown[]): unknown;
   chunk(value: unknown): void;
   end(): void;
   fail(error: unknown): void;
   /** Called when the consumer stops reading before the end. */
   cancel(): void;
-  /** Starts to watch a result, because the consumer may never read the result to the end. */
+  /** Starts to watch a result, because the consumer may never read it to the end. */
   watch(object: object): void;
   /**
-   * Called if the runtime bypasses the observed methods, for example in `pipeTo`. From then on, only the end or the
-   * error is observed, and no chunks.
+   * Called if the runtime reads the result without calling the observed methods, for example in `pipeTo`. After this
+   * call, no chunks are observed, but the end or an error still is.
    */
   detach(): void;
 }
 
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
-  /** Called when the application calls a method of the thenable, so that the thenable is no longer watched. */
+  /** Called when the application calls a method of the thenable. The thenable is then no longer watched. */
   asked?(): void;
   fulfilled(value: unknown): void;
   fail(error: unknown): void;
 }
 
-/** The state of a watched result. A reference to the result would prevent garbage collection of the result. */
+/**
+ * The state of a watched result. Must not reference the result, because a reference would prevent its garbage
+ * collection.
+ */
 export interface Watched {
   readonly idleMaxMs: number;
   /** Returns whether the consumer has used the result since the last call. */
@@ -41,16 +44,21 @@ export interface Watched {
   abandon(reason: string): void;
 }
 
-/** Reports a result that is garbage-collected before its end, or unused for `idleMaxMs` to twice `idleMaxMs`. */
+/**
+ * Reports a result that is garbage-collected before its end, or that stays unused for `idleMaxMs` to twice `idleMaxMs`.
+ */
 class Abandonment {
-  /** Holds the results of this turn of the event loop. Most generators end in the same turn and need no timer. */
+  /**
+   * The results created in the current turn of the event loop. Most generators end in the same turn and therefore need
+   * no timer.
+   */
   readonly #fresh = new Map<Watched, object>();
   readonly #timers = new Map<Watched, NodeJS.Timeout>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was collected before its end'),
   );
 
-  /** If `watched` already belongs to another result, that result is no longer watched. */
+  /** Watches `result`. If `watched` already belongs to another result, that result is no longer watched. */
   watch(result: object, watched: Watched): void {
     this.unwatch(watched);
     if (this.#fresh.size === 0) setSoon(() => this.#register()).unref();
@@ -88,7 +96,7 @@ class Abandonment {
 
 export const abandonment: Abandonment = new Abandonment();
 
-/** Runs instead of a replaced method, which is passed as `method`. */
+/** Called instead of a replaced method. The original method is passed as `method`. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;
 
 export function interceptOwn(object: object, key: PropertyKey, intercept: Interceptor): boolean {
@@ -100,8 +108,8 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 }
 
 /**
- * Replaces a method on the object itself, for the result of one call. A long-lived object needs `replaceMethod`, which
- * remembers each replaced method.
+ * Replaces a method on the object itself. Meant for short-lived objects, such as the result of one call. For long-lived
+ * objects, use `replaceMethod`, which remembers each replaced method.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -114,7 +122,7 @@ export function replaceOwn(object: object, key: PropertyKey, make: (method: Meth
 }
 
 /**
- * Defines a method on the object itself. An existing property stays enumerable or not enumerable. A new property is not
+ * Defines a method on the object itself. An existing property keeps its enumerability. A new property is not
  * enumerable.
  */
 export function defineOwn(object: object, key: PropertyKey, method: Method): boolean {
@@ -129,10 +137,15 @@ export function isObjectOrFunction(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Maximum number of runs that observe the same object. Each run wraps the methods of the object once more. */
+/**
+ * Maximum number of runs that observe the same object. Limited because each run wraps the methods of the object once
+ * more.
+ */
 const CALLS_MAX = 16;
 
-/** Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns true if the run follows the object. */
+/**
+ * Calls `follow`, unless `CALLS_MAX` runs already follow the object. Returns whether the run now follows the object.
+ */
 export function isFollowed(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {
     const calls = callCounts.get(object) ?? 0;

@@ -14,7 +14,7 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** The awaited result of a function, or an array of chunks if the result is a generator or a stream. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps a generator or an async iterable to an array of its chunks. Any other type does not change. */
+/** Maps the type of a generator or an async iterable to an array of its chunks. Any other type does not change. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
@@ -33,15 +33,15 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    * Receives the arguments and returns the inputs to record. The callback runs before the traced function. If the
    * callback throws or returns a promise, a marker is recorded instead of the arguments.
    *
-   * @default `{}` for no argument, one plain object itself, `{ input }` for one other value, else `{ args: […] }`
+   * @default `{}` without arguments; for one argument, the argument itself if it is a plain object, else `{ input }`;
+   * for several arguments, `{ args: […] }`
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result and returns the outputs to record. The result of a promise is its value, and the result of a
-   * generator or stream is the array of its chunks. If `aggregate` is set, the result is the value that `aggregate`
-   * returned.
+   * Receives the result and returns the outputs to record. For a promise, receives its value; for a generator or
+   * stream, the array of its chunks, or the value that `aggregate` returned if it is set.
    *
-   * @default a plain object itself, `{}` for `undefined`, `{ outputs }` for any other value
+   * @default the result itself if it is a plain object, `{}` for `undefined`, `{ outputs }` for any other value
    */
   outputs?(value: Outcome): Fields;
   /** Combines the chunks of a generator or stream into the value to record. */
@@ -55,16 +55,19 @@ export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
 /** The data that an integration records for one method call. */
 export interface CallDescription {
-  /** The name of the run, instead of the name of the plan. */
+  /** The name of the run. Replaces the plan's name. */
   readonly name?: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** The metadata of the call, which is added to the metadata of the plan. */
+  /** The metadata of the call. Added to the plan's metadata. */
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
 }
 
-/** The checked options of one traced function. Every plan has every field, so that all plans have one object shape. */
+/**
+ * The checked options of one traced function. Every plan has every field, so that all plans have the same hidden class
+ * in V8.
+ */
 export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   name: string;
   runType?: RunType;
@@ -81,13 +84,13 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
   aggregate?: (chunks: unknown[]) => unknown;
-  /** Replaces `inputs`. Returns the data of one call, or undefined if the call is not traced. May throw. */
+  /** Used instead of `inputs`. Returns the data of one call, or undefined if the call must not be traced. May throw. */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** True if the function calls a model. No run starts if the enclosing run records the same model call. */
+  /** True if the function calls a model. If the enclosing run already records the same model call, no run starts. */
   isModelCall?: true;
-  /** Replaces `outputs`. Receives the result of a call and ends the run. May throw. */
+  /** Used instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
-  /** Follows the result of an SDK method. Returns true if the callback will end the run. */
+  /** Follows the result of an SDK method. Returns true if this callback will end the run itself. */
   follow?: (result: object, run: Run, plan: Plan) => boolean;
   #isIdUsed = false;
 
@@ -97,8 +100,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns a copy of the plan with these options. Tags and metadata are added. Other options replace the plan's
-   * options.
+   * Returns a copy of the plan with these options. Tags and metadata are added to the plan's; other options replace the
+   * plan's.
    */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };
@@ -110,10 +113,7 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
     return new Plan(merged);
   }
 
-  /**
-   * Returns the plan of one call. The option `id` applies only to the first call, because two runs must not share an
-   * id.
-   */
+  /** Returns the plan for one call. Only the first call uses the option `id`, because two runs must not share an id. */
   forCall(): Plan {
     if (!this.#isIdUsed) {
       this.#isIdUsed = true;

@@ -18,8 +18,9 @@ export function thenOf(value: object): Method | undefined {
 
 /**
  * Reports the outcome of a promise or thenable. Returns the object that the caller receives: a derived promise, or the
- * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true, all calls that return the same
- * promise, for example from a cache, receive the same derived promise. Otherwise, each call receives a new one.
+ * thenable itself. Returns undefined if the thenable is frozen. If `mayRepeat` is true and several calls return the
+ * same promise, for example from a cache, all callers receive the same derived promise. Otherwise, each caller receives
+ * a new one.
  */
 export function followThenable(
   value: object,
@@ -38,8 +39,8 @@ export function followIfThenable(result: unknown, settlement: Settlement): unkno
 }
 
 /**
- * Returns a promise with the same outcome. If the caller does not handle a rejection, Node reports one unhandled
- * rejection, the same as without tracing.
+ * Returns a promise with the same outcome. If the caller does not handle a rejection, Node reports exactly one
+ * unhandled rejection, as without tracing.
  */
 export function deriveOne(promise: Result, settlement: Settlement): Result {
   return thenOfPromise.call(
@@ -69,7 +70,8 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
     derivatives.set(promise, derived);
     return derived;
   }
-  // The handler for rejections hides no unhandled rejection, because callers receive the derived promise.
+  // This rejection handler does not hide an unhandled rejection, because callers receive the derived promise, on which
+  // Node reports it.
   thenOfPromise.call(
     promise,
     (value) => settlement.fulfilled(value),
@@ -81,20 +83,21 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
 /** Like `deriveOne`, but also copies the properties that the application added to the promise. */
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
-  // Symbols are not listed, which would be slow. Node adds symbols to promises if an AsyncLocalStorage is in use.
+  // Only names are checked here, because checking symbols would be slow: Node adds symbols to promises if an
+  // AsyncLocalStorage is in use.
   if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
   return derived;
 }
 
 function copyProperties(derived: Result, promise: Result): void {
   for (const key of Reflect.ownKeys(promise)) {
-    // Node has already added symbols for the async id and the context to the derived promise.
+    // Properties of the derived promise are kept, for example the symbols that Node added for its async id and context.
     if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
 }
 
-/** Methods that are not copied, because a method that the application added handles only the original promise. */
+/** Methods that are not copied, because a method that the application added works only on the original promise. */
 const METHODS: ReadonlySet<PropertyKey> = new Set(['then', 'catch', 'finally']);
 
 /**
@@ -127,8 +130,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes `catch`. The callback receives the rejection of the thenable, and the promise that `catch` returns receives
- * the value. Other arguments, for example the error filters of Bluebird, do not change.
+ * Observes `catch`. A rejection of the thenable is seen by the callback, and a value by the promise that `catch`
+ * returns. Other arguments, for example Bluebird's error filters, are passed on unchanged.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);

@@ -8,9 +8,12 @@ import { type ChunkOptions, userValue } from './plan.ts';
 
 /** Combines the chunks of one result. */
 export interface Collector {
-  /** Returns false if the chunk has no content. The first chunk with content is recorded as the event `new_token`. */
+  /**
+   * Adds a chunk. Returns false if the chunk has no content. The first chunk with content is recorded as the event
+   * `new_token`.
+   */
   push(chunk: unknown): boolean;
-  /** Records the chunks in the run, which is open. Returns an error that the chunks contain. */
+  /** Records the chunks in the run, which must be open. If the chunks contain an error, returns the error. */
   record(): unknown;
 }
 
@@ -96,32 +99,32 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     abandonment.unwatch(this);
   }
 
-  /** An error that the chunks contain takes precedence. */
+  /** Ends the run with the error that the chunks contain, or calls `end` if they contain no error. */
   #endWith(end: () => void): void {
     const error = this.#record();
     if (error === undefined) end();
     else this.run.fail(error);
   }
 
-  /** Returns an error that the chunks contain. */
+  /** Records the collected chunks. If the chunks contain an error, returns the error. */
   #record(): unknown {
     abandonment.unwatch(this);
     const collector = this.#collector;
-    // The application may keep the result for a long time, so the chunks are released.
+    // Releases the chunks, because the application may keep the result for a long time.
     this.#collector = undefined;
     return collector && this.run.isOpen ? guard('traceable', () => collector.record()) : undefined;
   }
 }
 
-/** Maximum number of recorded chunks per result. Further chunks are counted. */
+/** Maximum number of recorded chunks per result. Further chunks are only counted. */
 const CHUNKS_MAX = 10_000;
 
 /** Maximum number of bytes of one binary chunk that `aggregate` and `outputs` receive. */
 const BINARY_BYTES_MAX = 65_536;
 
 /**
- * The chunks of one result. Each chunk is encoded when the consumer reads the chunk. If `aggregate` or `outputs` is
- * set, the chunk itself is kept instead. The total size of all chunks is limited to the maximum size of one payload.
+ * The chunks of one result. Each chunk is encoded when the consumer reads it. If `aggregate` or `outputs` is set, the
+ * chunks themselves are kept instead. The total size of all chunks is limited to the maximum size of one payload.
  */
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;

@@ -12,21 +12,24 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether a value is a web stream. Checks the methods, because a library may implement its own class. */
+/** Whether a value is a web stream. Recognized by its methods, because a library may implement its own stream class. */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether a value is a readable Node stream. Checks the methods, because a library may implement its own class. */
+/**
+ * Whether a value is a readable Node stream. Recognized by its methods, because a library may implement its own stream
+ * class.
+ */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
 }
 
 /**
- * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). An
- * SDK helper reads the response and emits the chunks of the response as events.
+ * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). Such
+ * a helper reads the response and emits its chunks as events.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;
@@ -35,7 +38,7 @@ export function isHelperStream(value: object): boolean {
 
 /**
  * Observes a Node stream by replacing `emit`. The stream emits a `data` event for each chunk that is read. A `data`
- * listener would make the stream flow and would change the number of listeners.
+ * listener is not added, because it would make the stream flow and change the number of listeners.
  */
 export function followNodeReadable(stream: object, observer: StreamObserver): boolean {
   const { readableEnded, destroyed } = stream as Readable;
@@ -48,7 +51,10 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
   });
 }
 
-/** Whether an error is the `AbortError` without a `cause` that Node emits if `break` ends an iteration of a stream. */
+/**
+ * Whether an error is the `AbortError` that Node emits if the consumer leaves a `for await` loop early. That error has
+ * no `cause`.
+ */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return code === 'ABORT_ERR' && cause === undefined;
@@ -58,8 +64,8 @@ function isEarlyExit(error: unknown): boolean {
 const HELPER_CHUNKS: readonly unknown[] = ['chunk', 'event', 'streamEvent'];
 
 /**
- * Observes the stream of an SDK helper by replacing `_emit`. An `error` listener would keep the SDK from reporting an
- * unhandled error.
+ * Observes the stream of an SDK helper by replacing `_emit`. An `error` listener is not added, because it would keep
+ * the SDK from reporting an unhandled error.
  */
 export function followHelperStream(stream: object, observer: StreamObserver): boolean {
   if ((stream as { ended: boolean }).ended) return false;
@@ -79,16 +85,16 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 }
 
 /**
- * Observes a web stream by replacing the methods that read the stream. This function never locks or reads the stream,
- * so the consumer controls back-pressure. The JavaScript runtime bypasses the replaced methods in `pipeTo`, in a
- * transfer to another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. If the runtime bypasses the
- * replaced methods, the observer receives only the end of the stream and no chunks.
+ * Observes a web stream by replacing the methods that read the stream. The stream is never locked or read here, so the
+ * consumer controls back-pressure. The JavaScript runtime does not call the replaced methods in `pipeTo`, in a transfer
+ * to another thread and, on Node 26, in `Response.clone` and `Readable.fromWeb`. In these cases, the observer receives
+ * no chunks, but it does receive the end of the stream.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;
   const intercepting = (follow: Follow, handsOn = false): Interceptor => {
     return (method, self, args) => {
-      // A library may implement one method of a stream by calling another method.
+      // A library may implement one method of a stream by calling another, which must not be observed again.
       if (observer.isStepping) return Reflect.apply(method, self, args);
       isHandedOn ||= handsOn;
       return follow(method, self as ReadableStream, args, observer);
@@ -109,7 +115,7 @@ export function followReadableStream(stream: object, observer: StreamObserver): 
 
 /** Observes the end of a stream that Node reads internally, without calling the replaced methods. */
 function followEnd(stream: object, observer: StreamObserver, isHandedOn: () => boolean): void {
-  // If a library implements the stream, the runtime calls the replaced methods.
+  // For a stream class of a library, the runtime does call the replaced methods.
   if (!(stream instanceof ReadableStream)) return;
   const { finished, Readable } = nodeModule('node:stream');
   const readable = stream as unknown as NodeJS.ReadableStream;
@@ -141,7 +147,8 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
         else observer.chunk(value);
       });
     },
-    // `read` also rejects if the arguments are invalid. `closed` rejects only if the stream fails.
+    // A rejection of `read` is ignored, because `read` also rejects if its arguments are invalid. `closed` below
+    // reports a failure of the stream.
     fail() {},
   };
   interceptOwn(reader, 'read', (read, self, args) => {
@@ -150,7 +157,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   });
   interceptOwn(reader, 'cancel', (cancel, self, args) => {
     const result = Reflect.apply(cancel, self, args);
-    // `Readable.fromWeb` cancels a stream after the stream has failed. `closed` reports the error in this case.
+    // `Readable.fromWeb` also cancels a stream that has already failed. In that case, `closed` reports the error.
     const { isErrored } = nodeModule('node:stream');
     if (!isReleased && !isErrored(stream as unknown as NodeJS.ReadableStream)) observer.cancel();
     return result;
@@ -159,14 +166,14 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
     isReleased = true;
     return Reflect.apply(release, self, args);
   });
-  // The runtime marks a rejection of `closed` as handled, so this handler hides no unhandled rejection
+  // The runtime always marks a rejection of `closed` as handled, so this handler does not hide an unhandled rejection
   // (https://streams.spec.whatwg.org/#readable-stream-reader-generic-initialize).
   void reader.closed?.then(undefined, (error) => {
     if (!isReleased) observer.fail(error);
   });
 }
 
-/** Observes both branches of `tee` as one result, which ends when the first branch ends. */
+/** Observes both branches of `tee` as one result. The result ends when one branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
   guard('traceable', () => {
@@ -186,8 +193,8 @@ function followPipeTo(method: Method, stream: ReadableStream, args: unknown[], o
 }
 
 /**
- * Observes the output of a transform stream instead of its input. The transform stream passes on the end, an error or a
- * cancellation.
+ * Observes the output of a transform stream instead of its input. The end, an error or a cancellation of the stream
+ * also reaches the output.
  */
 function followPipeThrough(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const readable = Reflect.apply(method, stream, args) as object;
@@ -206,7 +213,7 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-/** Whether a stream is locked. False if the value is not a stream. */
+/** Whether a stream is locked. Returns false if the value is not a stream. */
 function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
@@ -226,12 +233,15 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
 
 /** The progress of all consumers of one stream. */
 interface Progress {
-  /** Number of chunks that the fastest consumer has read. */
+  /** Number of chunks read by the consumer that has read the most. */
   chunks: number;
   uncancelled: number;
 }
 
-/** Returns an observer for one consumer of a stream. Reports a chunk only if no other consumer has read the chunk. */
+/**
+ * Returns an observer for one of several consumers of a stream. Reports each chunk only when the first consumer reads
+ * it.
+ */
 function partialObserver(whole: StreamObserver, progress: Progress): StreamObserver {
   let chunks = 0;
   let isCancelled = false;
@@ -252,7 +262,7 @@ function partialObserver(whole: StreamObserver, progress: Progress): StreamObser
       isCancelled = true;
       if (--progress.uncancelled === 0) whole.cancel();
     },
-    // The original stream is already watched, and every consumer references the original stream.
+    // Does nothing, because the original stream is already watched and every consumer keeps a reference to it.
     watch() {},
     detach: () => whole.detach(),
   };

@@ -38,9 +38,9 @@ type Callable = (...args: unknown[]) => unknown;
 /** The type of a traced function: the type of the original function, with an additional method `with`. */
 export type Traceable<Fn> = Fn & {
   /**
-   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. The
-   * given tags and metadata are added to the tags and metadata of the traced function. Any other option replaces the
-   * option of the traced function. If the original function has a property `with`, that property is kept instead.
+   * Returns the traced function with other options, for example for one call: `answer.with({ id })(question)`. Tags and
+   * metadata are added to those of the traced function. Any other option replaces the traced function's option. If the
+   * original function already has a property `with`, that property is kept instead.
    */
   with(options: CallOptions): Fn;
 };
@@ -50,16 +50,19 @@ interface Wrapped {
   readonly plan: Plan;
 }
 
-/** Holds the data of each wrapper, so that a function that is wrapped again still has one run per call. */
+/**
+ * Maps each wrapper to its original function and plan, so that a function that is wrapped twice still records one run
+ * per call.
+ */
 const wrapped = new WeakMap<object, Wrapped>();
 
 /**
  * Returns a function that records a run for each call of `fn`. The parent of a run is the run that is current when `fn`
- * is called. The function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy, and
- * `this`, results, errors and own properties do not change. If tracing is off, `fn` is called directly.
+ * is called. The returned function behaves like `fn`: a synchronous function stays synchronous, a generator stays lazy,
+ * and `this`, results, errors and own properties do not change. If tracing is off, `fn` is called directly.
  *
- * If `fn` is already traced, `tags` and `metadata` are added to the tags and metadata of `fn`, and any other option
- * replaces the option of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and one line is logged.
+ * If `fn` is already traced, `tags` and `metadata` are added to those of `fn`, and any other option replaces the
+ * existing option of `fn`. If `fn` is a class or not a function, `fn` is returned unchanged and a warning is logged.
  */
 export function traceable<Fn extends CallableFunction>(
   fn: Fn,
@@ -109,7 +112,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       return call(fn, plan, this, args, isAsync);
     };
   }
-  // A method has no `prototype` and is not a constructor, like `fn`.
+  // The wrapper is a method, because a method has no `prototype` and is not a constructor, like `fn`.
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       return call(fn, plan, this, args, isAsync);
@@ -130,15 +133,16 @@ function call(fn: Callable, plan: Plan, self: unknown, args: unknown[], isAsync:
     throw thrown;
   }
   if (!run.isOpen) {
-    // The steps of a generator enter the context of the run, even if the run is not recorded.
+    // A generator is followed even if the run is not recorded, because each of its steps must enter the context of the
+    // run.
     return types.isGeneratorObject(result) ? followResult(result, run, plan) : result;
   }
   return isAsync ? followPromise(result as Promise<unknown>, run, plan) : followResult(result, run, plan);
 }
 
 /**
- * Traces a generator function. A call captures the inputs and the parent. The run starts at the first step of the
- * generator.
+ * Traces a generator function. The inputs and the parent are captured when the function is called. The run starts at
+ * the generator's first step.
  */
 function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
@@ -179,7 +183,8 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   try {
     const around = currentContext();
     const parent = given.root === true ? undefined : around;
-    // A run with the option `root` also uses the exporter of the context, for example the exporter of `withExporter`.
+    // The option `root` starts a new trace, but the run still uses the exporter of the context, for example of
+    // `withExporter`.
     const sink = given.exporter ?? around?.exporter ?? sinkOf(parent);
     if (sink === undefined || sink.isOff === true) return undefined;
     const plan = given.id === undefined ? given : given.forCall();
@@ -189,7 +194,8 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
       sink.skip();
       return undefined;
     }
-    // The first run of a trace that is not sampled starts too, because the context of the run excludes nested runs.
+    // If a trace is left out by sampling, its first run still starts, because its context marks nested runs as left out
+    // too.
     const description = isKept && plan.describe !== undefined ? describeCall(plan, args) : undefined;
     if (isKept && plan.describe !== undefined && description === undefined) return undefined;
     const call = description && plan.isModelCall && modelCall(plan.runType, description.metadata);
@@ -207,7 +213,8 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
     if (description === undefined) return new Run(plan, parent, sink, inputs, sampling);
     const { name, metadata, span } = description;
     const run = new Run(name === undefined ? plan : plan.with({ name }), parent, sink, inputs, sampling);
-    // The metadata is not added to the plan, because nested runs inherit the metadata of the plan.
+    // The metadata of the call is set on the run instead of the plan, because nested runs inherit the metadata of the
+    // plan.
     if (metadata !== undefined) run.set({ metadata: { ...metadata, ...plan.metadata } });
     run.modelCall = modelCall;
     if (span !== undefined) replaceSpan(span, run.context);
@@ -218,7 +225,9 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
   }
 }
 
-/** Calls the function without a run. Nested runs are recorded, unless the plan has an exporter with tracing off. */
+/**
+ * Calls the function without a run. Nested runs are still recorded, unless tracing is off for the exporter of the plan.
+ */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));
   if (context === undefined) return Reflect.apply(fn, self, args);
@@ -230,8 +239,8 @@ function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]
 const hidingContexts = new WeakMap<RunSink, RunContext>();
 
 /**
- * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, because a
- * process on Node 20 becomes slower when a context is entered.
+ * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, so that no
+ * context is entered, which would slow down a process on Node 20.
  */
 function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
   if (off?.isOff !== true || enabled === false) return undefined;

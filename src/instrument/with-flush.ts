@@ -15,7 +15,10 @@ type Flush = (limit: FlushLimit) => Promise<FlushResult>;
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
-/** Milliseconds reserved for sending the response. The flush ends this long before the time limit of the handler. */
+/**
+ * Milliseconds that are reserved for sending the response. The flush ends this many milliseconds before the handler's
+ * time limit.
+ */
 const RESPONSE_MARGIN_MS = 250;
 
 export function flushedAfter<Handler extends CallableFunction>(
@@ -45,7 +48,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       }
       const then = isObjectOrFunction(result) ? thenOf(result) : undefined;
       if (then !== undefined) return call.settled(result as object, then);
-      // Only a promise can be delayed, so any other result is returned before the flush ends.
+      // Only a promise can be delayed until the flush ends. Any other result is returned immediately.
       void call.ended(result);
       return result;
     },
@@ -58,7 +61,7 @@ class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
-  /** Read when the handler is called, because the request context of the platform ends with the request. */
+  /** Looked up when the handler is called, because the platform's request context is gone after the request. */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
 
@@ -82,8 +85,8 @@ class HandlerCall {
   }
 
   /**
-   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body.
-   * Returns a promise if the result must wait for the flush.
+   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body. If
+   * the result must wait for the flush, returns a promise.
    */
   ended(result: unknown): Promise<void> | undefined {
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));
@@ -92,14 +95,14 @@ class HandlerCall {
     return undefined;
   }
 
-  /** Returns a promise for which the result must wait, or undefined if the platform waits for the flush. */
+  /** Flushes. Returns a promise that the result must wait for, or undefined if the platform waits for the flush. */
   flushed(): Promise<void> | undefined {
     this.#flushing ??= this.#flushNow();
     return this.#waitUntil?.(this.#flushing) === undefined ? this.#flushing : undefined;
   }
 
   async #flushAfter(body: BodyObserver): Promise<void> {
-    // The body may never be read, for example in the response to a HEAD request.
+    // The body may never be read, for example in a response to a HEAD request.
     const late = delay(this.#limitMs, undefined, true).then(() => (body.hasBegun ? body.over : undefined));
     await Promise.race([body.over, late]);
     await this.#flushNow();
@@ -139,7 +142,7 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /** Always true. The platform ends the function and its body before `idleMaxMs` passes. */
+  /** Always true, so a body is never abandoned as idle. The platform ends the function long before `idleMaxMs`. */
   wasUsed(): boolean {
     return true;
   }

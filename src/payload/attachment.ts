@@ -5,7 +5,9 @@ import { type Redaction, shownText } from './redact.ts';
 
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
 
-/** An attachment that has not been sent. A Blob is immutable, so the bytes are read when the attachment is sent. */
+/**
+ * An attachment that has not been sent. A Blob is immutable, so its bytes are read only when the attachment is sent.
+ */
 export interface HeldAttachment {
   name: string;
   mimeType: string;
@@ -15,7 +17,7 @@ export interface HeldAttachment {
 /** A field whose binary values become attachments. */
 export type AttachingField = 'inputs' | 'outputs';
 
-/** The chunks of a stream become the `outputs` when the stream ends. */
+/** A payload that may have attachments. The chunks of a stream become the `outputs` when the stream ends. */
 export type AttachingPayload = AttachingField | 'chunks';
 
 export interface AttachmentRoom {
@@ -29,7 +31,7 @@ interface AttachmentPolicy {
   readonly payload: { readonly redaction?: Redaction | undefined };
 }
 
-/** Keeps the names of a run's attachments unique, and limits the number and the total bytes of the attachments. */
+/** Keeps the attachment names of a run unique, and limits the number and the total size of its attachments. */
 export class RunAttachments implements AttachmentRoom {
   readonly #record: { attachments: HeldAttachment[] | undefined };
   readonly #policy: AttachmentPolicy;
@@ -54,7 +56,7 @@ export class RunAttachments implements AttachmentRoom {
     return this.#names.has(nameOnWire(name));
   }
 
-  /** Adds nothing and logs one line if an argument is invalid or a limit is reached. */
+  /** Adds an attachment. If an argument is invalid or a limit is reached, adds nothing and logs a warning. */
   attach(given: unknown, content: unknown, mimeType: unknown): void {
     const name = typeof given === 'string' ? this.#shown(given) : given;
     const complaint = this.#complaint(name, content, mimeType);
@@ -95,7 +97,7 @@ export class RunAttachments implements AttachmentRoom {
     this.#record.attachments = kept;
   }
 
-  /** Adds a number to the mask if another attachment already has the same name. */
+  /** Masks secrets in a name. If another attachment already has the masked name, appends a number. */
   #shown(name: string): string {
     const shown = shownText(name, this.#policy.payload.redaction, ['attachments', undefined]);
     if (shown === name) return name;
@@ -122,8 +124,8 @@ export class RunAttachments implements AttachmentRoom {
 }
 
 /**
- * Extracts large binary values, Blobs and data URIs from one payload. A marker replaces each extracted value. A value
- * that occurs several times in the payload is attached once.
+ * Extracts large binary values, Blobs and data URIs from one payload. Each extracted value is replaced with a marker. A
+ * value that occurs several times in the payload is attached once.
  */
 export class PayloadAttachments {
   readonly #field: AttachingField;
@@ -241,8 +243,8 @@ function nameOnWire(name: string): string {
 }
 
 /**
- * Escapes NUL characters and trailing backslashes. A header line may not contain NUL (RFC 9110, 5.5), and parsers of
- * RFC 822 treat a backslash before the closing quote as an escape.
+ * Escapes NUL characters and trailing backslashes. A header line may not contain NUL (RFC 9110, 5.5), and RFC 822
+ * parsers treat a backslash before the closing quote as an escape.
  */
 export function safeName(name: string): string {
   let end = name.length;

@@ -20,7 +20,7 @@ import { isHeaders } from './secret-names.ts';
 /** Maximum length of a key that is kept even after the character limit of the payload is reached. */
 const KEY_CHARACTERS_KEPT = 256;
 
-/** Used as `owner` if the other properties of the object must not be read, for example of a proxy. */
+/** Passed as `owner` if the other properties of an object must not be read, for example if the object is a proxy. */
 const NO_OWNER: object = Object.freeze(Object.create(null));
 
 const TOO_MANY = '[Truncated: too many values]';
@@ -28,8 +28,8 @@ const TOO_DEEP = '[Truncated: too deep]';
 
 /**
  * Copies a value into plain data, masks secrets and applies the limits. Reads each property once. Calls getters,
- * `toJSON` and proxy traps no more often than `JSON.stringify`. A marker replaces a property that throws. Never changes
- * the original value.
+ * `toJSON` and proxy traps no more often than `JSON.stringify` would. A marker replaces a property that throws. Never
+ * changes the original value.
  */
 export class Copier {
   readonly #rules: PayloadRules;
@@ -173,8 +173,8 @@ export class Copier {
   }
 
   /**
-   * Copies the properties of an object. Another property of `owner` may mark a value as a secret, for example `name`
-   * beside `value`.
+   * Copies the properties of an object. Another property of `owner` may mark a value as a secret, as in `{ name:
+   * 'password', value: '…' }`.
    */
   #properties(object: object, keys: readonly string[], owner: object): object {
     const copy = {};
@@ -254,7 +254,7 @@ export class Copier {
 function resultOf(toJson: unknown, value: object): unknown {
   try {
     const result: unknown = Reflect.apply(toJson as () => unknown, value, ['']);
-    // If `toJSON` returns a promise, no other code handles a rejection.
+    // If `toJSON` returned a promise, no other code would handle its rejection.
     ignoreRejection(result);
     return result;
   } catch (thrown) {

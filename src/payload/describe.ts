@@ -97,7 +97,7 @@ export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** Calls the built-in `size` getter, because a subclass may override `size`. */
+/** Reads the size with the built-in getter, because a subclass may override `size`. */
 function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {
@@ -164,8 +164,8 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// HTTP messages are recognized by their properties and not by their class, because the import of `node:http` would take
-// too long. HTTP/2 messages have the same properties.
+// HTTP messages are recognized by their properties instead of their class, because importing `node:http` would take too
+// long. HTTP/2 messages have the same properties.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }
@@ -175,7 +175,7 @@ function isOutgoing(stream: Stream): stream is OutgoingMessage {
   return typeof getHeaders === 'function' && typeof setHeader === 'function';
 }
 
-/** Returns an object of the pairs. A key that occurs several times gets a list of values. */
+/** Converts pairs to an object. If a key occurs several times, its value is a list. */
 function grouped(pairs: Iterable<readonly [string, unknown]>): Readonly<Record<string, unknown>> {
   const lists = new Map<string, unknown[]>();
   for (const [key, value] of pairs) {

@@ -14,7 +14,7 @@ const PATH = ['error'] as const;
 
 const UNREADABLE = '[an error that cannot be read]';
 
-/** Limits of the JSON text of a thrown object that is not an Error. */
+/** Limits for recording a thrown object that is not an Error as JSON. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
 /**

@@ -13,13 +13,13 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
   return { depth, width, nodes, bytes, redaction };
 }
 
-/** Share of the kept characters that come from the start of a truncated text. */
+/** Share of the kept characters that is taken from the start of a truncated text. The rest is taken from the end. */
 const HEAD_SHARE = 0.75;
 
 /** Number of characters beyond each cut that are also searched for secrets, because a secret may span the cut. */
 const MARGIN = 65_536;
 
-/** Returns `kept` characters from the start and the end of a text, with a marker between the two parts. */
+/** Shortens a text to `kept` characters from its start and end, with a marker between the two parts. */
 export function truncate(text: string, kept: number): string {
   const { head, tail } = cutOf(text, Math.max(0, kept));
   return text.slice(0, head) + marker(head, tail) + text.slice(tail);
@@ -34,7 +34,8 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The `MARGIN` characters next to each cut are dropped, because the characters may be a part of a secret.
+  // The last `MARGIN` characters before the cut and the first after it are dropped, because they may contain part of a
+  // secret.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;

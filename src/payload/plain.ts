@@ -2,7 +2,7 @@ import { isEscaped } from '../base/text.ts';
 import { isHeaders, isPairValue, type SecretNames } from './secret-names.ts';
 import { mayHoldNames, type TextSecrets } from './text-secrets.ts';
 
-/** The limits of one payload or one metadata value. A marker replaces values beyond a limit. */
+/** The limits of one payload or one metadata value. Values beyond a limit are replaced with a marker. */
 export interface PayloadLimits {
   readonly depth: number;
   /** Maximum number of items per array, or keys per object. */
@@ -20,14 +20,14 @@ const KEYS_KEPT = 2_000;
 const KEY_CHARACTERS_KEPT = 64;
 
 /**
- * Maximum length of a text that is not examined, because it is too short to contain the name and the value of a secret.
+ * Texts up to this length are not examined, because they are too short to contain the name and the value of a secret.
  */
 const CHARACTERS_HARMLESS = 8;
 
-/** A longer data URI becomes an attachment. */
+/** A data URI with more characters becomes an attachment. */
 const DATA_URI_CHARACTERS_MAX = 1_024;
 
-/** A placeholder for each visited object on the stack, so that the stack does not keep the object in memory. */
+/** Replaces each visited object on the stack, so that the stack does not keep the object in memory. */
 const VISITED: object = Object.freeze({});
 
 class KnownKey {
@@ -47,7 +47,7 @@ class KnownKey {
 
 /**
  * Recognizes plain data that is within the limits and contains no secret. Any other value is copied, which takes longer
- * but is always correct. The check reads each property once, and `JSON.stringify` reads the property again.
+ * but is always correct. The check reads each property once, and `JSON.stringify` reads it again.
  */
 export class PlainCheck {
   readonly #names: SecretNames | undefined;
@@ -173,7 +173,7 @@ export class PlainCheck {
     return this.#texts === undefined || !this.#texts.mayMask(text);
   }
 
-  /** Whether the value of a special key needs to be copied. */
+  /** Whether the value of a special key must be copied, because it may need masking or special encoding. */
   #mayHide(key: string, value: unknown, owner: object): boolean {
     if (isPairValue(key)) return this.#names?.hidesInPair(key, value, owner) === true;
     if (key === 'toJSON' || mayHoldNames(key)) return true;

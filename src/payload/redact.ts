@@ -29,7 +29,7 @@ export interface RedactOptions {
    * @default '[Redacted]'
    */
   replace?: string | ((found: string, path: string) => string);
-  /** Whether values under keys such as `authorization` are masked. A list adds keys. @default true */
+  /** Whether to mask values under keys such as `authorization`. A list adds keys to the built-in ones. @default true */
   keys?: boolean | readonly string[];
 }
 
@@ -73,13 +73,13 @@ export function callReplacementsBy(caller: Caller): void {
   callReplacement = caller;
 }
 
-/** The return value of the function `redact`, for the option `redact`. The class has no public members. */
+/** The result of the function `redact`, to be passed as the option `redact`. The class has no public members. */
 export class Redaction {
   /** @internal Whether every payload is masked because the options were invalid. */
   readonly hidesAll: boolean;
   /** @internal Undefined if no paths are configured. */
   readonly root: PathMatcher | undefined;
-  /** @internal Whether the replacement is a function, which receives a path. */
+  /** @internal Whether the replacement is a function, which needs the path of each value. */
   readonly wantsTrail: boolean;
   /** @internal */
   readonly names: SecretNames | undefined;
@@ -109,7 +109,10 @@ export class Redaction {
     this.#ofChunks = isForChunks ? this : new Redaction({ ...parts, names: chunkNames });
   }
 
-  /** @internal The redaction of chunks of model output. A getter, because JSON cannot contain a circular reference. */
+  /**
+   * @internal The redaction of chunks of model output. A getter instead of a field, because the value may be this
+   * object, and JSON cannot contain a circular reference.
+   */
   get ofChunks(): Redaction {
     return this.#ofChunks;
   }
@@ -124,7 +127,7 @@ export class Redaction {
     return this.#texts !== undefined && mayHoldNames(text) ? this.#texts.masked(text, trail) : text;
   }
 
-  /** @internal A replacement function is called only for text and numbers. */
+  /** @internal Returns the mask for a value. A replacement function is called only if the value is text or a number. */
   mask(value: unknown, trail: Trail): string {
     const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);

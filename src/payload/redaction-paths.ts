@@ -1,7 +1,7 @@
 /** One step of a path: a key, or the index of an item. */
 export type Step = string | number;
 
-/** The path of a value for a replacement function, which receives the steps joined with dots. */
+/** The path of a value. A replacement function receives the steps joined with dots. */
 export type Trail = readonly Step[];
 
 /** The path of a value. The first step is a field of the run, for example `inputs`. An unknown index is undefined. */
@@ -11,7 +11,10 @@ export function trailOf(path: ValuePath): Step[] {
   return path.map((step) => step ?? '*');
 }
 
-/** If an ancestor of the value at `path` is masked, returns the matcher of the outermost masked ancestor. */
+/**
+ * Returns the matcher of the value at `path`. If an ancestor of the value is masked, returns the matcher of the
+ * outermost masked ancestor instead.
+ */
 export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathMatcher | undefined {
   let matcher = root;
   for (const step of path) {
@@ -24,7 +27,10 @@ export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathM
 /** One segment of a redaction path: `*`, `**`, `[*]`, a key such as `.user`, or an index such as `.0`. */
 type Segment = string;
 
-/** The fields of a run. Each value is the maximum number of levels below a field, or undefined for an object. */
+/**
+ * The maximum number of levels below each field of a run. Undefined for a field that is an object, which has no such
+ * maximum.
+ */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,
   outputs: undefined,
@@ -39,8 +45,8 @@ const FIELDS: Readonly<Record<string, number | undefined>> = {
 const STEPS_KEPT = 1_000;
 
 /**
- * Matches the value at one path against all redaction paths. Caches the matchers of keys and items, so the time of a
- * step does not depend on the number of redaction paths.
+ * Matches the value at one path against all redaction paths. Caches the matchers of keys and items, so that the time of
+ * a cached step does not depend on the number of redaction paths.
  */
 export class PathMatcher {
   readonly isMatch: boolean;

@@ -7,14 +7,14 @@ import { hasPlainPrototype } from './describe.ts';
  * - `always`: every value except a JSON Schema;
  * - `text`: text, lists and class instances;
  * - `word`: numbers from 1000, and text other than prose;
- * - `look`: text that looks like a credential instead of words or a part of a word;
+ * - `look`: text that looks like a credential rather than like words or a part of a word;
  * - `mark`: text without spaces that looks like a credential or a digest;
  * - `none`: no value, because the name is harmless although it ends with the name of a secret.
  */
 export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
 
 /**
- * Names of secrets, split into words. A key matches if the key ends with the words of a name, in any case and with any
+ * Names of secrets, split into words. A key matches if it ends with the words of a name, regardless of case and
  * separators. For example, `x-api-key`, `openaiApiKey` and `api_key_2` match `api key`. If several names match a key,
  * the longest name decides the kind of the key.
  */
@@ -35,21 +35,26 @@ const NAMES: Readonly<Record<NameKind, string>> = {
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
-/** Words before `token` in keys with harmless values, such as `stop_token` and `nextPageToken`. */
+/** If one of these words precedes `token` in a key, the value is harmless, as in `stop_token` and `nextPageToken`. */
 const TOKENS_OF_TEXT =
   `bos eos pad unk sep cls mask stop start end special new next previous prev first last per page continuation max min total
   input output prompt completion predicted sampled top best chosen target current image audio video text`.split(/\s+/);
 
-/** A name that matches only a key without other words. Longer keys, such as `max_tokens`, have counts as values. */
+/**
+ * A name that matches only the key `tokens` itself, because longer keys, such as `max_tokens`, have counts as values.
+ */
 const TOKENS = 'tokens';
 
-/** The kinds of names that are secrets in chunks of model output. In a chunk, `token` is the key of a piece of text. */
+/**
+ * The kinds of names that hold secrets in chunks of model output. The other kinds are left out, because a chunk may use
+ * names such as `token` for pieces of text.
+ */
 const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /** Names that are secrets only as URL parameters. A value is hidden unless the value is short or looks like a word. */
 export const URL_NAMES: ReadonlySet<string> = new Set(['key', 'sig']);
 
-/** Maximum number of examined characters at the end of a key. */
+/** Maximum number of characters examined at the end of a key. */
 const KEY_CHARACTERS_MAX = 128;
 
 const CACHED_MAX = 2_000;
@@ -60,13 +65,13 @@ const CACHED_CHARACTERS_MAX = 64;
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** The value is null if a key is not the name of a secret. */
+  /** Cached kinds by key. Null if the key is not the name of a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   readonly lastWords: readonly string[];
 
   /**
    * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out,
-   * because chunks of model output have pieces of text under these names.
+   * because chunks of model output hold pieces of text under these names.
    */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
@@ -142,7 +147,7 @@ export class SecretNames {
   }
 }
 
-/** Whether a key may hold the value of a pair `{ name, value }`. */
+/** Whether a key may be the `value` of a pair such as `{ name, value }`. */
 export function isPairValue(key: string): boolean {
   return key === 'value' || key === 'Value';
 }
@@ -152,7 +157,7 @@ export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Maximum number of examined values below one key. An object or list with more values is hidden. */
+/** Maximum number of values examined below one key. An object or list with more values is hidden. */
 const NESTED_MAX = 100;
 
 /**
@@ -223,7 +228,7 @@ function wordsOf(name: string): string[] {
 /** Matches the number at the end of `password1` or `password_1`. */
 const NUMBER_AT_END = /[^\p{L}]{1,16}$/u;
 
-/** Copies a part of a text. A cache that contains a slice would keep the whole text in memory. */
+/** Copies a part of a text. A slice in a cache would keep the whole text in memory. */
 function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;
 }
@@ -241,13 +246,13 @@ const SCHEME = /^(?:api-?key|basic|bearer|digest|negotiate|token)$/i;
 
 const CHARACTERS_MAX = 10_000;
 
-/** Whether a text without spaces looks like a word or a part of a word, and not like a credential. */
+/** Whether a text without spaces looks like a word or a part of a word rather than a credential. */
 export function isPiece(text: string): boolean {
   // Every credential contains ASCII letters or digits.
   return !/[A-Za-z\d]/.test(text) || (text.length <= 50 && PIECE.test(text));
 }
 
-/** Whether a text looks like words, and not like a credential. */
+/** Whether a text looks like words rather than a credential. */
 export function isPlainText(text: string): boolean {
   const words = text.slice(0, CHARACTERS_MAX).trim().split(/\s+/);
   if (words.length === 1) return isPiece(text);

@@ -9,8 +9,8 @@ import { failureText, MASK, shownText } from './redact.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction-paths.ts';
 
 /**
- * Returns the JSON text of any value, masked and within the limits. Never throws. `JSON.stringify` encodes plain data
- * directly, after a check that also reads each property. Any other value is copied first. The copy contains:
+ * Returns the JSON text of any value, masked and within the limits. Never throws. Plain data is checked and then
+ * encoded by `JSON.stringify`, so each property is read twice. Any other value is copied first. The copy contains:
  *
  * - `[Circular]` for a cycle, `[Function name]` for a function, `[Promise]` for a promise, the kind of a stream or
  *   iterator, the description of a symbol, and `[Proxy]` for an unreadable proxy;
@@ -18,8 +18,9 @@ import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redactio
  * - an object for Headers or a Map with string keys, a list of pairs for any other Map, and a list for a Set;
  * - an object with name, message, stack, cause and own properties for an Error;
  * - an object with a `type` for a Request, Response, Blob or File;
- * - `{ type, byteLength, base64 }` with at most 1 KiB for binary data, or `{ type, byteLength, attachment }` for larger
- *   binary data and Blobs and `[Attachment name: type, bytes]` for long data URIs if `attachments` is set;
+ * - `{ type, byteLength, base64 }` with at most 1 KiB for binary data;
+ * - if `attachments` is set, `{ type, byteLength, attachment }` for larger binary data and for Blobs, and `[Attachment
+ *   name: type, bytes]` for long data URIs;
  * - `[Threw: message]` for a getter or `toJSON` that throws;
  * - U+FFFD for a lone surrogate, because strict services reject lone surrogates;
  * - a marker such as `[Truncated: 5 more items]` for values beyond a limit;
@@ -48,8 +49,8 @@ interface PayloadPolicy {
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
- * Encodes a payload as a JSON object. A value that is not a plain object becomes the property `input` or `outputs`.
- * `room` is undefined if the run has no attachments yet.
+ * Encodes a payload as a JSON object. A value that is not a plain object is wrapped in an object with the property
+ * `input` or `outputs`. `room` is undefined if the run has no attachments yet.
  */
 export function encodePayload(
   field: AttachingField,
@@ -59,7 +60,7 @@ export function encodePayload(
 ): EncodedPayload {
   const given = payloadOf(field, value);
   const plain = plainJson(given, rules, PATHS[field]);
-  // The JSON text of an object with `toJSON` or of a proxy may be text or a list.
+  // The JSON text of a proxy, or of an object with `toJSON`, may be a string or an array instead of an object.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
   const attachments = new PayloadAttachments(field, attachmentBytes, room);
   const json = copiedJson(given, rules, PATHS[field], attachments);
@@ -94,13 +95,16 @@ export function shownName(name: string, { redaction }: PayloadRules): string {
 
 const CHUNK: ValuePath = ['outputs', 'outputs', undefined];
 
-/** Encodes the chunks of one result. The value of `token` is not masked, because `token` in a chunk is text. */
+/**
+ * Encodes the chunks of one result. The key `token` is not masked, because in a chunk it holds a piece of text, not a
+ * secret.
+ */
 export class ChunkList {
   readonly #rules: PayloadRules;
   readonly #newAttachments: () => PayloadAttachments;
   readonly #keep: (attachments: readonly HeldAttachment[]) => void;
   readonly #json: string[] = [];
-  /** Holds the strings that will be encoded together, which is faster than one at a time. */
+  /** Strings that wait to be encoded together, which is faster than encoding them one at a time. */
   #texts: string[] = [];
 
   /** `newAttachments` is called for each chunk that must be copied. `keep` receives the attachments of the chunk. */
@@ -116,8 +120,8 @@ export class ChunkList {
 
   /** Returns the approximate length of the JSON text of the chunk. */
   add(chunk: unknown): number {
-    // A text is encoded alone if it is a data URI, which becomes an attachment, or if redaction paths, patterns or a
-    // replacement function are configured.
+    // A string is encoded separately if it may be a data URI, which becomes an attachment, or if redaction paths,
+    // patterns or a replacement function are configured.
     if (typeof chunk === 'string' && this.#areTextsAlike && !mayBeDataUri(chunk)) {
       this.#texts.push(chunk);
       return chunk.length + 2;
@@ -155,8 +159,8 @@ export class ChunkList {
 }
 
 /**
- * Whether JSON text is within the limits and needs no masking, and can be recorded unchanged. `value` is the parsed
- * text.
+ * Whether JSON text can be recorded unchanged, because it is within the limits and needs no masking. `value` is the
+ * result of parsing the text.
  */
 export function isPlainJson(text: string, value: object, rules: PayloadRules): boolean {
   const { redaction } = rules;
@@ -164,7 +168,7 @@ export function isPlainJson(text: string, value: object, rules: PayloadRules): b
   return check?.isPlainJson(text, value, rules) === true;
 }
 
-/** Replaces a lone surrogate, which strict services reject, with U+FFFD. */
+/** Encodes text as JSON. Replaces each lone surrogate with U+FFFD, because strict services reject lone surrogates. */
 export function jsonText(text: string): string {
   return JSON.stringify(text.toWellFormed());
 }
@@ -173,7 +177,9 @@ const OPENING_BRACE = 0x7b;
 const NAME: ValuePath = ['name'];
 const KEYS: Readonly<Record<AttachingField, string>> = { inputs: 'input', outputs: 'outputs' };
 
-/** The name of an event for a chunk of model output. The value under `token` is a piece of text, not a secret. */
+/**
+ * The name of an event for a chunk of model output. In this event, the key `token` holds a piece of text, not a secret.
+ */
 const TOKEN_EVENT = 'new_token';
 
 const unmasked = new PlainCheck();

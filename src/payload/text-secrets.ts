@@ -16,14 +16,17 @@ const BYTE_ORDER_MARK = 0xfeff;
 /** Minimum length of a text that can contain the name and the value of a secret. */
 const CHARACTERS_MIN = 9;
 
-/** Maximum number of examined characters at the end of a key in JSON text. */
+/** Maximum number of characters examined at the end of a key in JSON text. */
 const NAME_CHARACTERS_MAX = 128;
 
-/** Maximum number of digits and signs between the last letter of a key and the `"`, `=` or `:` that follows the key. */
+/**
+ * Maximum number of characters other than letters between the last letter of a key and the `"`, `=` or `:` that follows
+ * the key.
+ */
 const GAP_MAX = 16;
 
 /**
- * Whether a text may contain names of secrets, because it is JSON text, header lines, a URL path or text with a URL.
+ * Whether a text may contain names of secrets. True for JSON text, header lines, a URL path and any text with a URL.
  */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
@@ -49,7 +52,7 @@ function startOf(text: string): number {
   return first === BYTE_ORDER_MARK ? JSON_TEXT : OTHER;
 }
 
-/** Contains 1 for each character code that a header name may contain. */
+/** Lookup table by character code: 1 if a header name may contain the character. */
 const IN_NAME = new Uint8Array(0x80);
 for (let code = 0; code < 0x80; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
@@ -68,13 +71,14 @@ function startsLikeHead(text: string): boolean {
   }
   if (code === COLON) return text.charCodeAt(at + 1) === SPACE;
   if ((code !== SPACE && code !== SLASH) || at < 3 || at > 7) return false;
-  // Most texts start with a word whose second letter is lowercase.
+  // The second letter of an HTTP method is uppercase. This quickly rejects most texts, whose second letter is
+  // lowercase.
   return text.charCodeAt(1) <= CAPITAL_Z && METHOD.test(text.slice(0, at));
 }
 
 const METHOD = /^[A-Z]+$/;
 
-/** Whether a text starts like a JSON object or list, or like a JSON object or list that was encoded again as text. */
+/** Whether a text starts like a JSON object or list, possibly one that was encoded a second time as a JSON string. */
 function isLikeJson(text: string): boolean {
   const first = text.charCodeAt(0);
   if (first === OPENING_BRACE || first === OPENING_BRACKET) return true;
@@ -87,7 +91,7 @@ export class TextSecrets {
   readonly #names: SecretNames;
   readonly #mask: Mask;
   readonly #urls: UrlSecrets;
-  /** Contains 1 if the name of a secret may end with the three letters that `endOf` packs into the index. */
+  /** Lookup table by the result of `endOf`: 1 if the name of a secret may end with these three letters. */
   readonly #ends = new Uint8Array(0x8000);
 
   constructor(names: SecretNames, mask: Mask) {
@@ -106,8 +110,8 @@ export class TextSecrets {
   }
 
   /**
-   * Returns false if the method `masked` would not change the text, except for URLs inside the text, which
-   * `hasSecretUrl` finds. Every text is examined, so the check must be fast.
+   * Whether `masked` may change the text. URLs inside the text are ignored, because `hasSecretUrl` finds them. The
+   * check must be fast, because it is made for every text.
    */
   mayMask(text: string): boolean {
     const start = startOf(text);
@@ -216,7 +220,9 @@ export class TextSecrets {
     return shown + text.slice(copied);
   }
 
-  /** Masks the values of header lines up to an empty line. A request or status line may precede the header lines. */
+  /**
+   * Masks secrets in header lines, up to the first empty line. A request or status line may precede the header lines.
+   */
   #maskHead(text: string, trail: Trail): string {
     START_LINE.lastIndex = 0;
     let at = START_LINE.test(text) ? START_LINE.lastIndex : 0;
@@ -239,7 +245,7 @@ const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\
 
 const HEADER_LINE = /([A-Za-z][\w-]{0,63}): ([^\r\n]*)(\r?\n|$)/y;
 
-/** Whether the value of a header is a secret, and not prose after a colon. */
+/** Whether the value of a header is a secret. Text that looks like prose after a colon is not a secret. */
 function isHeaderSecret(name: string, value: string): boolean {
   if (isPlainText(value)) return false;
   return !/\s/.test(value) || /(?:authorization|cookie)$/i.test(name);
@@ -249,8 +255,8 @@ function isHeaderSecret(name: string, value: string): boolean {
 const VALUE = /"\s{0,64}:\s{0,64}(?:(\\{0,256}")|\d{1,64})/y;
 
 /**
- * Returns the start and end index of the string or number after a secret's name. A string without a closing quote ends
- * with the text.
+ * Returns the start and end index of the string or number after a secret's name. A string without a closing quote
+ * extends to the end of the text.
  */
 function valueAfter(text: string, quote: number): readonly [start: number, end: number] {
   VALUE.lastIndex = quote;
@@ -298,7 +304,7 @@ function isNoLetter(code: number): boolean {
   return code < 0x80 && ((code | 0x20) < 0x61 || (code | 0x20) > 0x7a);
 }
 
-/** Whether an escape may be a letter of a name (`\u0041` to `\u007a`) or a part of a URL (`:\/\/`). */
+/** Whether an escape may encode a letter of a name (`\u0041` to `\u007a`) or belong to a URL (`:\/\/`). */
 function isEscapeOfName(json: string, at: number): boolean {
   if (json.charCodeAt(at + 1) === SMALL_U) return /^00[4-7]/.test(json.slice(at + 2, at + 5));
   return json.charCodeAt(at + 1) === SLASH && json.startsWith(':\\/\\/', at - 1);

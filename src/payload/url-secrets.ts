@@ -20,7 +20,9 @@ export class UrlSecrets {
     this.#mask = mask;
   }
 
-  /** Masks the secrets of a text. A text that starts with `/` or `?` is a URL without an origin. */
+  /**
+   * Masks the secrets in URLs within a text. A text that starts with `/` or `?` is treated as a URL without an origin.
+   */
   masked(text: string, trail: Trail): string {
     const first = text.charCodeAt(0);
     let at = first === SLASH || first === QUESTION_MARK ? 0 : text.indexOf('://');
@@ -92,7 +94,7 @@ const VALUE_END = /[?&#;]/g;
 /** Matches the user and password in a URL. */
 const USER = /(?<=:\/\/)[^\s/?#]{1,4096}(?=@)/g;
 
-/** Contains 1 for each character code that ends a URL in prose, JSON text or HTML. */
+/** Lookup table by character code: 1 if the character ends a URL in prose, JSON text or HTML. */
 const URL_ENDS = new Uint8Array(0x80).fill(1, 0, SPACE + 1);
 for (const character of '"<>\\`') URL_ENDS[character.charCodeAt(0)] = 1;
 

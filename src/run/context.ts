@@ -5,12 +5,14 @@ import type { RunType } from './record.ts';
 import { currentSink, noopSink, type RunSink } from './sink.ts';
 
 /**
- * A context determines the parent of the runs that start in the context, and the fields that these runs inherit.
- * Contexts are plain frozen objects, shared by all copies of the package in a process, so that runs of different copies
- * form one tree.
+ * Determines the parent of runs that start in this context, and the fields that these runs inherit. Contexts are plain
+ * frozen objects, shared by all copies of the package in a process, so that runs of different copies form one tree.
  */
 export interface RunContext {
-  /** The run id of the parent. If the context only sets an exporter, `id` is undefined and a run starts a new trace. */
+  /**
+   * The run id of the parent. Undefined if the context only sets an exporter. A run in such a context starts a new
+   * trace.
+   */
   readonly id: string | undefined;
   readonly traceId: string | undefined;
   readonly dottedOrder: string | undefined;
@@ -18,7 +20,7 @@ export interface RunContext {
   readonly tags: readonly string[] | undefined;
   /** Metadata values are JSON text. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
-  /** Whether the sink refused the parent. The sink refuses nested runs too. */
+  /** Whether the sink refused the parent run. If so, the sink also refuses nested runs. */
   readonly refused: boolean;
   readonly sampled: boolean;
   /** The sink of nested runs. Undefined if nested runs use the sink of the parent, which is `owner.sink`. */
@@ -77,7 +79,7 @@ export function contextOf(
   });
 }
 
-/** Returns the context of a run of another process. Nested runs go to `sink`. */
+/** Returns the context of a run that another process records. Nested runs are sent to `sink`. */
 export function remoteContext(
   fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
@@ -129,9 +131,9 @@ export function inheritedFrom(
 }
 
 /**
- * Returns the model call of the enclosing run. Two instrumentations may see one model call, for example if a wrapped
- * client calls a patched method. Only the outer run is recorded, because the outer run has the application's request
- * and result. Sibling runs are never compared, because concurrent calls of one model look alike.
+ * Returns the model call of the enclosing run. Two instrumentations may observe the same model call, for example if a
+ * wrapped client calls a patched method. Only the outer run is then recorded, because it has the application's request
+ * and result. Sibling runs are never compared, because concurrent calls of the same model look alike.
  */
 export function enclosingModelCall(parent: RunContext | undefined, sink: RunSink): ModelCall | undefined {
   const owner = parent && ownerOf(parent);
@@ -143,7 +145,10 @@ export function modelCall(runType: RunType | undefined, metadata: object | undef
   return runType !== undefined && typeof model === 'string' && model !== '' ? { runType, model } : undefined;
 }
 
-/** Whether two runs record the same model call. Nested spans of one instrumentation scope record different calls. */
+/**
+ * Whether two runs record the same model call. Two nested spans of the same instrumentation scope always record
+ * different calls.
+ */
 export function isSameCall(one: ModelCall | undefined, other: ModelCall | undefined): boolean {
   if (one === undefined || one.runType !== other?.runType || one.model !== other.model) return false;
   return one.scope === undefined || one.scope !== other.scope;
@@ -155,7 +160,7 @@ export interface SpanSource {
   activeSpan(): object | undefined;
   /** Returns the context of the run that records the span, or undefined if no run records the span. */
   contextOf(span: object): RunContext | undefined;
-  /** Uses the run of `context` instead of `span`, which has just started, so that a call is recorded only once. */
+  /** Replaces `span`, which has just started, with the run of `context`, so that the call is recorded only once. */
   replace?(span: object, context: RunContext): void;
 }
 
@@ -192,8 +197,8 @@ export function enteredContext(): RunContext | undefined {
 }
 
 /**
- * Returns the active step if it is inside the current run, else the run. A step that was active before the run became
- * current is outside the run.
+ * Returns the context of the active framework step if the step is inside the current run, else the context of the run.
+ * A step that was active before the run became current is outside the run.
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
   return step === undefined || step.id === entered?.step ? entered : step;
@@ -234,7 +239,7 @@ function asEntered(context: RunContext): RunContext {
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
 }
 
-/** Without `sampled: false`, a run with the option `exporter` would be recorded. */
+/** `sampled: false` is needed because the option `exporter` of a run would replace the no-op sink. */
 const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
 
 /**

@@ -18,7 +18,7 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
   readonly parent: ParentRun | undefined;
 }
 
-/** The object whose open run is recorded, for example an OpenTelemetry span. */
+/** The object from which the fields of an open run are read, for example an OpenTelemetry span. */
 export interface RunSource {
   /** Sets the fields of the open run. Called once, before the start of the run is sent or stored. */
   describe(): void;
@@ -32,8 +32,8 @@ interface ParentRun {
 }
 
 /**
- * The record of a run, from the start of the run until delivery. Payloads are JSON text, encoded when the application
- * passes a value, so a later change of the value has no effect.
+ * The record of a run, from the start of the run until delivery. Payloads are encoded as JSON text when the application
+ * passes a value, so later changes of the value have no effect.
  *
  * A new field belongs in this class, in `mainJson` and in `parseMainJson`.
  */
@@ -61,9 +61,12 @@ export class EncodedRun {
   /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /** Set until the fields of the open run are read from the source. Most runs end before they are sent. */
+  /**
+   * Set until the fields of the open run are read from the source. Reading is delayed, because most runs end before
+   * their start is sent.
+   */
   source: RunSource | undefined = undefined;
-  /** The sink's state for this run. Reading a field of the run is faster than a lookup in a map of all runs. */
+  /** The sink's state for this run. A field of the run is faster to read than an entry in a map of all runs. */
   sinkState: object | undefined = undefined;
 
   constructor({ id, startUs, parent, project, name, runType, tags, metadata }: RunStart) {
@@ -98,7 +101,7 @@ export function describeOpenRun(run: EncodedRun): void {
   source.describe();
 }
 
-/** Clears the payloads of a delivered run, because the application may keep the run in memory. */
+/** Frees the payloads of a delivered run, because the application may keep the run in memory. */
 export function releaseRun(run: EncodedRun): void {
   run.inputs = undefined;
   run.outputs = undefined;
@@ -112,8 +115,8 @@ export function releaseRun(run: EncodedRun): void {
 export interface EndOverride {
   readonly endTime?: string;
   /**
-   * The error text to send if the run has no error. An empty text clears the error of a record that was sent earlier to
-   * mark the run as incomplete.
+   * The error text to send if the run has no error. An empty text clears the error that was sent earlier to mark the
+   * run as incomplete.
    */
   readonly error: string;
 }
@@ -134,7 +137,10 @@ export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride
   return `${json}${extraJson(run)}}`;
 }
 
-/** Returns the JSON text of a run with its payloads. If a run ended without outputs and error, `outputs` is empty. */
+/**
+ * Returns the JSON text of a run with its payloads. If the run ended without outputs and without an error, `outputs` is
+ * `{}`.
+ */
 export function wholeJson(run: EncodedRun): string {
   let json = `${mainJson(run, true).slice(0, -1)},"inputs":${run.inputs ?? '{}'}`;
   const outputs = run.outputs ?? (run.endTime !== undefined && run.error === undefined ? '{}' : undefined);

@@ -10,7 +10,7 @@ import { canonicalId } from './time.ts';
  *
  *     tttttttt-tttt-7ccc-8ccc-rrrrrrrrrrrr    t  start, milliseconds     c  counter     r  random bits
  *
- * The counter starts at a random value below 2^23 in each millisecond.
+ * In each new millisecond, the counter starts at a random value below 2^23.
  */
 export function newRunId(startUs: number): string {
   const ms = Math.floor(startUs / 1_000);

@@ -38,8 +38,8 @@ export type HeaderField = 'project' | 'tags' | 'metadata';
 /** Options of `fromHeaders`. */
 export interface FromHeadersOptions {
   /**
-   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because a caller
-   * chooses the value of a listed field, for example the project of your runs. @default []
+   * The fields that nested runs inherit from the headers. List a field only if you trust all callers, because each
+   * caller then controls this field of your runs, for example the project. @default []
    */
   accept?: readonly HeaderField[];
 }
@@ -141,8 +141,8 @@ function jsonOf(text: string | undefined): unknown {
 }
 
 /**
- * Returns the dotted order in a header. If the application and a propagator both set the header, it contains two dotted
- * orders, and the second continues the first.
+ * Returns the dotted order in a header. If both the application and a propagator set the header, it contains two dotted
+ * orders. The second is returned if it continues the first.
  */
 function innermostOrder(value: string | undefined): string | undefined {
   const [order, inner, ...more] = value?.split(',').map((part) => part.trim()) ?? [];
@@ -189,11 +189,12 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
 export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
 
 /**
- * Returns the baggage header for a run. Keeps the members of other libraries. Omits fields of the run that do not fit.
+ * Returns the baggage header for a run. Keeps the members of other libraries. Omits fields of the run that would exceed
+ * the size limit.
  */
 export function baggageOf(context: BaggageContext, present: readonly BaggageMember[]): string {
   const texts = present.filter(({ key }) => !key.startsWith('runspan-')).map(({ text }) => text);
-  // Each member is counted with a comma. The last member has no comma.
+  // Each member is counted with a trailing comma. One byte is added, because the last member has no comma.
   let bytesLeft = BAGGAGE_BYTES_MAX + 1;
   for (const text of texts) bytesLeft -= text.length + 1;
   const add = (key: string, value: string): void => {
@@ -211,7 +212,7 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
   return texts.join(',');
 }
 
-/** Omits entries, so that the baggage member has at most `bytesMax` bytes. */
+/** Encodes metadata as JSON. Omits entries that would make the baggage member longer than `bytesMax` bytes. */
 function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): string {
   let left = bytesMax - baggageMember('runspan-metadata', '{}').text.length;
   const entries: string[] = [];
@@ -276,7 +277,7 @@ export interface BaggageMember {
  */
 export function parseBaggage(header: string): BaggageMember[] {
   const members: BaggageMember[] = [];
-  // A long header is cut at a comma, because a truncated member would have another value.
+  // A long header is cut at a comma, because a cut within a member would change its value.
   const end = header.length <= BAGGAGE_BYTES_MAX ? header.length : header.lastIndexOf(',', BAGGAGE_BYTES_MAX);
   for (const part of header.slice(0, Math.max(0, end)).split(',', MEMBERS_MAX)) {
     const text = part.trim();

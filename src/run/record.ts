@@ -1,4 +1,4 @@
-/** The type of a run. Viewers know the listed types. Any other text is sent unchanged. */
+/** The type of a run. Viewers recognize the listed types. Any other text is sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
 /** An event within a run, for example the first token of a stream. */
@@ -24,7 +24,7 @@ export interface UsageMetadata {
   total_cost?: number;
 }
 
-/** Binary data of a run that is sent beside the payloads. */
+/** Binary data that is sent with a run, in addition to its payloads. */
 export interface Attachment {
   name: string;
   bytes: Uint8Array;

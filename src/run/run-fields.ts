@@ -54,7 +54,7 @@ function joined(present: readonly string[], added: readonly string[]): readonly 
 /** Maximum number of metadata keys of one run, including inherited keys. */
 const KEYS_MAX = 10_000;
 
-/** Metadata keys that the library sets. The keys are recorded even if a run already has `KEYS_MAX` keys. */
+/** Metadata keys that the library sets. These keys are recorded even if a run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
 /** Does not change `present`, which nested runs share. */
@@ -86,8 +86,8 @@ export function addMetadata(metadata: Map<string, string>, added: Fields, rules:
 const EVENTS_MAX = 10_000;
 
 /**
- * The events of one run. An event is only counted in `dropped` if the run already has `EVENTS_MAX` events or if the
- * JSON text of its events has reached the maximum size of one payload.
+ * The events of one run. If the run already has `EVENTS_MAX` events, or if the JSON text of its events has reached the
+ * maximum size of one payload, a new event is only counted in `dropped`.
  */
 export class EventList {
   readonly #events: string[] = [];
@@ -113,10 +113,10 @@ export class EventList {
 const PRICED_TIERS: ReadonlySet<unknown> = new Set(['flex', 'priority']);
 
 /**
- * Sets the total token count if the count is missing, and splits the token details into categories that each have one
- * price. `cache_creation` keeps only tokens with an unknown cache duration. If the service tier has its own prices,
- * `cache_read` and `reasoning` get the name of the tier as a prefix, and the detail with the name of the tier counts
- * all other tokens.
+ * Adds the total token count if it is missing, and splits the token details into categories with one price each.
+ * `cache_creation` keeps only the tokens whose cache lifetime is unknown. If the service tier has its own prices, for
+ * example `flex`, then `cache_read` becomes `flex_cache_read`, `reasoning` becomes `flex_reasoning`, and the remaining
+ * tokens are counted as `flex`.
  */
 export function completeUsage(given: UsageMetadata, serviceTier?: unknown): UsageMetadata {
   const { input_tokens: input, output_tokens: output } = given;

@@ -65,7 +65,10 @@ export const sharedChecks: Readonly<Record<'tags' | 'metadata' | 'project' | 'pr
   exporter: ['the result of createExporter()', isSink],
 };
 
-/** Checks of the options that all functions for starting runs accept, except `inputs`, whose type differs. */
+/**
+ * Checks of the options that all functions for starting runs accept. `inputs` is not included, because its type differs
+ * between these functions.
+ */
 export const commonChecks: Readonly<Record<Exclude<keyof RunOptions, 'inputs'>, Check>> = {
   ...sharedChecks,
   name: text,
@@ -120,7 +123,7 @@ export function usableOptions<Options extends object>(
     validOptions(given, checks, ({ name, value, check }) => {
       if (name === undefined) {
         const got = `expected the options to be an object, got ${kindOf(value)}; left out.`;
-        // Another warning may use `place` itself as its key, and would suppress this warning.
+        // The key is not `place` itself, because an earlier warning with that key would suppress this one.
         diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
         return;
       }
@@ -145,7 +148,7 @@ const flushChecks: Checks<FlushLimit> = {
 
 export function flushLimitMs(place: string, limit: unknown, defaultMs: number): number {
   if (limit === undefined) return defaultMs;
-  // The line contains no key or value, because `call().then(flush)` passes data of the application.
+  // The log line does not show the argument, because `call().then(flush)` passes data of the application.
   const mistake = `${place}: expected { timeoutMs } with a number from 0; anything else is left out.`;
   const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
   const given = guard(place, () => validOptions(limit, flushChecks, report));
@@ -161,7 +164,9 @@ export interface ForeignOption {
   readonly hiding: (Hiding & { enabled?: false }) | undefined;
 }
 
-/** The keys are options of other libraries, in lower case and without `_` and a final `s`. */
+/**
+ * Maps options of other libraries to runspan options. The keys are in lower case, without `_` and without a final `s`.
+ */
 const RENAMED: Readonly<Record<string, string>> = {
   runtype: 'runType',
   projectname: 'project',
@@ -178,7 +183,7 @@ const RENAMED: Readonly<Record<string, string>> = {
 /** Matches the names of options that hide payloads in other libraries. The group is `input` or `output`. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
-/** Matches options that hide payloads if the value is false. The other options hide payloads if the value is truthy. */
+/** Matches options that hide payloads if they are false. All other hiding options hide payloads if they are truthy. */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**
@@ -221,7 +226,7 @@ function hidingOption(
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
 
-/** Whether an option hides payloads. True if the getter of the option throws. */
+/** Whether an option is set to hide payloads. Also true if the getter of the option throws. */
 function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
     const value = (given as Record<string, unknown>)[name];
@@ -232,7 +237,7 @@ function asksForHiding(given: object, name: string, isSwitch: boolean): boolean 
 }
 
 function areTags(value: unknown): boolean {
-  // A check of every tag in a longer list could block the event loop.
+  // Longer lists are rejected without a check of each tag, which could block the event loop.
   return Array.isArray(value) && value.length <= TAGS_MAX && value.every((tag) => typeof tag === 'string');
 }
 

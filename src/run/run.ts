@@ -43,7 +43,10 @@ export class Run {
   readonly id: string;
   /** The id of the first run of the trace. */
   readonly traceId: string;
-  /** The position in the trace: the start times and ids of all runs from the first run of the trace to this run. */
+  /**
+   * The position of the run in its trace: the start times and ids of its ancestors, from the first run of the trace,
+   * and of the run itself.
+   */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
   readonly runType: RunType;
@@ -133,8 +136,8 @@ export class Run {
 
   /**
    * Records an event with the current time and a copy of `data`. A run keeps at most 10 000 events with at most
-   * `limits.payloadBytes` characters in total. `extra.metadata.dropped_events` is the number of events beyond these
-   * limits, which are not recorded.
+   * `limits.payloadBytes` characters in total. Events beyond these limits are not recorded but counted in
+   * `extra.metadata.dropped_events`.
    */
   event(name: string, data?: Fields): void {
     if (!Run.#isAttached(this, 'event') || !this.isOpen) return;
@@ -143,8 +146,9 @@ export class Run {
   }
 
   /**
-   * Changes recorded fields of the run. Tags and metadata are added, other fields are replaced. Values are copied
-   * immediately. In a traced function, these `outputs` take precedence over the result and the option `outputs`.
+   * Changes recorded fields of the run. Tags and metadata are added to the existing ones; other fields are replaced.
+   * Values are copied immediately. In a traced function, `outputs` set here take precedence over the function's result
+   * and its option `outputs`.
    */
   set(changes: RunChanges): void {
     if (Run.#isAttached(this, 'set') && this.isOpen) this.#change(usableOptions('Run.set', changes, changeChecks));
@@ -155,8 +159,9 @@ export class Run {
    * read when the run is sent, so `fs.openAsBlob(path)` attaches a file without loading the file into memory.
    *
    * `name` must be unique in the run, have at most 256 characters and contain no dot. `mimeType` defaults to the type
-   * of the `Blob`, or to `application/octet-stream`. A run has at most 100 attachments with `limits.attachmentBytes`
-   * bytes in total. An invalid attachment or an attachment beyond a limit is left out, and one line is logged.
+   * of the `Blob`, or to `application/octet-stream`. A run has at most 100 attachments with at most
+   * `limits.attachmentBytes` bytes in total. An attachment that is invalid or exceeds a limit is left out, and a
+   * warning is logged.
    */
   attach(name: string, content: AttachmentContent, mimeType?: string): void {
     guard('Run.attach', () => {
@@ -165,8 +170,8 @@ export class Run {
   }
 
   /**
-   * Ends the run. A plain object is recorded as the outputs, and any other value is recorded as `{ outputs: value }`.
-   * If `outputs` is undefined, the outputs from `set` are kept. Later calls have no effect.
+   * Ends the run. A plain object is recorded as is, and any other value as `{ outputs: value }`. If `outputs` is
+   * undefined, outputs that were set with `set` are kept. Later calls have no effect.
    */
   end(outputs?: unknown): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
@@ -174,7 +179,7 @@ export class Run {
     this.finish();
   }
 
-  /** Ends the run with an error, which may be any thrown value. Keeps the outputs from `set`. */
+  /** Ends the run with an error, which may be any thrown value. Outputs that were set with `set` are kept. */
   fail(error: unknown): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error) ? 'cancelled' : undefined;
@@ -196,7 +201,7 @@ export class Run {
     if (Run.#isAttached(this, 'end')) this.end();
   }
 
-  /** @internal Returns the fields that a payload contains instead of a `Run`. */
+  /** @internal Returns the fields that are recorded if a payload contains this run. */
   toJSON(): { id: string; traceId: string; name: string } {
     const { id, traceId, name } = this;
     return { id, traceId, name };
@@ -274,7 +279,7 @@ export class Run {
     }
     record.endTime = isoTimestamp(this.#nowUs());
     this.isOpen = false;
-    // The application may keep the run in memory for a long time.
+    // Releases these objects, because the application may keep the run in memory for a long time.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;
@@ -317,7 +322,7 @@ export class Run {
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
 
-/** A run with the option `root` that starts within `withExporter` is sent to the exporter of `withExporter`. */
+/** The option `root` starts a new trace, but the run is still sent to the exporter of an enclosing `withExporter`. */
 export function startRunBelow(place: string, given: RunOptions, parent: RunContext | undefined): Run {
   const options = usableOptions<RunOptions>(place, given, runOptionChecks) as RunOptions & Hiding;
   options.name ??= 'run';

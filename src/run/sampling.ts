@@ -11,14 +11,16 @@ import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 /**
  * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true to record the trace,
  * false to leave out the trace, or a sample rate from 0 to 1 that applies to the trace. The function must be
- * synchronous. If the function throws or returns `undefined`, `sampleRate` applies. If the function returns any other
- * value, `sampleRate` applies and one line is logged.
+ * synchronous. `sampleRate` applies if the function throws, returns `undefined` or returns an invalid value. An invalid
+ * value is also logged once.
  */
 export type Sampler = (start: TraceStart) => boolean | number | undefined;
 
 export interface SamplingResult {
   readonly isKept: boolean;
-  /** The run id of the sampling decision. Undefined if no sampling decision is made, for example for a nested run. */
+  /**
+   * The run id on which the sampling decision is based. Undefined if no decision is made, for example for a nested run.
+   */
   readonly id: string | undefined;
 }
 

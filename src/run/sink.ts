@@ -42,7 +42,7 @@ export interface FlushResult {
 }
 
 /**
- * The destination of runs. `configure`, `createExporter` and `recordRuns` return a sink, which is a value for the
+ * The destination of runs. `configure`, `createExporter` and `recordRuns` return a sink, which can be passed as the
  * option `exporter`. No method throws.
  */
 export interface RunSink {
@@ -50,7 +50,9 @@ export interface RunSink {
   readonly capture: CapturePolicy;
   /** @internal True if tracing is off and the sink refuses every run. */
   readonly isOff?: true;
-  /** @internal Called once when a run starts. Returns false to refuse the run, for which `end` is not called. */
+  /**
+   * @internal Called once when a run starts. Returns false to refuse the run. `end` is not called for a refused run.
+   */
   start(run: EncodedRun): boolean;
   /** @internal Called once when an accepted run has ended and its record is complete. */
   end(run: EncodedRun): void;

@@ -29,8 +29,8 @@ export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Resu
 }
 
 /**
- * Calls `fn` and returns the result. All runs that start in `fn` or in asynchronous work of `fn` are sent to
- * `exporter`, except runs that have the option `exporter`.
+ * Calls `fn` and returns the result. Runs that start in `fn`, or in asynchronous work that `fn` starts, are sent to
+ * `exporter`, unless a run sets the option `exporter`.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
   if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);

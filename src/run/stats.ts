@@ -3,7 +3,9 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 /** The reason why a run was dropped. */
 export type DropReason = 'queue_full' | 'too_large' | 'rejected' | 'expired' | 'corrupt' | 'closed';
 
-/** A dropped run, as passed to `onDrop`. A field is empty if the run was read from a damaged file without the field. */
+/**
+ * A dropped run, as passed to `onDrop`. A field is empty if the run was read from a damaged file that lacks the field.
+ */
 export interface DroppedRun {
   readonly id: string;
   readonly traceId: string;
@@ -21,7 +23,7 @@ export interface DroppedRun {
  */
 export interface Stats {
   created: number;
-  /** Runs in the files of an earlier process, including unreadable runs. */
+  /** Runs that were found in the files of an earlier process, including unreadable runs. */
   recovered: number;
   /** Runs that have started but not ended. */
   open: number;
@@ -57,8 +59,8 @@ export interface Backlog {
 }
 
 /**
- * Durations of the latest 500 requests of each exporter, from sending a request to the end of the response or the
- * failure. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
+ * Durations of the latest 500 requests of each exporter. A request lasts until the end of the response, or until it
+ * fails. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
  */
 export interface Latency {
   p50Ms: number;
@@ -135,7 +137,8 @@ export interface RecoveryMessage {
   readonly durationMs: number;
 }
 
-// Without a reference, a channel and its subscribers could be garbage-collected.
+// Keeps a reference to each channel. A channel without a reference could be garbage-collected together with its
+// subscribers.
 const channels: { readonly [Name in keyof ChannelMessages]: Channel } = {
   'runspan:request:end': channel('runspan:request:end'),
   'runspan:run:dropped': channel('runspan:run:dropped'),

@@ -1,4 +1,4 @@
-// This is the original `Date`, because the tests of an application may replace `Date`.
+// Keeps the original `Date`, because an application's tests may replace it.
 const DateOfPlatform = Date;
 
 /** Formats a timestamp, for example `2026-11-20T07:22:40.123456Z`. */
