@@ -14,7 +14,7 @@ import { Sender } from './wire/sender.ts';
 import { SendGate, ServiceInfo } from './wire/service.ts';
 import { SimpleIngestion } from './wire/simple-ingestion.ts';
 
-/** The functions of an exporter that tests replace. */
+/** The time functions and file-system functions of an exporter, which tests replace. */
 export type ExporterTime = Pick<ExporterParts, 'monotonicMs' | 'random' | 'delay'> &
   Pick<SpoolOptions, 'wallMs' | 'fs'>;
 
@@ -84,14 +84,14 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** A program that ends within this delay does not load undici. */
+/** Delay before undici is loaded. A program that ends within this delay does not load undici. */
 const PRELOAD_DELAY_MS = 10;
 
 let isLoading = false;
 
 /**
- * Loads undici after a short delay. Loading it at the first delivery would block the event loop for tens of
- * milliseconds.
+ * Loads undici after a short delay. Loading it only at the first delivery would block the event loop for tens of
+ * milliseconds at that time.
  */
 export function preloadSoon(): void {
   if (isLoading) return;

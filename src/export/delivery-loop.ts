@@ -11,7 +11,9 @@ import type { DeliveryStates } from './states.ts';
 import type { Outcome } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
-/** While a flush waits, failed batches are retried before their back-off ends, at most once per this interval. */
+/**
+ * While a flush waits, failed batches are retried without waiting for their back-off, at most once per this interval.
+ */
 const END_BACK_OFFS_EVERY_MS = 500;
 
 /** Outside an outage, no new batch is formed while at least this many runs wait for a retry. */
@@ -36,14 +38,14 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** The batches in flight are kept in an array, because a Set would delay the garbage collection of sent batches. */
+  /** The batches in flight. This is an array, because a Set would delay the garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
   /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
   #stopped = (): void => {};
   /** Number of waiting calls of `flush` and `ready`. While a call waits, records are sent without delay. */
   waiters = 0;
-  /** Time at which ended runs are sent even if the runs do not fill a batch. */
+  /** Time at which ended runs are sent even if they do not fill a batch. */
   #lingerUntilMs = NEVER;
   #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether sending is blocked, because the service is unavailable or `limits.requestsInFlight` is reached. */
@@ -61,7 +63,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Each request in flight adds a listener to the signal.
+    // Turns off Node's warning about many listeners, because each request in flight adds a listener to the signal.
     setMaxListeners(0, this.#abort.signal);
   }
 

@@ -60,7 +60,7 @@ export class Delivery {
   queuedAtMs: number;
   /**
    * `queuedAtMs` in active time, which does not advance during pauses (`SendGate.activeAt`). The age limit of an
-   * undelivered run counts from `activeAtMs`.
+   * undelivered run counts from this time.
    */
   activeAtMs: number;
   stage: Stage = 'started';
@@ -73,7 +73,7 @@ export class Delivery {
   /** The metadata whose size is `metadataBytes`. Avoids measuring unchanged metadata again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
-  /** Flush groups in which the post and the patch of the run are counted until the record is settled. */
+  /** Flush groups that count the post and the patch of the run until these records are settled. */
   postGroup: FlushGroup | undefined;
   patchGroup: FlushGroup | undefined;
   /** If `durability` is `write-ahead`, the segments on disk that contain the start and the end of the run. */
@@ -216,7 +216,7 @@ export function bytesBeyondLength({ run: { inputs, outputs } }: Delivery): numbe
   return bytes;
 }
 
-/** Removes the inputs and attachments of an accepted post, so that the patch does not repeat the content. */
+/** Removes the inputs and attachments of an accepted post, so that the patch does not repeat them. */
 export function releasePosted({ delivery: { run }, inputs, attachments }: Item): void {
   if (run.inputs === inputs) run.inputs = undefined;
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));

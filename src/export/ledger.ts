@@ -31,7 +31,7 @@ export class Ledger {
     this.durationsMs[this.#requests++ % DURATIONS_MAX] = durationMs;
   }
 
-  /** Called when the exporter of `other` was garbage-collected. */
+  /** Adds the data of another ledger, whose exporter was garbage-collected. */
   absorb(other: Ledger): void {
     addInto(this.counts, other.counts);
     for (const ms of other.durationsMs) this.addRequest(ms);
@@ -223,7 +223,7 @@ export class DropNotice {
     if (onDrop !== undefined) ignoreRejection(guard('onDrop', () => untraced(onDrop, reason, run)));
     publish('runspan:run:dropped', () => ({ endpoint: this.#endpoint, reason, run }));
     if (this.#isScheduled || this.#monotonicMs() - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    // Runs are often dropped together. The delay until the next turn combines these runs in one log line.
+    // Several runs are often dropped together. Logging in the next turn of the event loop combines them in one line.
     this.#isScheduled = true;
     setSoon(() => this.report());
   }

@@ -19,9 +19,9 @@ export interface EndingExporter {
 const FLUSHES_MAX = 3;
 
 /**
- * Idle milliseconds after which a flush gets a new time limit. If the event loop was idle for longer since the last
- * flush, the program has continued its work after `beforeExit`. Idle time is measured instead of elapsed time, because
- * idle time does not depend on the load of the machine.
+ * If the event loop was idle for more than this number of milliseconds since the last flush, the program has continued
+ * its work after `beforeExit`, and the next flush gets the full time limit again. Idle time is measured instead of
+ * elapsed time, because it does not depend on the load of the machine.
  */
 const CONTINUED_IDLE_MS = 10;
 
@@ -61,9 +61,9 @@ const allowances = new Map<EndingExporter, Allowance>();
 
 /**
  * Flushes the exporter when the process is about to exit, for at most `limitMs`. If `handlesSignals` is true, a signal
- * flushes all exporters, and the process then ends by the same signal. If the application listens for a signal, the
- * library leaves the signal to the application. When the process exits, undelivered runs are written to disk, and runs
- * that cannot be written are dropped.
+ * flushes all exporters, and then the same signal ends the process. If the application listens for the signal, the
+ * library does not handle it. When the process exits, undelivered runs are written to disk, and runs that cannot be
+ * written are dropped.
  */
 export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
   if (allowances.size === 0) {
@@ -109,10 +109,10 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // The signal ends the process, so exporters without `handleSignals` also deliver their runs.
+    // Exporters without `handleSignals` also deliver their runs, because the signal ends the whole process.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Another copy of the package may have removed its listener while this signal is handled. In the next turn of the
-    // event loop, the other copy listens again and delivers its own runs.
+    // Another copy of the package may have removed its listener until the next turn of the event loop. In that turn, it
+    // listens again and delivers its own runs, so the process must not end before.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }
@@ -130,7 +130,7 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // In a container, signals have no default action for process 1, so the process continues.
+  // Process 1 of a container continues, because signals have no default action for it.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
@@ -143,7 +143,7 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Leaves the raw mode of the terminal. Node does this itself only if the signal never had a listener. */
+/** Turns off the raw mode of the terminal. Node does so itself only if the signal never had a listener. */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

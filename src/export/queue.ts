@@ -27,7 +27,7 @@ export class DeliveryQueue {
   readyRuns = 0;
   /** Total bytes of the starts that wait to be sent and of the runs in `ready`. */
   bytes = 0;
-  /** Number and total size of the runs in `ready` that cannot be written to disk. */
+  /** Number and total bytes of the runs in `ready` that cannot be written to disk. */
   #fixedRuns = 0;
   #fixedBytes = 0;
   retriedRuns = 0;
@@ -96,7 +96,9 @@ export class DeliveryQueue {
     this.#fixedBytes += delivery.bytes;
   }
 
-  /** Called when a run in `ready` that was queued as `incomplete` ends. The ended run can be written to disk. */
+  /**
+   * Called when a run in `ready` that was queued as `incomplete` ends. After its end, the run can be written to disk.
+   */
   release(delivery: Delivery): void {
     this.#fixedRuns--;
     this.#fixedBytes -= delivery.bytes;
@@ -116,9 +118,9 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The runs
-   * have at most `bytesMax` bytes in total, unless the first run is larger and is returned alone. Runs that cannot be
-   * written move to the end of the queue.
+   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. Their total
+   * size is at most `bytesMax`, except that a larger first run is returned alone. Runs that cannot be written move to
+   * the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];

@@ -30,15 +30,15 @@ export interface ReplayHooks {
 }
 
 /**
- * Decides when runs are read from disk. The runs on disk were left by an earlier process or spilled by this process.
- * Segments are read only while the queue is nearly empty and the service is available.
+ * Decides when runs are read from disk. The runs on disk were either left there by an earlier process or spilled by
+ * this process. Segments are read only while the queue is nearly empty and the service is available.
  */
 export class Replay {
   readonly #parts: SpoolingParts;
   readonly #states: DeliveryStates;
   readonly #hooks: ReplayHooks;
   readonly #tickets = new Set<SegmentTicket>();
-  /** Segments that this process has spilled and not read yet. */
+  /** Segments that this process has spilled but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
   /**
    * Ids of runs from earlier processes for which only the start is delivered. The end of such a run may be in a later
@@ -46,8 +46,8 @@ export class Replay {
    */
   readonly deliveredStarts: Set<string> = new Set();
   /**
-   * Ids of runs from earlier processes for which the start was dropped. If the end is in a later segment, the end is
-   * skipped.
+   * Ids of runs from earlier processes for which the start was dropped. If a later segment contains the end of such a
+   * run, the end is skipped.
    */
   readonly droppedStarts: Set<string> = new Set();
   #hasSearched = false;
@@ -117,8 +117,8 @@ export class Replay {
   }
 
   /**
-   * No segment is read while a run without an end is in delivery, because the next segment may contain the end. During
-   * an outage, a segment is read only if no request is in flight.
+   * Whether the next segment may be read. No segment is read while a run without an end is in delivery, because the
+   * next segment may contain the end. During an outage, a segment is read only if no request is in flight.
    */
   get #mayRead(): boolean {
     const { limits, gate, monotonicMs } = this.#parts;
@@ -220,7 +220,7 @@ class SegmentTicket implements Ticket {
   }
 }
 
-/** Returns each damaged run once. A run whose ended record can be read is not lost and is left out. */
+/** Returns each damaged run once. Leaves out runs whose ended record can be read, because these runs are not lost. */
 function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]): RunName[] {
   const ids = new Set(records.filter(({ isEnded }) => isEnded).map(({ run }) => run.id));
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));

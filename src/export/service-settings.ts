@@ -45,10 +45,11 @@ export interface ServiceOptions {
 /** The address of the service and the headers of all requests. */
 export interface Service {
   readonly endpoint: URL;
-  /** The headers that do not come from a function of the application. */
+  /** The headers that are known at startup. Headers that a function of the application returns are not included. */
   readonly headers: Headers;
   /**
-   * Equal to `headers`, or a function that also adds the results of the application's functions `apiKey` and `headers`.
+   * The headers of each request: equal to `headers`, or, if the option `apiKey` or `headers` is a function, a function
+   * that adds its result to `headers`.
    */
   readonly requestHeaders: Headers | HeadersFunction;
 }
@@ -113,7 +114,10 @@ interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
   readonly isConfidential: boolean;
 }
 
-/** Rejects with a SetupError if the function `apiKey` or `headers` of the application fails. */
+/**
+ * Returns the headers of one request. Rejects with a SetupError if the application's function `apiKey` or `headers`
+ * fails.
+ */
 async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
@@ -235,7 +239,10 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-tenant-id', 'workspaceId'],
 ]);
 
-/** Throws a SetupError if a function of the application returned an invalid credential. */
+/**
+ * Returns the headers that may be sent, and logs the others. Throws a SetupError if a function of the application
+ * returned an invalid credential.
+ */
 function customHeaders(
   given: unknown,
   { origin, isConfidential }: HeaderSource,
@@ -271,14 +278,17 @@ function isCredential(name: string, value: string): boolean {
   return CREDENTIAL_NAMES.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/** Returns headers as pairs. If the type of `given` is invalid, returns `given` as the only pair. */
+/**
+ * Returns headers as pairs of name and value. If the type of `given` is invalid, returns `given` as the only pair,
+ * which is then logged as invalid.
+ */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];
   return Symbol.iterator in given ? (given as Iterable<unknown>) : Object.entries(given);
 }
 
-/** Whether the environment turns tracing on. Does not check the values of the variables and logs nothing. */
+/** Whether the environment turns tracing on. Does not validate the endpoint or the API key, and logs nothing. */
 export function isOnByEnvironment(): boolean {
   const hasService = env('RUNSPAN_ENDPOINT') !== undefined || usesLangsmithService();
   return hasService && parseFlag(env('RUNSPAN_TRACING')) !== false;

@@ -41,8 +41,8 @@ export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>
 };
 
 /**
- * These settings are read from variables with the same prefix. A key is therefore never sent to an endpoint of another
- * prefix.
+ * These settings are all read from variables with the same prefix, so that a key is never sent to an endpoint from a
+ * variable with another prefix.
  */
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
@@ -58,7 +58,8 @@ const ON: readonly string[] = ['true', '1', 'yes', 'on'];
 const OFF: readonly string[] = ['false', '0', 'no', 'off'];
 
 /**
- * Resolves a boolean setting. The option takes precedence. Returns `misread` if the value is neither true nor false.
+ * Resolves a boolean setting. The option takes precedence over the variable. Returns `misread` if the value is neither
+ * true nor false.
  */
 export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;

@@ -33,10 +33,9 @@ export interface ConfigureOptions {
   /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */
   endpoint?: string;
   /**
-   * API key, sent as the `x-api-key` header to the endpoint only. If the key is empty, no `x-api-key` header is sent.
-   * If the option is a function, the function is called for each request and returns the key or a promise of the key.
-   * If the function throws, rejects or returns no key, the runs are kept and sent later. Traced functions that are
-   * called within this function are not recorded. `RUNSPAN_API_KEY`
+   * API key, sent as the `x-api-key` header to the endpoint only. If the key is empty, no `x-api-key` header is sent. A
+   * function is called for each request and returns the key or a promise of the key. If it throws, rejects or returns
+   * no key, the runs are kept and sent later. Traced functions that it calls are not recorded. `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
   /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
@@ -76,8 +75,8 @@ export interface ConfigureOptions {
   /**
    * Selects which undelivered runs survive the process; see `docs/delivery.md`. With `memory`, no runs survive. With
    * `spill`, runs are written to disk when the process ends normally or by `process.exit`, and while the service is
-   * unreachable or the queue is half full. With `write-ahead`, all data recorded by calls that have returned survives,
-   * even after `kill -9`. `RUNSPAN_DURABILITY`
+   * unreachable or the queue is half full. With `write-ahead`, everything that was recorded by calls that have returned
+   * survives, even after `kill -9`. `RUNSPAN_DURABILITY`
    * @default 'memory'
    */
   durability?: Durability;
@@ -97,10 +96,9 @@ export interface ConfigureOptions {
   /** Limits of queues, batches, payloads, requests and delays; see `docs/configuration.md`. */
   limits?: Partial<Limits>;
   /**
-   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. If the option is a
-   * function, the function is called for each request and returns the headers in one of these forms or a promise of the
-   * headers. Headers that contain credentials are sent over plain HTTP only to localhost, unless `allowInsecure` is
-   * set.
+   * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. A function is called
+   * for each request and returns the headers in one of these forms, or a promise of them. Headers that contain
+   * credentials are sent over plain HTTP only to localhost, unless `allowInsecure` is set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** An undici dispatcher that sends the requests, for example a `ProxyAgent`. */
@@ -109,8 +107,8 @@ export interface ConfigureOptions {
   onDrop?: OnDrop;
   /**
    * Set to `true` to deliver queued runs when SIGTERM, SIGINT or SIGHUP ends the process. Delivery takes at most
-   * `limits.exitFlushMs`. When the runs are delivered, the same signal ends the process. A second signal ends the
-   * process immediately. Has no effect in worker threads, on Windows, or if the application listens for the signal.
+   * `limits.exitFlushMs`. After delivery, the same signal ends the process. A second signal ends the process
+   * immediately. Has no effect in worker threads, on Windows, or if the application listens for the signal.
    *
    * @default false
    */
@@ -172,8 +170,9 @@ const CHECKS: Checks<ConfigureOptions> = {
 };
 
 /**
- * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, then
- * defaults apply. If `isForProcess` is false, an existing log is replaced only if the `log` option is set.
+ * Returns the settings, or undefined if tracing is off. Options take precedence over environment variables, and
+ * environment variables over defaults. If `isForProcess` is false and a log is already set, it is replaced only if the
+ * option `log` is set.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
   const mistakes: OptionMistake[] = [];
@@ -208,7 +207,7 @@ function isRuntimeSupported(): boolean {
   return false;
 }
 
-/** Logs an invalid option. If other libraries hide payloads with this option, returns the payloads to hide. */
+/** Logs an invalid option. If the option hides payloads in another library, returns which payloads to hide. */
 function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
   if (name === undefined) {
     complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);

@@ -14,8 +14,8 @@ const REFUSED_BATCHES_MAX = 2;
 const REPORT_EVERY_MS = 60_000;
 
 /**
- * Delivers, drops or queues again each run of a batch, depending on the outcome of the request. A batch that is too
- * large or refused is halved until the bad run is alone, so that all other runs are delivered.
+ * Handles the outcome of a request: each run of the batch is counted as delivered, dropped, or queued again. A batch
+ * that is too large or refused is halved until the run at fault is alone, so that all other runs are delivered.
  */
 export class Settling {
   readonly #parts: ExporterParts;
@@ -77,8 +77,8 @@ export class Settling {
   }
 
   /**
-   * Whether the item is the post of a run that was read from disk with its end. An earlier process may have delivered
-   * the start.
+   * Whether the item is the post of a run that was read from disk with its end. An earlier process may already have
+   * delivered the start of such a run.
    */
   #isHalfKnown({ delivery, op, isEnded }: Item): boolean {
     return delivery.ticket !== undefined && op === 'post' && isEnded;
@@ -99,7 +99,7 @@ export class Settling {
       return;
     }
     const attempts = batch.attempts + 1;
-    // During a pause, the batch needs no back-off.
+    // During a pause, no back-off is needed, because nothing is sent until the pause ends.
     const delayMs = gate.pausedUntilMs > nowMs ? 0 : gate.backOffMs(attempts);
     this.#putBack(batch, kept, attempts, nowMs + delayMs);
   }
@@ -138,7 +138,7 @@ export class Settling {
 
   /**
    * Whether the endpoint probably refuses every run, because two consecutive batches were refused. A batch counts as
-   * refused if the service refused one run that was sent alone, and accepted no run of the batch.
+   * refused if the service accepted none of its runs and refused one run that was sent alone.
    */
   #isRefusedWhole(items: readonly Item[], { shared }: Batch): boolean {
     if (shared.isPartlyAccepted) return false;
@@ -160,7 +160,7 @@ export class Settling {
     this.#states.queue.addRetry(new Batch(items, nowMs, batch));
   }
 
-  /** Reuses the request body if no run of the batch was settled. */
+  /** Queues items for a retry. If no run of the batch was settled, the request body is reused. */
   #putBack(batch: Batch, items: readonly Item[], attempts: number, notBeforeMs: number): void {
     if (items.length === 0) return;
     const isWhole = items.length === batch.items.length;
@@ -184,7 +184,7 @@ export class Settling {
     diagnostics.warn(`delivery to ${endpoint} works again`);
   }
 
-  /** Logs the first failure of an outage. Logs at most one line per minute. */
+  /** Logs the first failure of an outage, but at most one line per minute. */
   #noteFailure(error: string, consequence: string, nowMs: number): void {
     const { gate, endpoint } = this.#parts;
     if (!gate.isOutage) publish('runspan:delivery:outage', () => ({ endpoint, error }));

@@ -49,7 +49,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Infinity if no write to disk is due. */
+  /** Time at which the next write to disk is due. Infinity if no write is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;
@@ -74,8 +74,8 @@ export class Spill {
   }
 
   /**
-   * Called when the exporter closes. Returns the runs that could not be written. If a single run cannot be written,
-   * skips all remaining runs larger than half of its size.
+   * Writes runs to disk when the exporter closes. Returns the runs that could not be written. If a single run cannot be
+   * written, skips all remaining runs that are larger than half of its size.
    */
   keep(deliveries: readonly Delivery[]): Delivery[] {
     const left: Delivery[] = [];

@@ -18,8 +18,8 @@ import type { RunName } from './spool/spool.ts';
 const ACCEPTED_SHARE = 1.25;
 
 /**
- * Maximum UTF-8 bytes of one UTF-16 code unit. The UTF-8 bytes of a batch are counted only if the batch would be too
- * large for a request at this number of bytes per code unit.
+ * Maximum UTF-8 bytes of one UTF-16 code unit. The UTF-8 bytes of a batch are counted only if the batch could be too
+ * large for a request at this maximum.
  */
 const CHARACTER_BYTES_MAX = 3;
 
@@ -27,8 +27,8 @@ const CHARACTER_BYTES_MAX = 3;
 const ROOM_SHARE = 0.75;
 
 /**
- * The process that wrote a run to disk. For an `unfinished` run of an earlier process, the start was already read from
- * disk and delivered.
+ * The process that wrote a run to disk. `unfinished` means that the run is from an earlier process and that its start
+ * was already read from disk and delivered.
  */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
@@ -69,7 +69,10 @@ export class DeliveryStates {
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /** If the queue is overfull and no run can be written to disk, the payloads of a run that ends are left out. */
+  /**
+   * Whether the queue is so full that the payloads of a run that ends are left out, unless other runs can be written to
+   * disk.
+   */
   get isOverfull(): boolean {
     return this.bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -127,7 +130,10 @@ export class DeliveryStates {
     }
   }
 
-  /** If a batch contains the post of the run, the run is queued only after the service accepts the post. */
+  /**
+   * Queues an open run to be sent as incomplete. If a batch contains the post of the run, the run is queued only after
+   * the service accepts the post.
+   */
   sendIncomplete(delivery: Delivery, incompleteAt: string): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.incompleteAt = incompleteAt;
@@ -150,8 +156,8 @@ export class DeliveryStates {
   }
 
   /**
-   * Takes records for a batch. Takes first the posts of open runs that started at or before `startsUntilMs`, and then
-   * the runs in the list `ready` of the queue. Only the first record of a batch may exceed `size`.
+   * Takes records for a batch: first the posts of open runs that started at or before `startsUntilMs`, then the runs in
+   * the list `ready` of the queue. Only the first record of a batch may exceed `size`.
    */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
@@ -163,7 +169,7 @@ export class DeliveryStates {
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
-      // The tags, the metadata or the attachments of an open run may have changed.
+      // The size of an open run is measured again, because its tags, metadata or attachments may have changed.
       if (isStart) {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);
@@ -220,7 +226,7 @@ export class DeliveryStates {
     this.countDrop(delivery.run, reason, detail);
   }
 
-  /** Returns the flush group that waits for the segment. */
+  /** Marks runs as written to disk. Returns the flush group that waits for their segment. */
   spilled(deliveries: readonly Delivery[]): FlushGroup {
     const group = this.flushes.enterOldest(deliveries);
     for (const delivery of deliveries) {
@@ -246,13 +252,13 @@ export class DeliveryStates {
     this.countDrop(run, reason);
   }
 
-  /** Called for runs of earlier processes whose start was delivered and whose end is in no segment. */
+  /** Counts runs of earlier processes as sent if their start was delivered and no segment contains their end. */
   sentWithoutEnd(runs: number): void {
     this.#counts.spooled -= runs;
     this.#counts.sent += runs;
   }
 
-  /** Called when the exporter closes and a record of the run is on disk. */
+  /** Marks a run as left on disk. Called when the exporter closes. */
   keep(delivery: Delivery): void {
     this.#move(counterOf(delivery.stage), 'spooled');
     this.#keptRuns++;

@@ -42,13 +42,13 @@ export class HttpClient implements Transport {
         method,
         headers: { ...headers, ...request.headers },
         body: body === undefined ? null : new Blob(body as string[]),
-        // A redirect could lead to another origin, which would receive the API key.
+        // Redirects are not followed, because another origin could receive the API key.
         redirect: 'manual',
         cache: 'no-store',
         signal: ending.signal,
       } as const;
       const response = await withoutTracing(() => fetch(this.#address + path, init));
-      // Browsers hide the status of a redirect.
+      // Browsers hide the status of a redirect and report only this type.
       if (response.type === 'opaqueredirect')
         throw new SetupError('the service redirects to another address; set the address of the service itself');
       return {
@@ -103,7 +103,8 @@ class FetchBody implements ResponseBody {
 }
 
 /**
- * Returns the cause of a failed `fetch`. In browsers, the TypeError has no cause, and the abort reason may be missing.
+ * Returns the cause of a failed `fetch`. In browsers, the TypeError has no cause, and the reason of an abort may be
+ * missing.
  */
 function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
   if (aborted) return reason;

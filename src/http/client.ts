@@ -18,15 +18,15 @@ export interface Progress {
   waitsFor: string | undefined;
 }
 
-/** Maximum time to read a response body that is not needed. After reading the body, the connection can be reused. */
+/** Maximum time to read a response body that is not needed. The body is read so that the connection can be reused. */
 const UNNEEDED_BODY_MS = 1_000;
 
-/** The client appends the path of a request to the path of `endpoint`. */
+/** Options of a client. The path of each request is appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
-   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. If a function
-   * is set, the function is called for each request, and its running time counts towards the deadline of the request.
-   * If the function throws, the request fails.
+   * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
+   * called for each request, and its running time counts towards the deadline of the request. If it throws, the request
+   * fails.
    */
   readonly headers: Headers | HeadersFunction;
   /** If a dispatcher is set, the connection pool of the client is not used, and proxy settings have no effect. */
@@ -135,7 +135,7 @@ export class HttpClient implements Transport {
       return { status: statusCode, headers, body };
     } catch (thrown) {
       attempt.end();
-      // undici does not destroy a stream that undici has not started to read.
+      // undici does not destroy a stream that it has not started to read.
       request.stream?.stream.destroy();
       throw thrown;
     }
@@ -159,7 +159,7 @@ export class HttpClient implements Transport {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // A custom dispatcher may ignore the signal.
+      // Rejects here too, because a custom dispatcher may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -179,7 +179,7 @@ export class HttpClient implements Transport {
     const { statusCode: status } = answer;
     if (request.needsStatusOnly) attempt.endDeadline();
     const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
-    // The application replaced the rejected key during the request, so the request is retried with the new key.
+    // If the application replaced the rejected key during the request, the request is retried with the new key.
     if ((status === 401 || status === 403) && this.#headers !== source)
       return this.#answer(dispatcher, request, attempt);
     const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
@@ -193,7 +193,7 @@ export class HttpClient implements Transport {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // undici would open a connection before checking the signal.
+    // Checked here, because undici would open a connection before checking the signal.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
@@ -203,7 +203,7 @@ export class HttpClient implements Transport {
       body: bodyOf(request),
       ...timeouts,
       signal: attempt,
-      // If a custom dispatcher followed redirects, another origin would receive the API key.
+      // Forbids redirects. If a custom dispatcher followed a redirect, another origin could receive the API key.
       maxRedirections: 0,
     } as unknown as Dispatcher.RequestOptions;
     return withoutTracing(() => dispatcher.request(options));
@@ -263,7 +263,8 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
       clearTimer(timer);
       resolve('');
     });
-    // `resume` would end the body in `setImmediate`, which never fires if tests of the application fake timers.
+    // A `data` listener is used, because `resume` would end the body in `setImmediate`, which never fires if an
+    // application's tests use fake timers.
     body.on('data', () => {});
   });
 }

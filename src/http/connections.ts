@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
-  // Bun replaces the classes of undici with stubs without methods.
+  // Bun replaces the classes of undici with stubs that have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
       'the undici of this runtime cannot send requests, so delivery is off; use Node.js 20.19 or later',
@@ -39,12 +39,12 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     proxyTls: tls,
     requestTls: tls,
     factory: (origin: string | URL, pool: object) => poolOf(origin, pool),
-    // By default, undici waits five minutes for the response of a proxy.
+    // The timeouts also apply to the proxy. By default, undici waits five minutes for its response.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
 }
 
-/** Holds the errors of connections that had received data before the error. */
+/** Errors of connections that had received data before the error. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**
@@ -62,8 +62,8 @@ export function isReusedConnectionError(error: unknown): boolean {
  * Wraps a connector so that its sockets do not keep the process alive, unless `holdsProcess` is set.
  *
  * undici reconnects until a request is written. If a proxy closed each connection immediately, undici would reconnect
- * in a tight loop. After a proxy has closed a connection without sending data, the next connection attempt therefore
- * fails.
+ * in a tight loop. To prevent this loop, the next connection attempt fails if the proxy closed the last connection
+ * without sending data.
  */
 function watched(
   connect: buildConnector.connector,
@@ -102,7 +102,8 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // undici calls `ref` for each request on a kept-alive socket, so a pending request would keep the process alive.
+    // `ref` is disabled, because undici calls it for each request on a kept-alive socket, so that a pending request
+    // would keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {

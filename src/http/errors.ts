@@ -19,7 +19,7 @@ export interface Failure {
   readonly advice: string | undefined;
   /** The code of the error or of its cause, for example `ECONNREFUSED`. */
   readonly code: string | undefined;
-  /** Whether every request fails until the configuration changes, for example because of a certificate. */
+  /** Whether every request fails until the configuration changes, for example because of an untrusted certificate. */
   readonly isLasting: boolean;
   /**
    * Whether the service may have received the request. If true, the content of the request may have caused the failure.
@@ -61,7 +61,9 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|UND_ERR_(SOCKET|HEADERS_|BODY_|RES_|R
 
 const DEPTH_MAX = 5;
 
-/** Describes a failed request. Leaves out messages of other modules, because they may contain data of the request. */
+/**
+ * Describes a failed request. Leaves out error messages of other modules, because they may contain data of the request.
+ */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
@@ -115,7 +117,9 @@ function failureOfProxy(code: string | undefined): Failure {
   return failure('the proxy cannot be reached', { ...found, advice, isUnsent: true });
 }
 
-/** Describes a refusal by the proxy. Only the message of undici's error contains the status of the proxy. */
+/**
+ * Describes a refusal by the proxy. undici reports the status of the proxy's response only in the message of its error.
+ */
 function tunnelFailure(thrown: unknown): Failure | undefined {
   const [, status] = /^Proxy response \((\d{3})\)/.exec(thrown instanceof Error ? String(thrown.message) : '') ?? [];
   if (status === undefined) return undefined;
@@ -123,7 +127,10 @@ function tunnelFailure(thrown: unknown): Failure | undefined {
   return failure(`${problem} (status ${status})`, { isLasting: status.startsWith('4'), isUnsent: true });
 }
 
-/** If the status of a response is below 100, undici's parser throws an `AssertionError`. */
+/**
+ * Describes a response that is not HTTP. If the status of a response is below 100, undici's parser throws an
+ * `AssertionError`.
+ */
 function parserFailure(thrown: unknown): Failure | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const isAssertion = (thrown as { code?: unknown }).code === 'ERR_ASSERTION';

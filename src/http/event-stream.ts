@@ -7,7 +7,7 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The id of this event, or of the last earlier event with an id. Empty if no event had an id. */
+  /** The id of this event, or else of the latest earlier event with an id. Empty if no event had an id. */
   readonly id: string;
   readonly hasOwnId: boolean;
 }
@@ -16,7 +16,7 @@ export type EventStreamItem =
   | { readonly kind: 'event'; readonly event: ServerSentEvent }
   /** A comment line. Servers send comments as heartbeats. */
   | { readonly kind: 'comment'; readonly text: string }
-  /** The server requests that the client waits for this number of milliseconds before reconnecting. */
+  /** The server asks the client to wait this number of milliseconds before reconnecting. */
   | { readonly kind: 'retry'; readonly ms: number };
 
 export class EventTooLongError extends Error {
@@ -56,7 +56,8 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark from its first chunk. After this call, the parser removes no mark.
+    // The parser removes a byte order mark from its first chunk. The empty first chunk prevents this, because `feed`
+    // already removes the mark.
     this.#parser.feed('');
   }
 
@@ -89,7 +90,8 @@ export class EventStream {
   #take(line: string): void {
     this.#characters = line === '' ? 0 : this.#characters + (line.startsWith(':') ? 0 : line.length);
     this.#limit(line.startsWith(':') ? line.length : 0);
-    // An event without data also sets the last id, but the parser reports no event without data.
+    // The last id is read here, because an event without data also sets it, and the parser does not report such an
+    // event.
     const [, id] = /^id(?::[ ]?(.*))?$/s.exec(line) ?? [undefined, undefined];
     if (line === 'id' || (id !== undefined && !id.includes('\0'))) this.#nextId = id ?? '';
     if (line === '') this.#lastId = this.#nextId;

@@ -27,8 +27,8 @@ export function followLazyGenerator(generator: object, begin: () => StreamObserv
 }
 
 /**
- * Follows the first iterator that is requested from an async iterable. Other iterators are not traced. `key` is the
- * name of the method that returns an iterator.
+ * Follows the iterators of an async iterable. Only the iterator that is read first is traced. `key` is the name of the
+ * method that returns an iterator.
  */
 export function followAsyncIterable(
   iterable: object,

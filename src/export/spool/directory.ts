@@ -84,7 +84,7 @@ export class OwnerFolder {
     try {
       writeNewFile(this.fs, join(this.path, OWNER_FILE), this.#ownerJson);
     } catch (thrown) {
-      // If the disk has no room for the file, the modification time of the folder is the heartbeat.
+      // If the disk has no room for the file, the modification time of the folder serves as the heartbeat.
       if (!['EEXIST', 'ENOSPC', 'EDQUOT'].includes(codeOf(thrown))) throw thrown;
     }
   }
@@ -96,7 +96,7 @@ export class OwnerFolder {
   /** Sets the modification time of `owner.json`, so that no other process takes over the segments. */
   heartbeat(): void {
     const seconds = this.#wallMs() / 1_000;
-    // If the disk was full, `owner.json` does not exist.
+    // If the disk was full, `owner.json` does not exist, and the heartbeat is the modification time of the folder.
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
@@ -129,7 +129,7 @@ export class OwnerFolder {
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, BAD_FOLDER]);
     const folder = join(this.destinationPath, BAD_FOLDER);
     this.fs.renameSync(path, join(folder, basename(path)));
-    // Another process may delete the same files.
+    // Errors are ignored, because another process may delete the same files.
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
@@ -194,7 +194,7 @@ export function isDestination(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** On a system without `/proc`, the namespace and the start time of the process are unknown. */
+/** Identifies the process of an owner. On a system without `/proc`, the namespace and the start time are unknown. */
 interface OwnerProcess {
   readonly pid: number;
   readonly host: string;
@@ -224,7 +224,7 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
     return 'alive';
   }
   if (heartbeatAtMs === 0) return 'dead';
-  // The absolute value is needed, because a heartbeat in the future must not keep an owner alive forever.
+  // The absolute value is used, because a heartbeat in the future must not keep an owner alive forever.
   const silentMs = Math.abs(wallMs - heartbeatAtMs);
   const { pid, host, pidNamespace, startTime } = owner;
   const isSameNamespace = host === own.host && pidNamespace === own.pidNamespace;

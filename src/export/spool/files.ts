@@ -15,7 +15,10 @@ export interface ReadSegment {
   readonly records: readonly SpooledRecord[];
   /** Runs whose records are damaged. If the head of a record is damaged, the id of the run is empty. */
   readonly damagedRuns: readonly RunName[];
-  /** The age of a segment of another owner is the time since the last modification of the file. */
+  /**
+   * Milliseconds since the segment was created. If another owner wrote the segment, milliseconds since the file was
+   * last modified.
+   */
   readonly ageMs: number;
   /** Whether a segment of this process is older than the age limit. Segments of other owners do not expire. */
   readonly isExpired: boolean;
@@ -72,7 +75,7 @@ export class SegmentFiles {
 
   create(): StoredSegment {
     const { folder, monotonicMs } = this.#options;
-    // Somebody may have deleted the folder.
+    // The folder may have been deleted in the meantime.
     folder.make();
     const path = folder.segmentPath(++this.#sequence);
     return this.#add({ path, isForeign: false, writtenAtMs: monotonicMs(), fd: createFile(folder.fs, path) }, 0);

@@ -72,7 +72,10 @@ export function readWhole(
   }
 }
 
-/** Returns `false` if an error other than `ENOENT` occurs, because the file may still exist. */
+/**
+ * Whether a file no longer exists. Returns `false` if an error other than `ENOENT` occurs, because the file may still
+ * exist.
+ */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
@@ -106,7 +109,7 @@ export function codeOf(thrown: unknown): string {
 /** Thrown if another user may control a folder. */
 export class UnsafeFolder extends Error {}
 
-/** Creates `spoolDir` and nested folders with these `names`, one inside the other, and checks each folder. */
+/** Creates `spoolDir` and, below it, one folder inside the other with these `names`. Checks each folder. */
 export function makeFolders(fs: SpoolFs, spoolDir: string, names: readonly string[]): void {
   for (const path of pathsBelow(spoolDir, names)) {
     makeFolder(fs, path, path === resolve(spoolDir));
@@ -127,7 +130,8 @@ export function checkFolder(fs: SpoolFs, path: string): void {
 }
 
 export function defaultSpoolDir(): string {
-  // In a container, the user may have no home. The home of a service account often does not exist.
+  // Uses the folder for temporary files if there is no home folder. In a container, the user may have no home, and the
+  // home of a service account often does not exist.
   const { homedir, tmpdir } = nodeModule('node:os');
   const home = ignoreErrors(() => (fs.statSync(homedir()).isDirectory() ? homedir() : undefined));
   return home === undefined ? join(tmpdir(), 'runspan-spool') : join(home, '.runspan', 'spool');
@@ -139,8 +143,8 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
 }
 
 /**
- * Creates a folder. With the option `recursive`, `mkdirSync` never returns if a parent cannot be created, as in
- * `/proc`.
+ * Creates a folder and, if requested, its parents. The option `recursive` of `mkdirSync` is not used, because the call
+ * never returns if a parent cannot be created, as in `/proc`.
  */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {

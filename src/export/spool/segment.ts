@@ -127,7 +127,7 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** A payload consists of sections. The length of a section is stored before the section in 4 bytes. */
+/** A payload consists of sections. Each section follows its length, which is stored in 4 bytes. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -195,12 +195,14 @@ function lostIn(rest: Buffer, ordinal: number): string[] {
   for (let at = rest.indexOf(MAGIC); at !== -1; at = rest.indexOf(MAGIC, at + 1)) {
     const head = headAt(rest, at);
     const index = head === undefined ? -1 : head.ordinal - ordinal;
-    // Each lost record before this head has at least `HEAD_BYTES`, so a greater index is no head of this file.
+    // Each lost record before this head has at least `HEAD_BYTES`, so a head with a greater index cannot belong to this
+    // file.
     if (head === undefined || index < ids.length || index > at / HEAD_BYTES) continue;
     while (ids.length < index) ids.push('');
     ids.push(head.id);
   }
-  // After a power loss, the file may end with zeros. A file without a readable record had at least one record.
+  // Zeros at the end of a file, as after a power loss, are not counted as a lost record. If no record of the file was
+  // readable, at least one record is counted as lost.
   const isPadding = ordinal > 0 && rest.every((byte) => byte === 0);
   return ids.length > 0 || isPadding ? ids : [''];
 }
@@ -306,7 +308,7 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   return attachments;
 }
 
-/** Returns the JSON text of a payload. It is not parsed, because the checksum proves that the text is unchanged. */
+/** Returns the JSON text of a payload. The text is not parsed, because the checksum proves that it is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

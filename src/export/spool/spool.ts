@@ -76,7 +76,10 @@ export class Spool {
     return this.#write(() => this.#append(record));
   }
 
-  /** Called when an appended record was delivered, dropped or replaced. */
+  /**
+   * Called when an appended record was delivered, dropped or replaced. Deletes the segment if none of its records is
+   * needed any more.
+   */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
     if (this.#open === segment) this.#seal();
@@ -146,7 +149,7 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // A lost segment of this process is returned, because the exporter has counted the runs as spooled.
+      // A lost segment of this process is returned, because the exporter has counted its runs as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
@@ -164,7 +167,7 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /** Leaves the segments to the next process. A closed spool reads, writes and takes over no segment. */
+  /** Leaves the segments to the next process. A closed spool no longer reads, writes or takes over segments. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -290,8 +293,8 @@ export class Spool {
     this.#heartbeatTimer = setTimer(() => {
       this.#heartbeatTimer = undefined;
       this.#folder.heartbeat();
-      // The open segment is gone if somebody deleted the folder, or if another process took over the segments while
-      // this process was suspended.
+      // The file of the open segment is missing if the folder was deleted, or if another process took over the segments
+      // while this process was suspended.
       if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
       this.#startHeartbeats();
     }, HEARTBEAT_MS).unref();

@@ -34,7 +34,7 @@ export interface Holding extends Files {
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Damaged files. The readable runs of a damaged file are not counted, because these runs were delivered. */
+  /** Damaged files. The readable runs of a damaged file are not counted, because they were already delivered. */
   readonly bad: Files;
 }
 
@@ -74,9 +74,9 @@ export function restoreBad(fs: SpoolFs, spoolDir: string, destinationHash: strin
 }
 
 /**
- * Finds segments of other destinations if all owners of the destination are dead. If the newest segment of an owner is
- * older than `ageMaxMs`, deletes the segments of the owner, one file per step, and yields the runs of each file. Logs
- * once how to deliver the segments that are not deleted.
+ * Finds the segments of other destinations whose owners are all dead. If the newest segment of an owner is older than
+ * `ageMaxMs`, deletes the segments of the owner, one file per step, and yields the runs of each file. Logs once how to
+ * deliver the segments that are not deleted.
  */
 export function* expireLeftovers(
   { fs, spoolDir, destinationHash }: OwnerFolder,

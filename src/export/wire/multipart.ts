@@ -68,7 +68,7 @@ const CRLF_BYTES = 2;
 /** Length of `{}`. */
 const EMPTY_CHARACTERS = 2;
 
-/** A buffer of JSON parts, which grows if the estimated size is too small. */
+/** A buffer for JSON parts. Grows if the estimated size is too small. */
 class PartBuffer {
   readonly boundary: string;
   readonly #frame: string;
@@ -113,9 +113,9 @@ class PartBuffer {
   }
 
   /**
-   * `Content-Length` is first set to the number of characters, which is the number of bytes for ASCII text. For other
-   * text, `Content-Length` is corrected after the part is written, because counting the bytes beforehand is slower.
-   * Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
+   * Adds a part. `Content-Length` is first set to the number of characters, which equals the number of bytes for ASCII
+   * text. For other text, `Content-Length` is corrected after the part is written, because counting the bytes
+   * beforehand is slower. Empty payloads are not sent (interface document, "POST /runs/multipart", rule 4).
    */
   #addPart(name: string, json: string): void {
     if (json.length <= EMPTY_CHARACTERS) return;

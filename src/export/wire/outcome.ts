@@ -35,7 +35,9 @@ export type Outcome =
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
-/** Status codes with which every request fails until the configuration or the service changes. The runs are kept. */
+/**
+ * Status codes which mean that every request fails until the configuration or the service changes. The runs are kept.
+ */
 const BLOCKED: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
@@ -86,7 +88,7 @@ function first(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** If no response arrives, `status` is undefined and `error` is the thrown error. */
+/** The result of one request. If no response arrives, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;

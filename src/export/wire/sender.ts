@@ -28,7 +28,7 @@ export interface SenderOptions {
   readonly info: ServiceInfo;
   readonly simple: SimpleIngestion;
   readonly monotonicMs: () => number;
-  /** Called with the difference in bytes when request bodies use more or less memory. */
+  /** Called with the difference in bytes when the memory that request bodies use changes. */
   readonly heldBytes: (bytes: number) => void;
 }
 
@@ -72,7 +72,7 @@ export class Sender {
       try {
         body = await this.#encode(batch.items, signal);
       } catch (thrown) {
-        // A record cannot be encoded. The outcome `invalid` splits the batch until the record is alone.
+        // A record could not be encoded. The outcome `invalid` causes the batch to be split until this record is alone.
         return signal.aborted ? UNSENT : { kind: 'invalid', detail: messageOf(thrown) };
       }
       this.#setBody(batch, body);

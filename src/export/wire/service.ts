@@ -155,7 +155,7 @@ export class SendGate {
   refusals = 0;
   /** Time at which the current pause ends. The back-off after a failed request does not count as a pause. */
   pausedUntilMs: number = PAST;
-  /** Infinity if there is no outage. */
+  /** Time at which the current outage started. Infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {
@@ -210,7 +210,7 @@ export class SendGate {
     this.#backOffUntilMs = nowMs + this.backOffMs(this.#failures);
   }
 
-  /** Called when a request is accepted. Ends the outage and the wait for a probe, but no `Retry-After` pause. */
+  /** Called when a request is accepted. Ends the outage and the wait for a probe, but not a `Retry-After` pause. */
   accepted(nowMs: number): void {
     this.outageSinceMs = NEVER;
     this.#failures = 0;
@@ -220,7 +220,7 @@ export class SendGate {
     this.unblock(nowMs);
   }
 
-  /** Called when the service may accept requests again. Ends the wait for a probe, but no `Retry-After` pause. */
+  /** Called when the service may accept requests again. Ends the wait for a probe, but not a `Retry-After` pause. */
   unblock(nowMs: number): void {
     this.#changePause(nowMs, this.#resumeAtMs, PAST);
   }
@@ -229,7 +229,10 @@ export class SendGate {
     this.#backOffUntilMs = PAST;
   }
 
-  /** Called by a flush. Allows a probe immediately, or 1 s after the last probe that this method has allowed. */
+  /**
+   * Called by a flush. Allows a probe immediately, but no earlier than 1 s after the last probe that this method
+   * allowed.
+   */
   requestProbe(nowMs: number): void {
     const atMs = Math.max(nowMs, this.#requestedProbeAtMs + FLUSH_PROBE_MS);
     if (atMs >= this.#probeAtMs) return;

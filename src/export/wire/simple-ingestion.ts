@@ -26,7 +26,7 @@ export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 
  */
 export class SimpleIngestion {
   readonly #options: SimpleIngestionOptions;
-  /** Number of 404 responses to the patch of a run. */
+  /** Number of 404 responses to the patch of each run. */
   readonly #unknown = new WeakMap<Item, number>();
   #queue: Promise<PQueue> | undefined;
   #nextRequestAtMs = Number.NEGATIVE_INFINITY;
@@ -109,7 +109,7 @@ export class SimpleIngestion {
   }
 }
 
-/** Whether the next request would probably fail for the same reason. */
+/** Whether the remaining requests of the batch would probably fail for the same reason. */
 function stopsBatch(outcome: Outcome): boolean {
   const { kind } = outcome;
   return kind === 'misconfigured' || kind === 'unsupported' || (kind === 'failed' && outcome.afterMs !== undefined);
