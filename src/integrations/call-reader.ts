@@ -6,7 +6,7 @@ import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, wit
 export interface Answer {
   readonly outputs: Readonly<Fields>;
   readonly usage?: UsageMetadata | undefined;
-  /** The model that answered. It may be a dated version of the requested model. */
+  /** The model that answered, which may be a dated version of the requested model. */
   readonly model?: string | undefined;
   /** An error that the service reports in a successful response. */
   readonly error?: unknown;
@@ -16,26 +16,32 @@ export interface Answer {
 export interface AnswerReader {
   /** Reads a whole response. */
   read(response: unknown): Answer;
-  /** Starts to read a streamed response. Undefined if this kind of response is never streamed. */
+  /** Creates a fold that reads a streamed response. Undefined if this kind of response is never streamed. */
   readonly fold?: (() => Fold) | undefined;
 }
 
-/** Combines the chunks of a streamed response. Keeps copies of chunks, because the application may change a chunk. */
+/** Combines the chunks of a streamed response. Copies what it keeps, because the application may change a chunk. */
 export interface Fold {
-  /** Returns the number of characters that the model generated. If `isFull` is set, text is counted but not kept. */
+  /**
+   * Adds a chunk. Returns the number of characters in it that the model generated. If `isFull` is set, the text is
+   * counted but not kept.
+   */
   add(chunk: unknown, isFull: boolean): number;
-  /** Returns the combined response, in the form of a response that is not streamed. */
+  /** Returns the combined response, in the format of a response that is not streamed. */
   result(): unknown;
   /** An error that ended the stream but is not part of the response. */
   readonly error?: unknown;
 }
 
-/** One kind of request to a model service, for example a chat completion. Depends only on the wire format. */
+/**
+ * Reads one kind of request to a model service, for example a chat completion, and its response. Depends only on the
+ * wire format.
+ */
 export interface CallReader extends AnswerReader {
   /** The name of the run. */
   readonly name: string;
   readonly runType: RunType;
-  /** Describes a request. Returns undefined if the request is not recorded. */
+  /** Describes a request. Returns undefined if the request must not be recorded. */
   describe(body: unknown, provider: string): CallDescription | undefined;
 }
 
@@ -48,7 +54,7 @@ export interface RequestFields {
   readonly inputs?: (body: Fields) => Fields;
 }
 
-/** Lists of tools and tool servers in a request body, and the keys of their credentials. */
+/** The lists of tools and tool servers in a request body, and the keys under which their items contain credentials. */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
 
@@ -80,7 +86,7 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
   };
 }
 
-/** Reads responses that are objects. A compatible service may respond with text, which is recorded unchanged. */
+/** Reads responses that are objects. The text response of a compatible service is recorded unchanged. */
 export function objectReader(answerOf: (response: Fields) => Answer, fold?: () => Fold): AnswerReader {
   return { read: (value) => (isFields(value) ? answerOf(value) : { outputs: { outputs: value } }), fold };
 }

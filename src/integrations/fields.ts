@@ -8,7 +8,7 @@ export function isFields(value: unknown): value is Fields {
   return isObject && !Array.isArray(value);
 }
 
-/** Whether a value is an object literal, not an instance of a class. */
+/** Whether a value is a plain object and not an instance of a class. */
 export function isPlainObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }

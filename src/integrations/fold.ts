@@ -1,13 +1,13 @@
 import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from './fields.ts';
 
-/** Keys whose text is replaced by a later delta. The text of any other key is appended. */
+/** Keys whose text is replaced by the text of a later delta. For all other keys, the text of deltas is appended. */
 const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
 
 /**
  * Merges a delta into `target`: appends text, merges objects and lists, and replaces other values. An item of a list is
  * merged into the item with the same `index`, or appended if it has no `index`. Returns the number of appended
- * characters. The target never shares an object with the delta.
+ * characters. Objects and lists are copied, so the target never shares them with the delta.
  */
 export function addDelta(target: Fields, delta: Fields): number {
   let characters = 0;
@@ -54,7 +54,10 @@ export function copyOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
 }
 
-/** Returns a reader of the bytes of server-sent events, each with one line of JSON as data. */
+/**
+ * Returns a reader for a stream of bytes that contains server-sent events. The data of each event is one line of JSON
+ * for `reader`.
+ */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
   return { ...reader, fold: fold && (() => new EventFold(fold())) };
@@ -90,7 +93,7 @@ class EventFold implements Fold {
       if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
       return this.#fold.add(event, isFull);
     } catch (thrown) {
-      // The SDK throws the same error when it parses the event.
+      // The error is recorded, because the SDK throws the same error when it parses the event.
       this.error ??= thrown;
       return 0;
     }

@@ -1,7 +1,7 @@
 import { parseDataUri } from '../payload/attachment.ts';
 import { type Fields, fieldsOf, isFields, mapped, textOf } from './fields.ts';
 
-/** Returns a marker that replaces base64 in an answer, for example `[Image: 70 bytes]`. */
+/** Returns the marker that replaces base64 data in an answer, for example `[Image: 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', base64: string): string {
   return `[${kind}: ${base64Bytes(base64)} bytes]`;
 }
@@ -13,8 +13,8 @@ export function base64Bytes(base64: string): number {
 }
 
 /**
- * Returns base64 as a data URI, which is recorded as an attachment. Returns undefined if the value is not base64 text
- * or is small enough to stay in the payload.
+ * Converts base64 to a data URI, which is recorded as an attachment. Returns undefined if the value is not base64 text,
+ * or if it is small enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;
@@ -22,18 +22,18 @@ export function dataUriOf(mimeType: unknown, base64: unknown): string | undefine
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
 
-/** Audio formats whose MIME type has a different name. */
+/** Audio formats whose MIME type is not `audio/` followed by the name of the format. */
 const AUDIO_TYPES: ReadonlyMap<unknown, string> = new Map([['mp3', 'audio/mpeg']]);
 
 /**
- * Returns messages with the base64 of images, documents and audio as data URIs. Returns the same list if nothing
- * changes.
+ * Converts the base64 of images, documents and audio in messages to data URIs. Returns the same list if there is
+ * nothing to convert.
  */
 export function withDataUris(messages: unknown): unknown {
   return mapped(messages, withContent);
 }
 
-/** Supports the blocks of OpenAI, Anthropic and LangChain. */
+/** Converts the base64 in a content block to a data URI. Supports the blocks of OpenAI, Anthropic and LangChain. */
 export function blockWithDataUri(block: unknown): unknown {
   const { type, input_audio, source, data, mime_type, mimeType } = fieldsOf(block);
   if (type === 'tool_result') return withContent(block);
@@ -55,17 +55,20 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
   return withField(owner, 'data', dataUriOf(mimeType, fieldsOf(owner).data) ?? fieldsOf(owner).data);
 }
 
-/** Returns the same object if the field does not change. */
+/** Returns a copy of an object with another value in one field, or the same object if the value does not change. */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }
 
-/** Returns a tool call in OpenAI's form, in which the arguments are JSON text. */
+/** Returns a tool call in OpenAI's format, in which the arguments are JSON text. */
 export function toolCall(id: unknown, name: unknown, args: unknown): Fields {
   return { id, type: 'function', function: { name, arguments: jsonOf(args) } };
 }
 
-/** Returns a value that has no JSON form unchanged. The payload serializer handles such values. */
+/**
+ * Returns a value as JSON text. A value that cannot be encoded is returned unchanged, because the payload serializer
+ * handles such values.
+ */
 function jsonOf(value: unknown): unknown {
   try {
     return typeof value === 'string' ? value : JSON.stringify(value);

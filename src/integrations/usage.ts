@@ -2,10 +2,10 @@ import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
 import { defined, fieldsOf, numberOf } from './fields.ts';
 
-/** Paths such as `usage.input_tokens`. Uses the first path that leads to a number. */
+/** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
 type Paths = readonly string[];
 
-/** The paths of each token count in a response. */
+/** The paths at which a response may contain each token count. */
 export interface UsagePaths {
   readonly input_tokens: Paths;
   readonly output_tokens: Paths;
@@ -13,17 +13,17 @@ export interface UsagePaths {
   readonly total_cost?: Paths;
   readonly input_token_details: Readonly<Record<string, Paths>>;
   readonly output_token_details: Readonly<Record<string, Paths>>;
-  /** Counts that become 0 if the service omits them but reports any other count. */
+  /** Counts that are recorded as 0 if the service omits them but reports another count. */
   readonly zeroIfMissing?: readonly ('input_tokens' | 'output_tokens')[];
 }
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** Whether the service's `input_tokens` excludes tokens that are read from or written to a cache. */
+  /** Whether `input_tokens` of the service does not include the tokens that are read from or written to a cache. */
   readonly excludesCached?: boolean;
 }
 
-/** Returns undefined if `source` has none of the counts. */
+/** Reads token counts from `source`. Returns undefined if there is no input, output or total count. */
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
   const readAll = (rows: Readonly<Record<string, Paths>>): Record<string, number> | undefined =>
@@ -39,7 +39,7 @@ export function readUsage(source: unknown, paths: UsagePaths, options: UsageOpti
   const usage = defined({
     input_tokens: inputTokens === undefined ? undefined : inputTokens + cached,
     output_tokens: output ?? missing('output_tokens'),
-    // A total of such a service excludes cached tokens too.
+    // The total is left out if it does not include cached tokens either.
     total_tokens: options.excludesCached ? undefined : total,
     input_token_details: inputDetails,
     output_token_details: readAll(paths.output_token_details),

@@ -1,7 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { kindOf } from '../base/text.ts';
 
-/** Logs one line per kind of value when `call` receives a value that cannot be traced. */
+/**
+ * Logs a warning if `call` received a value that cannot be traced. The warning is logged once for each kind of value.
+ */
 export function warnUntraced(call: string, expected: string, given: unknown): void {
   const kind = kindOf(given);
   const got = kind === 'object' ? 'another object' : kind;

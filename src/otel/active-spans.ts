@@ -1,4 +1,6 @@
-/** Registries of all processors of this process. `run/` reads the active span and its run from here. */
+/**
+ * Registries of all processors of this process. The code in `run/` finds the active span and its run through this list.
+ */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
 import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -7,10 +9,16 @@ import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
-/** An array, because it is read at the start of each span, and iterating over a Set takes longer. */
+/**
+ * This is an array instead of a Set, because it is read at the start of each span, and iterating over a Set takes
+ * longer.
+ */
 let registries: readonly SpanRegistry[] = [];
 
-/** Registries of the processors that were shut down last. A batch that is exported later may contain their spans. */
+/**
+ * Registries of the processors that were shut down most recently. A batch that is exported later may still contain
+ * their spans.
+ */
 const detached: SpanRegistry[] = [];
 const DETACHED_MAX = 8;
 
@@ -22,7 +30,7 @@ const source: SpanSource = {
   },
 };
 
-/** Adds a registry. Runs that start inside its spans become children of these spans. */
+/** Adds a registry. From then on, runs that start inside its spans become children of the spans' runs. */
 export function attach(registry: SpanRegistry): void {
   registries = [...registries, registry];
   setSpanSource(source);
@@ -45,7 +53,7 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** Returns the run of a span with this sink. Also searches processors that were shut down. */
+/** Returns the run of a span that is recorded with this sink. Also searches processors that were shut down. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   for (const registry of [...registries, ...detached]) {
     const entry = registry.find(span);

@@ -6,7 +6,8 @@ import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from './conventions/v
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
 /**
- * The fields that the rows of a group set. If JSON text of the same fields can be recorded unchanged, `text` is set.
+ * The fields that the table rows of a group set. `text` is set if an attribute contains exactly these fields as JSON
+ * text that can be recorded unchanged.
  */
 export interface Found {
   readonly fields: Fields;
@@ -15,7 +16,7 @@ export interface Found {
 
 export type Groups = { [Name in Group]?: Found | undefined };
 
-/** The key of a payload that is not an object. */
+/** The key under which a payload is recorded if it is not an object. */
 const WHOLE_KEYS: Partial<Record<Group, string>> = { inputs: 'input', outputs: 'output' };
 
 /** One attribute, or all attributes of one flattened list or object. */
@@ -23,10 +24,10 @@ class Source {
   /** The name that rows read. */
   readonly name: string;
   readonly facts: NameFacts;
-  /** The value, or undefined until the structure of the parts is built. */
+  /** The value. Undefined until it is built from the parts. */
   value: unknown;
   isUsed: boolean;
-  /** Names of the attributes that are parts. Undefined for a single attribute. */
+  /** Names of the attributes that form the list or object. Undefined for a single attribute. */
   readonly parts: string[] | undefined;
 
   constructor(name: string, facts: NameFacts, value: unknown, parts: string[] | undefined) {
@@ -38,7 +39,7 @@ class Source {
   }
 }
 
-/** A row and the source that it reads. */
+/** A table row and the source that it reads. */
 class Match {
   readonly place: Place;
   readonly source: Source;
@@ -59,21 +60,23 @@ export class AttributeReader {
   readonly #knownText: string | undefined;
   readonly #sources: Source[] = [];
   #structures: Map<string, Source> | undefined;
-  /** In order of precedence. */
+  /** The matching rows, in order of precedence. */
   readonly #matches: Match[] = [];
 
-  /** `knownText` is the JSON text of the inputs, if an earlier reader has found that it can be recorded unchanged. */
+  /**
+   * If an earlier reader has found that JSON text of the inputs can be recorded unchanged, `knownText` is this text.
+   */
   constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
     this.#rules = rules;
     this.#knownText = knownText;
     let candidates = 0;
     const names = Object.keys(attributes);
-    // Each span runs these loops. Loops by index are faster until the function is fully optimized.
+    // These loops run for each span. They use indexes, which is faster until V8 has fully optimized the function.
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string;
       const value = attributes[name];
-      // Other span processors may have set attributes to undefined.
+      // Another span processor may have set an attribute to undefined.
       if (value === undefined) continue;
       const facts = rowIndex.factsOf(name);
       candidates |= facts.candidates;
@@ -84,7 +87,7 @@ export class AttributeReader {
     this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
-      // If one name is both an attribute and the prefix of other attributes, rows read the structure.
+      // If a name is both an attribute and the prefix of other attributes, rows read the other attributes.
       if (source.parts === undefined && this.#structures?.has(source.name) === true) continue;
       const { places } = source.facts;
       for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
@@ -118,8 +121,8 @@ export class AttributeReader {
   }
 
   /**
-   * Reads the groups that are not skipped. All fields of a payload come from one vocabulary, so that two descriptions
-   * of the same call are never mixed.
+   * Reads all groups for which `isSkipped` returns false. All fields of a payload are read from the same vocabulary, so
+   * that two descriptions of one call are never mixed.
    */
   read(isSkipped: (group: Group, rank: number) => boolean): Groups {
     const matches = this.#matches;
@@ -179,7 +182,8 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      // A following row may add fields that the text does not contain.
+      // JSON text is kept only if no other row matches, because another row may add fields that the text does not
+      // contain.
       const isAlone = key === WHOLE && fields === undefined && at === to - 1;
       if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
         source.isUsed = true;
@@ -196,7 +200,7 @@ export class AttributeReader {
       const whole = wholeOf(converted, WHOLE_KEYS[group] ?? 'value');
       if (isAlone && whole === converted && this.#isText(value, whole, read))
         return { fields: whole, text: value as string };
-      // The attribute itself must not change.
+      // Copies the object if it is the attribute's value, which must not change.
       fields = fields === undefined && whole !== value ? whole : { ...whole, ...fields };
     }
     return fields && { fields, text: undefined };
@@ -206,7 +210,7 @@ export class AttributeReader {
     return value !== undefined && value === this.#knownText && isVerbatim(read, this.attributes);
   }
 
-  /** Whether an attribute is JSON text of exactly `fields`, and can be recorded unchanged. */
+  /** Whether an attribute is JSON text that contains exactly `fields` and can be recorded unchanged. */
   #isText(value: unknown, fields: Fields, read: Read): boolean {
     if (typeof value !== 'string' || this.#rules === undefined || !isVerbatim(read, this.attributes)) return false;
     return isPlainJson(value, fields, this.#rules);
@@ -250,7 +254,7 @@ function wholeOf(value: unknown, key: string): Fields {
   return { [isMessageList(value) ? 'messages' : key]: value };
 }
 
-/** Maximum number of levels. Deeper levels remain one name with dots. */
+/** Maximum number of nesting levels that are built. Deeper levels remain one name with dots. */
 const LEVELS_MAX = 16;
 
 type Branch = Map<string, unknown>;
@@ -258,7 +262,7 @@ type Branch = Map<string, unknown>;
 /**
  * Builds the structure of flattened names: `0.message.role`, `0.message.content` → `[{ message: { role, content } }]`.
  * Whole numbers are list indexes, sorted by number and without gaps. Objects have no prototype, so any name is a safe
- * key. If one name is the prefix of another name, the structure wins.
+ * key. If a name is also the prefix of other names, its own value is ignored.
  */
 function unflatten(entries: Iterable<readonly [name: string, value: unknown]>): unknown {
   const root: Branch = new Map();

@@ -7,8 +7,8 @@ import type { SpanContextLike } from './span-like.ts';
 const KEY = createContextKey('runspan extracted run');
 
 /**
- * A run of another process in an OpenTelemetry context. If the message contains no remote span, the header of runspan
- * is used alone.
+ * A run of another process, stored in an OpenTelemetry context. The message that contained the run may also contain a
+ * remote span.
  */
 export class ExtractedRun {
   readonly #run: RemoteRun;
@@ -27,19 +27,25 @@ export class ExtractedRun {
     return this.#known.context;
   }
 
-  /** Whether the span comes from the same message. A context may still contain the run of an earlier message. */
+  /**
+   * Whether this run and the span come from the same message. A context may still contain the run of an earlier
+   * message.
+   */
   isBeside(span: SpanContextLike | undefined): boolean {
     return this.#spanId === undefined || this.#spanId === span?.spanId;
   }
 }
 
-/** Returns the context with a run that was read from the same message as the remote span. */
+/**
+ * Returns a context that contains the run. If the given context contains a remote span, the run belongs to the same
+ * message.
+ */
 export function withExtracted(context: Context, run: RemoteRun): Context {
   const ids: SpanContextLike | undefined = trace.getSpanContext(context);
   return context.setValue(KEY, new ExtractedRun(run, ids?.isRemote === true ? ids.spanId : undefined));
 }
 
-/** Returns the remote run that is the parent of spans in this context, if `span` has no run here. */
+/** Returns the remote run to use as the parent in this context. Called if `span` has no run in this process. */
 export function extractedFor(
   context: Context,
   span: { spanContext(): SpanContextLike } | undefined,

@@ -12,11 +12,11 @@ import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /**
- * The run of a span that another process recorded. Equal to the run that a `RunSpanProcessor` with default options
- * records.
+ * The run of a span that another process recorded. Has the same fields as the run that a `RunSpanProcessor` with
+ * default options would record.
  */
 export interface FinishedRun {
-  /** The record without payloads. `trace_id` and `dotted_order` have the values of a run without a parent. */
+  /** The record without payloads. `trace_id` and `dotted_order` are set as if the run had no parent. */
   readonly record: Omit<RunRecord, 'inputs' | 'outputs' | 'events'>;
   /** JSON text of the payloads that are not empty. */
   readonly texts: { inputs?: string; outputs?: string; events?: string };
@@ -30,7 +30,10 @@ const CAPTURE: SpanCapture = {
   attachmentBytes: defaultLimits.attachmentBytes,
 };
 
-/** Maps a span to a run. A span that has not ended gives the start of the run. `project` is the default project. */
+/**
+ * Maps a span to a run. If the span has not ended, the result contains only the start of the run. `project` is used if
+ * the span names no project.
+ */
 export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();

@@ -2,10 +2,10 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { clearTimer, setTimer } from '../base/timers.ts';
 import type { ResourceLike } from './span-like.ts';
 
-/** Timeout of a flush. Shorter than the timeout of tracer providers, which is 30 s, so that they receive the result. */
+/** Timeout of a flush. Must be shorter than the 30 s timeout of tracer providers, so that they receive the result. */
 const FLUSH_TIMEOUT_MS = 29_000;
 
-/** Limits each flush to one timeout. A failed flush and a shutdown right after it share a single timeout. */
+/** Limits each flush to one timeout. A flush that timed out and a shutdown right after it share this timeout. */
 export class FlushTime {
   /** End of the timeout of the last flush, if it did not deliver everything. */
   #endMs = Number.NEGATIVE_INFINITY;
@@ -18,7 +18,8 @@ export class FlushTime {
   }
 
   /**
-   * Milliseconds for the flush at shutdown: the full timeout, or the rest of the timeout after a recent failed flush.
+   * Milliseconds for the flush at shutdown: the full timeout, or what is left of the timeout of a flush that recently
+   * failed.
    */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
@@ -28,7 +29,7 @@ export class FlushTime {
 
 const WAIT_MAX_MS = 1_500;
 
-/** The wait for each resource. Each resource is waited for only once. */
+/** The promise that waits for each resource. Each resource is waited for only once. */
 const waits = new WeakMap<ResourceLike, Promise<void>>();
 const unfinished = new Set<Promise<void>>();
 

@@ -4,10 +4,10 @@ import { attributesOfVectorEvent } from './conventions/traceloop.ts';
 import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
 import type { SpanEventLike } from './span-like.ts';
 
-/** Messages from the events of a span, keyed by attribute name. */
+/** Messages from the events of a span, under the names of the attributes that would contain them. */
 export interface EventMessages {
   readonly attributes: Attributes;
-  /** The events that contain messages, with the names of their attributes. */
+  /** The events that contain messages, each with the names of the attributes above that it sets. */
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
@@ -27,7 +27,7 @@ export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessage
   return found;
 }
 
-/** Removes the events whose attributes are all used. */
+/** Removes the events whose messages are all recorded in inputs or outputs. */
 export function withoutUsedEvents(
   events: readonly SpanEventLike[],
   { sources }: EventMessages,
@@ -37,8 +37,8 @@ export function withoutUsedEvents(
 }
 
 /**
- * Returns the content of an event or a log record, keyed by attribute name. Returns undefined for other events, and for
- * events without content.
+ * Returns the messages in an event or a log record, under the names of the attributes that would contain them. Returns
+ * undefined for events without messages.
  */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -46,18 +46,18 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Copies of messages that log records add to an open span, keyed by attribute name. The limits of one payload apply to
- * all messages together. Records beyond the limits are dropped and counted.
+ * Copies of the messages that log records add to an open span, under the names of attributes. The limits of one payload
+ * apply to all messages together. Log records beyond the limits are dropped and counted.
  */
 export class LogMessages {
   readonly attributes: Fields = {};
   readonly #rules: PayloadRules;
   #charactersLeft: number;
-  /** Number of records beyond the limits. */
+  /** Number of log records that were dropped because of the limits. */
   leftOut = 0;
 
   constructor(rules: PayloadRules) {
-    // Texts are masked and truncated when the span ends, because the paths of the values are not known before.
+    // Texts are masked and truncated only when the span ends, because the paths of the values are unknown until then.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
   }
@@ -74,7 +74,10 @@ export class LogMessages {
   }
 }
 
-/** Whether an event or a log record describes an exception. Span events use the first name, log records use both. */
+/**
+ * Whether an event or a log record describes an exception. Span events have the name `exception`. Log records may have
+ * either name.
+ */
 export function isExceptionEvent(name: string): boolean {
   return name === 'exception' || name === 'gen_ai.client.operation.exception';
 }
@@ -93,8 +96,8 @@ export function carriesOutputs(name: string): boolean {
 }
 
 /**
- * Adds attributes. Lists are extended, and other values are kept. The first list is copied, because it may belong to
- * the application.
+ * Adds attributes. Existing lists are extended, and other existing values are kept. A new list is copied, because it
+ * may belong to the application.
  */
 function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
@@ -110,9 +113,9 @@ const OUTPUTS = 'gen_ai.output.messages';
 type ReadEvent = (fields: Attributes) => Attributes;
 
 /**
- * Up to version 1.36, the conventions have one event per message:
- * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md
- * Version 1.27 has one event for all messages:
+ * Up to version 1.36, the conventions define one event per message:
+ * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md Version 1.27 defines
+ * one event for all messages:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.27.0/docs/gen-ai/gen-ai-spans.md#events
  */
 const INPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
@@ -128,7 +131,7 @@ const OUTPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>
   ['gen_ai.content.completion', (fields) => named(fields, ['gen_ai.completion'])],
 ]);
 
-/** Attributes of the current event `gen_ai.client.inference.operation.details`. */
+/** Attributes of the event `gen_ai.client.inference.operation.details`, which the current conventions define. */
 const DETAILS: readonly string[] = [INPUTS, OUTPUTS, 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
 
 const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
@@ -143,7 +146,10 @@ function contentOf(fields: Attributes): Attributes {
   return isObject(content) ? { ...fields, ...content } : fields;
 }
 
-/** Parses lists of messages, because several events are combined. */
+/**
+ * Returns the attributes with these names. Lists of messages are parsed, so that the lists of several events can be
+ * combined.
+ */
 function named(fields: Attributes, names: readonly string[]): Attributes {
   return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
 }
@@ -170,7 +176,10 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
   });
 }
 
-/** Reads one choice. The conventions define tool calls beside the message, but their examples nest them inside it. */
+/**
+ * Reads one choice of the model's answer. Tool calls are accepted beside the message, as the conventions define them,
+ * and inside it, as in their examples.
+ */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
   const body = isObject(given) ? given : { content: given };

@@ -8,7 +8,7 @@ import { currentStats, type RequestMessage, type Stats, subscribe } from '../run
 
 /** Options of `observeStats`. */
 export interface ObserveStatsOptions {
-  /** Creates the instruments. @default a meter of the global meter provider, which must be set first */
+  /** Creates the instruments. @default a meter of the global meter provider, which must be set before */
   meter?: Meter;
 }
 
@@ -16,13 +16,16 @@ const CHECKS: Checks<ObserveStatsOptions> = {
   meter: ['a meter of OpenTelemetry', (value) => typeof (value as Meter | null)?.createHistogram === 'function'],
 };
 
-/** Meters that already have the instruments. Registering the instruments twice would double the counts. */
+/**
+ * Meters that already have the instruments, with the function that stops their reports. Registering the instruments
+ * twice would double the counts.
+ */
 const observed = new WeakMap<Meter, () => void>();
 
 /**
  * Reports `stats()` and the duration of requests as OpenTelemetry metrics. The names start with `runspan.` and follow
- * the conventions for SDKs (`docs/opentelemetry-metrics.md`). Call it once, after the meter provider is set, because
- * OpenTelemetry returns a no-op meter until then. The returned function stops the reports. Never throws.
+ * the conventions for SDKs (`docs/opentelemetry-metrics.md`). Call this function once, after the meter provider is set,
+ * because OpenTelemetry returns a no-op meter until then. Call the returned function to stop the reports. Never throws.
  */
 export function observeStats(options?: ObserveStatsOptions): () => void {
   const stop = guard('observeStats', () => {
@@ -118,7 +121,7 @@ function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: St
   ];
 }
 
-/** The bucket bounds of the HTTP conventions, and the default timeout of a request. */
+/** The bucket bounds that the HTTP conventions recommend, plus 30 s, the default timeout of a request. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30];
 
 function recordDurations(meter: Meter): () => void {
@@ -128,7 +131,7 @@ function recordDurations(meter: Meter): () => void {
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   return subscribe('runspan:request:end', (message) => {
-    // An error of a subscriber would end the process.
+    // Errors are caught, because an error in a subscriber would end the process.
     guard('observeStats', () => histogram.record(message.durationMs / 1_000, attributesOf(message)));
   });
 }

@@ -10,8 +10,8 @@ import type { Attributes, Read } from './conventions/values.ts';
 import type { Group, Row, Vocabulary } from './conventions/vocabulary.ts';
 
 /**
- * All vocabularies, in order of precedence. A field that one vocabulary has set is not set by a later one. Protocol
- * attributes have the lowest precedence: explicit attributes override values derived from the URL.
+ * All vocabularies, in order of precedence. If a vocabulary has set a field, later vocabularies do not change it.
+ * Protocol attributes have the lowest precedence: explicit attributes override values derived from the URL.
  */
 export const vocabularies: readonly Vocabulary[] = [
   runspanAttributes,
@@ -29,7 +29,7 @@ export const vocabularies: readonly Vocabulary[] = [
   messaging,
 ];
 
-/** A row, with its position among the rows of all vocabularies. */
+/** A table row, with its position among the rows of all vocabularies. */
 export interface Place {
   readonly row: Row;
   readonly group: Group;
@@ -38,11 +38,11 @@ export interface Place {
   readonly order: number;
 }
 
-/** The table entries for one attribute name. */
+/** The table data for one attribute name. */
 export interface NameFacts {
   /** Bit mask of the vocabularies that a span with this attribute may use. Bit n is the vocabulary with rank n. */
   readonly candidates: number;
-  /** The prefix that rows read if the attribute is part of a flattened list or object. */
+  /** If the attribute is part of a flattened list or object: the prefix under which rows read that list or object. */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   /** Rows that read the attribute or its prefix. */
@@ -52,12 +52,12 @@ export interface NameFacts {
   readonly cleaned: Read | undefined;
 }
 
-/** Maximum number of cached names. Most attribute names repeat, except for names that contain ids. */
+/** Maximum number of cached names. Most attribute names occur again and again, except names that contain ids. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];
 
-/** Matches the first index in a flattened name. The list is the name before the index. */
+/** Matches the first index in a flattened name. The part before the index is the name of the list. */
 const FIRST_INDEX = /\.\d+(?=\.|$)/;
 
 /** Finds the table rows of all vocabularies that read an attribute. */
@@ -102,7 +102,7 @@ class RowIndex {
     return facts;
   }
 
-  /** Whether rows read the attribute as part of the inputs or outputs. */
+  /** Whether any row reads the attribute as part of the inputs, or of the outputs. */
   isPayload(name: string, group: 'inputs' | 'outputs'): boolean {
     return this.factsOf(name).places.some((place) => place.group === group);
   }
@@ -143,7 +143,8 @@ class RowIndex {
     const list = at < 0 ? undefined : name.slice(0, at);
     if (list !== undefined && this.#lists.has(list)) return list;
     if (this.#places.has(name)) return undefined;
-    // Names that contain data, for example header names, may be long, so the search starts at the longest prefix.
+    // The search starts at the length of the longest known prefix, because names that contain data, for example header
+    // names, may be very long.
     for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
       const prefix = name.slice(0, dot);
       if (this.#prefixes.has(prefix)) return prefix;

@@ -25,16 +25,16 @@ export interface LogRecordProcessorLike {
 }
 
 /**
- * Some instrumentations emit messages and exceptions as log records. This processor adds them to the runs of their
- * spans. Add it to the `processors` of a logger provider. It sends nothing itself and needs a `RunSpanProcessor` in the
- * same process. A record is added to the run of the span that was active when the record was emitted. This applies to
- * every `RunSpanProcessor` that has this span.
+ * Some instrumentations emit messages and exceptions as log records. This processor adds these records to the runs of
+ * their spans. Add the processor to the `processors` of a logger provider. It sends nothing itself and needs a
+ * `RunSpanProcessor` in the same process. A record is added to the run of the span that was active when the record was
+ * emitted, in each `RunSpanProcessor` that has recorded the span.
  *
- * It reads the message events of the GenAI conventions and the events `exception` and
- * `gen_ai.client.operation.exception`, identified by `eventName` or the attribute `event.name`. All other records are
- * ignored, and no record is modified. Attributes and events of the span take precedence. Together, the messages of a
- * span are subject to the limits of one payload. A record that is emitted after its span has ended is dropped. The
- * first such record is logged.
+ * The processor reads the message events of the GenAI conventions and the events `exception` and
+ * `gen_ai.client.operation.exception`. It identifies them by `eventName` or by the attribute `event.name`. All other
+ * records are ignored, and no record is modified. Attributes and events of the span take precedence over log records.
+ * The limits of one payload apply to all messages of a span together. A record that is emitted after its span has ended
+ * is dropped. The first such record is logged.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;
@@ -43,16 +43,16 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     if (!this.#isShutdown) guard('RunLogRecordProcessor.onEmit', () => join(record));
   }
 
-  /** Returns false for records that are ignored, so that instrumentations need not create them. */
+  /** Returns false for records that this processor would ignore, so that instrumentations need not create them. */
   enabled(options: { readonly eventName?: string | undefined }): boolean {
     const name = options?.eventName;
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** Does nothing, because the processor of the spans flushes the runs. */
+  /** Does nothing, because the `RunSpanProcessor` flushes the runs. */
   async forceFlush(): Promise<void> {}
 
-  /** Later records are ignored. */
+  /** Stops reading records. Later records are ignored. */
   async shutdown(): Promise<void> {
     this.#isShutdown = true;
   }

@@ -31,8 +31,8 @@ import { withExtracted } from './extracted-run.ts';
 /** Options of `RunPropagator`. */
 export interface RunPropagatorOptions {
   /**
-   * Whether to read the headers of incoming messages. A function is called with the carrier of each message, for
-   * example the request headers, and returns `true` synchronously to accept the message. For other messages, spans
+   * Whether to read the headers of incoming messages. A function receives the carrier of each message, for example the
+   * request headers, and returns `true` synchronously to accept the message. If a message is not accepted, its spans
    * start a new trace.
    *
    * @default true
@@ -40,12 +40,12 @@ export interface RunPropagatorOptions {
   trust?: boolean | ((carrier: unknown) => boolean);
   /**
    * The fields that spans inherit from incoming messages, in addition to the ids and the sampling decision. List fields
-   * only if you trust all callers. @default []
+   * only if you trust all callers, because the callers control these fields. @default []
    */
   accept?: readonly HeaderField[];
   /**
-   * Whether to send the tags and metadata of a run too. Instrumentations add headers to every request, even to third
-   * parties.
+   * Whether to send the tags and metadata of a run too. Off by default, because instrumentations add the headers to
+   * every request, even to third parties.
    *
    * @default false
    */
@@ -61,14 +61,18 @@ const checks: Checks<RunPropagatorOptions> = {
 const TRACE = 'runspan-trace';
 const BAGGAGE = 'baggage';
 
-/** Maximum length of a dotted order, about 69 nested runs. Servers accept about 16 KiB of headers in total. */
+/**
+ * Maximum length of a dotted order in characters, which is enough for about 69 nested runs. The length is limited
+ * because servers accept only about 16 KiB of headers in total.
+ */
 const ORDER_MAX = 4_096;
 
 /**
- * Propagates the current run to other processes. Add it to a `CompositePropagator` after the W3C propagators. Spans
- * that start in the other process become children of the run, in the same trace. Writes the header `runspan-trace`, and
- * the members `runspan-project` and `runspan-sampled` of W3C `baggage`. Other members are kept. Reads the same headers,
- * or `langsmith-trace`. Both processes need a `RunPropagator` and a `RunSpanProcessor`.
+ * Propagates the current run to other processes. Add the propagator to a `CompositePropagator`, after the W3C
+ * propagators. Spans that start in the other process become children of the run, in the same trace. Writes the header
+ * `runspan-trace`, and the members `runspan-project` and `runspan-sampled` of W3C `baggage`. Other baggage members are
+ * kept. Reads the same headers, or `langsmith-trace` instead of `runspan-trace`. Both processes need a `RunPropagator`
+ * and a `RunSpanProcessor`.
  *
  * Writes nothing if tracing is off or suppressed, or if the dotted order of the run exceeds 4 096 characters. Ignores
  * invalid headers. No method throws.
@@ -131,7 +135,8 @@ function baggageIn(carrier: unknown, order: string): { key: string; members: Bag
   if (typeof carrier !== 'object' || carrier === null) return undefined;
   const headers = carrier as HeadersLike;
   if (headerOf(headers, TRACE) !== order) return undefined;
-  // If another propagator has written the header too, the lower-case spelling is the latest.
+  // If another propagator has also written the header with a different spelling, the lower-case header is the latest
+  // one.
   const key = Object.hasOwn(headers, BAGGAGE) ? BAGGAGE : (keyOf(headers, BAGGAGE) ?? BAGGAGE);
   const text = headerOf(typeof headers.get === 'function' ? headers : { [key]: Reflect.get(headers, key) }, BAGGAGE);
   return { key, members: parseBaggage(text ?? '') };

@@ -14,10 +14,10 @@ import type { SpanKey } from './span-registry.ts';
 import { SpanRun, startSpanRun } from './span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
-/** Maximum number of spans that are kept to find parents. */
+/** Maximum number of exported spans that are remembered as possible parents. */
 const LATEST_MAX = 10_000;
 
-/** Callbacks that record the waiting spans of each exporter. */
+/** For each exporter, a callback that records its waiting spans. Called when the process is about to end. */
 const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
@@ -27,21 +27,21 @@ const PLACE = 'RunSpanExporter.export';
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
 /**
- * Converts finished spans to runs, for a batch processor that you keep. Prefer `RunSpanProcessor`, which sees spans
- * start: it shows open spans, combines wrapped functions and spans in one trace, and keeps open spans if the process
- * crashes.
+ * Converts finished spans to runs. Use this exporter only with a batch processor that you want to keep. Otherwise use
+ * `RunSpanProcessor`, which also observes the start of spans: it shows open spans, combines wrapped functions and spans
+ * in one trace, and keeps open spans if the process crashes.
  *
- * The position of a run in its trace requires its parent, and children end before their parents. A span therefore waits
- * until its parent is exported, for at most 5 minutes, with at most 10 000 spans and 64 Mi characters of text in total.
- * Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of its parent in the metadata. A
- * span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the natural end of the
- * process end the wait of all spans.
+ * A run's position in its trace depends on its parent, but children end before their parents. A span therefore waits
+ * until its parent is exported, for at most 5 minutes. At most 10 000 spans with 64 Mi characters of text in total
+ * wait. Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of its parent in the
+ * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
+ * end of the process end the wait of all spans.
  *
  * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
 export class RunSpanExporter implements SpanExporterLike {
   readonly #options: RunSpanExporterOptions & Hiding;
-  /** The latest spans, by their ids. Used to find parents. */
+  /** The latest exported spans by their ids, to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
   readonly #flushTime = new FlushTime();
@@ -52,7 +52,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Calls back when all runs are delivered or dropped. After 29 s, calls back with a failure, and delivery continues.
+   * Calls `resultCallback` when all runs are delivered or dropped. If this takes longer than 29 s, calls it with a
+   * failure, and delivery continues.
    */
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
     const answer = (error?: Error): void => {
@@ -72,7 +73,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Sends spans that wait for their parents. Then waits for at most 29 s until all runs are delivered or dropped.
+   * Records the spans that wait for their parents, then waits for at most 29 s until all runs are delivered or dropped.
    * Never rejects.
    */
   async forceFlush(): Promise<void> {
@@ -82,8 +83,8 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Flushes like `forceFlush`, and stops accepting spans. If a preceding `export` or `forceFlush` timed out, both calls
-   * together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
+   * Stops accepting spans and flushes like `forceFlush`. If an `export` or `forceFlush` just before timed out, both
+   * calls together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#close();
@@ -119,7 +120,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   /** Records a span and all spans that wait for this span. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
-    // A list instead of recursion, because a trace may be deeper than the call stack.
+    // Uses a list instead of recursion, because a trace may be nested more deeply than the call stack allows.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
       { waiting: { span, sink }, above: parent },
     ];
@@ -148,7 +149,7 @@ export class RunSpanExporter implements SpanExporterLike {
     return entry;
   }
 
-  /** Starts new traces with the oldest waiting spans while `hasToBe` returns true. */
+  /** Records the oldest waiting spans as the first runs of new traces, as long as `hasToBe` returns true. */
   #giveUpWaiting(hasToBe: () => boolean): void {
     guard(PLACE, () => {
       while (hasToBe()) {
@@ -182,7 +183,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 }
 
-/** Calls back when the event loop is empty, because no parent will be exported later. */
+/** Calls `callback` when the event loop is empty, because no parent can be exported after that. */
 function watchForEnd(callback: () => void): void {
   if (atEnd.has(callback)) return;
   atEnd.add(callback);
@@ -202,7 +203,10 @@ function counted(runs: number): string {
   return runs === 1 ? '1 run' : `${runs} runs`;
 }
 
-/** Returns the ids of the parent. In SDK 1.x, a finished span does not record whether its parent is remote. */
+/**
+ * Returns the ids of the parent. For SDK 1.x, it is unknown whether the parent is remote, because a finished span does
+ * not record this.
+ */
 function parentIdsOf(span: SpanLike): SpanContextLike | undefined {
   const { parentSpanContext, parentSpanId } = span;
   if (parentSpanContext || !parentSpanId) return parentSpanContext ?? undefined;

@@ -26,23 +26,24 @@ export interface RunSpanProcessorOptions {
    */
   exporter?: RunSink;
   /**
-   * The project of traces that start with a span. Nested spans have the project of their parent run. @default the
-   * project of the exporter
+   * The project of traces that start with a span. Nested spans are recorded in the project of their parent run.
+   * @default the project of the exporter
    */
   project?: string;
   /** The id of the project, as an alternative to its name. */
   projectId?: string;
   /**
-   * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, by their attributes or
-   * instrumentation. A function decides for each span. The decision is made when a span starts. If the span is left out
-   * then, the decision is made again when the span ends, with all its attributes. Children of a span that is left out
-   * are attached to the nearest run above it, even if the span becomes a run when it ends.
+   * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, judged by their
+   * attributes or their instrumentation. A function decides for each span. The decision is made when a span starts. If
+   * the span is left out, the decision is made again when the span ends and has all its attributes. Children of a span
+   * that was left out at its start become children of the nearest run above it, even if the span becomes a run when it
+   * ends.
    * @default all
    */
   shouldExport?: ShouldExport;
 }
 
-/** Also used by `RunSpanExporter`. */
+/** Checks of the options. `RunSpanExporter` has the same options. */
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
@@ -51,13 +52,14 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 };
 
 /**
- * Converts every span to a run, for the `spanProcessors` of a tracer provider. A run is completed when its span ends.
- * If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Spans and traced functions
- * nest in one trace. Attributes of the OpenInference and GenAI conventions, of Vercel's AI SDK, of Traceloop and of
- * Langfuse become run types, inputs, outputs and token counts. All other attributes become metadata.
+ * Converts every span to a run. Add the processor to the `spanProcessors` of a tracer provider. A run is completed when
+ * its span ends. If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Spans and
+ * traced functions can be nested in each other and form one trace. Attributes of the OpenInference and GenAI
+ * conventions, of Vercel's AI SDK, of Traceloop and of Langfuse become run types, inputs, outputs and token counts. All
+ * other attributes become metadata.
  *
- * Spans that are recorded but not sampled are left out, and their children are attached to the parent. If tracing is
- * off, the processor does nothing.
+ * Spans that OpenTelemetry records but does not sample are left out, and their children become children of the parent
+ * run. If tracing is off, the processor does nothing.
  */
 export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
@@ -100,7 +102,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Ends the runs of open spans as interrupted, stops recording and flushes. If a preceding `forceFlush` timed out,
+   * Ends the runs of open spans as interrupted, stops recording and flushes. If a `forceFlush` just before timed out,
    * both calls together take at most 29 s. The exporter remains open, because other code may use it. The package's
    * `shutdown()` closes all exporters.
    */
@@ -124,8 +126,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Creates the entry. If another processor with the same sink has already recorded the span, the run of that processor
-   * is reused.
+   * Creates a delayed entry. If another processor with the same sink has recorded the span in the meantime, its run is
+   * used.
    */
   #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
     const recorded = recordedRun(span, start.sink);
@@ -139,7 +141,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return isCallAbove(span, parent, sink) ? new SkippedSpan(ids, parent) : startSpanRun(span, start);
   }
 
-  /** Applies the filter again, because the ended span has all its attributes. */
+  /** Applies the filter again when the span has ended and has all its attributes. */
   #reconsider(span: SpanLike, start: SpanStart): void {
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
     const entry = this.#entryFor(span, start);
@@ -150,18 +152,18 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the parent run: the run of the parent span, the remote run of the same message, or the run that was entered
-   * inside the parent span.
+   * Returns the context of the parent run. This is the run of the parent span, the remote run from the same message, or
+   * a run that became current inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();
     if (parentSpan !== undefined) {
       if (parentSpan === entered?.span) return entered;
-      // If several processors have recorded the parent span, the run of this processor is the parent.
+      // If several processors have recorded the parent span, this processor uses its own run as the parent.
       const known = this.#spans.find(parentSpan);
       if (known !== undefined) return known.context;
     } else if (trace.getActiveSpan() !== undefined) {
-      // A span with the option `root: true` inside another span starts a new trace.
+      // A span that starts with the option `root: true` inside another span starts a new trace.
       return undefined;
     }
     const extracted = extractedFor(parentContext, parentSpan);
@@ -189,7 +191,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
   }
 
-  /** Returns the current sink, and the sinks of open and recent runs. */
+  /** Returns the current sink and the sinks of all open and recent runs. */
   #sinks(): Set<RunSink> {
     const sinks = new Set<RunSink>();
     const present = this.#options.exporter ?? currentSink();
@@ -199,7 +201,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 }
 
-/** A span that `shouldExport` has left out, at least until the span ends. */
+/** A span that `shouldExport` has left out at its start. The decision is made again when the span ends. */
 class FilteredSpan extends SpanEntry {
   readonly start: SpanStart;
 

@@ -3,7 +3,9 @@ import { enclosingModelCall, type RunContext } from '../run/context.ts';
 import type { RunSink } from '../run/sink.ts';
 import type { SpanContextLike } from './span-like.ts';
 
-/** A span that a processor or exporter has received. `SpanRun` is the entry of a span that became a run. */
+/**
+ * The record of a span that a processor or exporter has received. If the span became a run, its entry is a `SpanRun`.
+ */
 export abstract class SpanEntry {
   readonly ids: SpanContextLike;
   isOpen = true;
@@ -15,7 +17,7 @@ export abstract class SpanEntry {
   }
 }
 
-/** A span without a run. Nested runs are attached to the run of `context`. */
+/** A span without a run. Nested runs become children of the run of `context`. */
 export class SkippedSpan extends SpanEntry {
   readonly context: RunContext | undefined;
 
@@ -26,9 +28,10 @@ export class SkippedSpan extends SpanEntry {
 }
 
 /**
- * Delays the entry of a span if the recorded call is unknown when the span starts. OpenInference sets attributes later,
- * and the stream helpers of Anthropic's SDK start a span before they call the wrapped method. The entry is created when
- * a child starts, when the span ends, or when the code that started the span returns to the event loop.
+ * Delays the entry of a span if it is unknown at the start of the span whether its call already has a run:
+ * OpenInference sets attributes later, and the stream helpers of Anthropic's SDK start a span before they call the
+ * wrapped method. The entry is created when a child starts, when the span ends, or when the code that started the span
+ * returns to the event loop.
  */
 export class LateEntry extends SpanEntry {
   readonly #sink: RunSink;

@@ -9,7 +9,7 @@ const ERROR = 2;
 /** The lowest HTTP status code of a failure. */
 const FAILED = 400;
 
-/** Set on spans of LangSmith's SDK. */
+/** The attribute that LangSmith's SDK sets on its spans. */
 const LANGSMITH = 'langsmith.traceable';
 
 const EXCEPTION_KEYS: readonly string[] = ['exception.type', 'exception.message', 'exception.stacktrace'];
@@ -39,8 +39,10 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
 }
 
 /**
- * LangSmith's SDK sets the final status OK while the run is still open, so a later ERROR is ignored. It records an
- * exception only for failed runs. The stack of this exception is the stack of the SDK, not the stack of the error.
+ * Returns the error of a span from LangSmith's SDK. The status of such a span is useless, because the SDK sets the
+ * final status OK while the run is still open, and OpenTelemetry ignores a later ERROR. The SDK records an exception
+ * only for failed runs. The stack of this exception is left out, because it is the stack of the SDK and not of the
+ * error.
  */
 function langSmithError(exception: Pick<SpanEventLike, 'attributes'>): string {
   return text(exception.attributes?.['exception.message']) ?? exceptionText(exception, undefined);
@@ -66,7 +68,7 @@ function headline(type: string | undefined, message: string | undefined): string
   return message.startsWith(type) ? message : `${type}: ${message}`;
 }
 
-/** Returns the stack frames. The stack of another language does not change. */
+/** Returns the frames of a JavaScript stack. A stack of another language is returned unchanged. */
 function frames(stack: string | undefined): string {
   if (stack === undefined) return '';
   return stackFrames(stack) || `\n${stack}`;

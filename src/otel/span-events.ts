@@ -10,11 +10,12 @@ export type IsHidden = (name: string) => boolean;
 
 const FIRST_TOKEN_EVENT = 'new_token';
 /**
- * The AI SDK's event for the first chunk. Version 7 emits it when the span ends and stores the time in an attribute.
+ * The AI SDK's event for the first chunk. Version 7 emits this event only when the span ends, and stores the time of
+ * the first chunk in an attribute.
  */
 const FIRST_CHUNK_EVENT = 'ai.stream.firstChunk';
 
-/** Adds a first-token event at `afterUs` microseconds after the start, unless the span has such an event. */
+/** Adds a first-token event `afterUs` microseconds after the start, unless the span already has one. */
 export function withFirstToken(
   events: readonly SpanEventLike[],
   startUs: number,

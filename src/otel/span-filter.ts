@@ -18,7 +18,7 @@ export const shouldExportCheck: Check = [
 export function isExported(span: SpanLike, shouldExport: ShouldExport | undefined): boolean {
   if (shouldExport === undefined) return true;
   if (shouldExport === 'llm') return isModelWork(span);
-  // If the function threw, `guard` has logged the error.
+  // `answer` is undefined if the function threw. `guard` has then logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;
   ignoreRejection(answer.value);
@@ -29,7 +29,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport | undefine
   return true;
 }
 
-/** The first words of attribute names that identify spans related to model calls. */
+/** If an attribute name starts with one of these words, the span is related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
   'ai',
   'gen_ai',
@@ -44,7 +44,7 @@ const NAMESPACES: ReadonlySet<string> = new Set([
 
 const INPUT = 'input.value';
 
-/** Scope names of LLM instrumentations. Entries that end with `-` or `/` match by prefix. */
+/** Scope names of LLM instrumentations. A scope also matches if its name starts with one of the prefixes. */
 const SCOPES: ReadonlySet<string> = new Set(['ai', 'gen_ai', 'langfuse-sdk', 'langsmith']);
 const SCOPE_PREFIXES: readonly string[] = [
   '@ai-sdk/',

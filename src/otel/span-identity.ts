@@ -7,16 +7,16 @@ export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
 }
 
-/** Returns the run id of a span. Custom id generators may return ids that are not hexadecimal. */
+/** Returns the run id of a span. If a custom id generator returned ids that are not hexadecimal, returns a new id. */
 export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): string {
-  // The run id contains these digits.
+  // The run id contains these digits, so they must be hexadecimal.
   const isUsable = isHex(spanId, 16) && isHex(traceId.slice(29), 3);
   return isUsable ? spanRunId(startUs, traceId, spanId) : newRunId(startUs);
 }
 
 /**
- * Returns whole microseconds since 1970 for a time in seconds and nanoseconds. Returns undefined if an application has
- * passed an invalid time, or a time that is not a safe integer in microseconds.
+ * Returns whole microseconds since 1970 for a time in seconds and nanoseconds. Returns undefined if the time, which an
+ * application may have set, is invalid or too large for exact microseconds.
  */
 export function hrTimeUs(time: readonly [number, number] | undefined): number | undefined {
   if (!Array.isArray(time)) return undefined;

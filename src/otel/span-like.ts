@@ -1,12 +1,15 @@
 import type { Context } from '@opentelemetry/api';
 
-/** A span of SDK 1.x, 2.x or 3.x. The SDKs have different type names but the same structure. */
+/**
+ * A span of the OpenTelemetry SDK 1.x, 2.x or 3.x. The type names differ between these versions, but the structure is
+ * the same.
+ */
 export interface SpanLike {
   readonly name: string;
   readonly kind: number;
   spanContext(): SpanContextLike;
   readonly parentSpanContext?: SpanContextLike;
-  /** Used by SDK 1.x instead of `parentSpanContext`. */
+  /** SDK 1.x sets this field instead of `parentSpanContext`. */
   readonly parentSpanId?: string;
   /** Seconds and nanoseconds since 1970, like `endTime`. */
   readonly startTime: readonly [number, number];
@@ -17,7 +20,7 @@ export interface SpanLike {
   readonly events: readonly SpanEventLike[];
   readonly resource: ResourceLike;
   readonly instrumentationScope?: ScopeLike;
-  /** Used by SDK 1.x instead of `instrumentationScope`. */
+  /** SDK 1.x sets this field instead of `instrumentationScope`. */
   readonly instrumentationLibrary?: ScopeLike;
   readonly droppedAttributesCount?: number;
   readonly droppedEventsCount?: number;
@@ -48,12 +51,15 @@ export interface SpanEventLike {
 /** The entity that produces a span, usually a service. */
 export interface ResourceLike {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Whether some attributes are pending. The SDK logs a warning if attributes are read while some are pending. */
+  /**
+   * Whether some attributes are still being determined. If attributes are read during this time, the SDK logs a
+   * warning.
+   */
   readonly asyncAttributesPending?: boolean;
   waitForAsyncAttributes?(): Promise<void>;
 }
 
-/** The instrumentation that creates a span. */
+/** The instrumentation library that created a span. */
 export interface ScopeLike {
   readonly name: string;
   readonly version?: string;

@@ -5,7 +5,7 @@ import { type Attributes, isEmpty, text } from './conventions/values.ts';
 import type { SpanLike } from './span-like.ts';
 import { PLACE, runTypeOf } from './span-to-run.ts';
 
-/** Run types of model calls. A retriever may use a model for ranking. */
+/** Run types of spans that may record a model call. A retriever may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
 
 /** Attributes with the requested model, which are set when a span starts. */
@@ -22,8 +22,8 @@ const MODEL_NAMES: readonly string[] = [
 const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
 
 /**
- * Returns the model call that a span records, or undefined if its attributes name no model. If the attributes have
- * already been mapped, `knownType` is the run type.
+ * Returns the model call that a span records, or undefined if its attributes name no model. Pass `knownType` if the run
+ * type has already been determined.
  */
 export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | undefined {
   const { attributes } = span;
@@ -40,7 +40,10 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
   return above !== undefined && isSameCall(above, spanModelCall(span));
 }
 
-/** Whether a span that has just started may record a call that already has a run. The attributes may be set later. */
+/**
+ * Whether it is too early to decide if a span that has just started records a call that already has a run. The
+ * attributes may be set later.
+ */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;
   return SDK_SCOPE.test(scopeOf(span) ?? '');

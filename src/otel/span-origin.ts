@@ -6,12 +6,15 @@ import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } fro
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
-/** Recorded resource attributes. The other attributes are the same for all runs of a service. */
+/**
+ * The resource attributes that are recorded. All others are left out, because they are the same for all runs of a
+ * service.
+ */
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
- * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. The id of an unknown
- * parent makes it possible to join the two parts of a distributed trace.
+ * Returns the JSON text of `extra.metadata.otel` for an open span: its ids in OpenTelemetry. The id of the parent is
+ * included even if the parent is unknown here, so that the two parts of a distributed trace can be joined.
  */
 export function openOriginJson(ids: SpanContextLike, parent: SpanContextLike | undefined): string {
   return `${idsJson(ids, parent)}}`;
@@ -50,14 +53,14 @@ function droppedJson(what: string, count: unknown): string {
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }
 
-/** The context of a link may be missing, because applications may link to an empty context. */
+/** Describes a link. Its context may be missing, because an application may link to an empty context. */
 function linkOf(link: Partial<LinkLike> | undefined): Fields {
   return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();
 
-/** All spans of an instrumentation share one scope object. */
+/** Returns a scope as JSON text. The text is cached, because all spans of an instrumentation share one scope object. */
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
@@ -67,17 +70,23 @@ function scopeJson(scope: ScopeLike): string {
   return json;
 }
 
-/** Scope names may have types that JSON does not support. */
+/** Converts a name or version to text, because applications may set values that JSON does not support. */
 function asText(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** Cached metadata of each resource. The rules are stored too, because two exporters may mask different values. */
+/**
+ * Cached metadata of each resource. The rules are stored with the metadata, because two exporters may mask different
+ * values.
+ */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
-/** Returns the metadata of a resource as JSON text. Empty while attributes of the resource are pending. */
+/**
+ * Returns the metadata of a resource as JSON text. The list is empty while attributes of the resource are still
+ * pending.
+ */
 export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
   const known = resources.get(resource);
   if (known?.rules === rules) return known.entries;

@@ -3,10 +3,10 @@ import type { RunContext } from '../run/context.ts';
 import { LateEntry, type SpanEntry } from './span-entry.ts';
 import type { SpanContextLike } from './span-like.ts';
 
-/** Maximum number of open spans that are found by their ids. */
+/** Maximum number of open spans that can be found by their ids. */
 const OPEN_MAX = 10_000;
 
-/** Minimum number of spans, open or ended, that are found by their ids. */
+/** Number of latest spans that can always be found by their ids, even after they have ended. */
 const LATEST_MIN = 50;
 
 /** An object with the ids of a span, for example a wrapper around the span. */
@@ -15,15 +15,15 @@ export interface SpanKey {
 }
 
 /**
- * The spans that one processor has seen. A span is found by its object or by its ids, because the active context may
- * contain a wrapper around the span, for example with OpenInference. Soon after its end, a span is found only by its
- * object.
+ * The spans that one processor has seen. A span can be found by its object or by its ids, because the active context
+ * may contain a wrapper instead of the span itself, for example with OpenInference. Some time after its end, a span can
+ * be found only by its object.
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
   /**
-   * Entries in the order in which the spans started. Searches are rare, and appending to an array is faster than to a
-   * map.
+   * Entries in the order in which the spans started. This is an array, because searches are rare and appending to an
+   * array is faster than adding to a map.
    */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
@@ -46,7 +46,7 @@ export class SpanRegistry {
     return entry instanceof LateEntry ? entry.known : entry;
   }
 
-  /** Returns the entry of this span object, or of a span with the same ids. */
+  /** Returns the entry of this span object, or else of a span with the same ids. */
   find(span: SpanKey): SpanEntry | undefined {
     return created(this.#entryOf(span));
   }
@@ -57,7 +57,7 @@ export class SpanRegistry {
     if (entry instanceof LateEntry) entry.replace(context);
   }
 
-  /** Clears all ids. From now on, a span is found only by its object. */
+  /** Clears all ids. Afterwards, a span can be found only by its object. */
   forgetIds(): void {
     this.#latest = [];
   }
@@ -77,7 +77,10 @@ export class SpanRegistry {
     return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /** Removes ended spans when the list has doubled. Removing each span when it ends would be slower. */
+  /**
+   * Removes ended spans from the list. Called when the list has doubled in length, because removing each span at its
+   * end would be slower.
+   */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
     this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);

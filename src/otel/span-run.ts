@@ -31,14 +31,14 @@ import { hiddenNames, PLACE, projectOf, type SpanFields, spanToOpenRun, spanToRu
 /** The data that is known when the run of a span starts. */
 export interface SpanStart {
   readonly ids: SpanContextLike;
-  /** The parent in OpenTelemetry, whether or not the parent is a run. */
+  /** The ids of the parent span in OpenTelemetry, even if that span has no run. */
   readonly parentIds: SpanContextLike | undefined;
   /** The parent run. */
   readonly parent: RunContext | undefined;
   readonly sink: RunSink;
   /** The project of a run without a parent, unless the attributes of the span name a project. */
   readonly project: Project | undefined;
-  /** Payloads that the run does not record, even if its sink captures them. */
+  /** The payloads that the run does not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
 }
 
@@ -54,8 +54,8 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 }
 
 /**
- * The run of a span, from the start of the span to its end. The attributes are mapped once, when the span ends, unless
- * the sink sends the start before.
+ * The run of a span, from the start of the span to its end. The attributes are mapped once, when the span ends. If the
+ * sink sends the start earlier, they are also mapped then.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
@@ -65,17 +65,20 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #capture: CapturePolicy;
   /** Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /** A `WeakRef` after the start is sent, because the span may never end. */
+  /**
+   * The open span. Becomes a `WeakRef` when the start is sent, because the span may never end and must not stay in
+   * memory.
+   */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
-  /** The inputs that the start contains. */
+  /** The inputs that were sent with the start. */
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
   /** The attributes of the latest exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** The parent run. Released when the span ends, because an endless chain of spans would stay in memory. */
+  /** The parent run. Released when the span ends, because otherwise a long chain of spans would stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The model call that the ended span recorded. Set by an exporter to compare nested spans. */
+  /** The model call that the ended span recorded. Set by `RunSpanExporter`, which compares nested spans. */
   endedCall: ModelCall | undefined;
 
   constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding }: SpanStart) {
@@ -110,7 +113,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return PACKAGE_COPY;
   }
 
-  /** Reads the current attributes of the span, because some instrumentations set them after the start. */
+  /** Read from the current attributes of the span, because some instrumentations set them only after the start. */
   get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span);
@@ -154,8 +157,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /**
-   * Records the end of the span. Returns the run type. Returns undefined if the run had already ended or the sink has
-   * stopped waiting for the end.
+   * Records the end of the span and returns the run type. Returns undefined if the run has already ended, or if the
+   * sink no longer waits for its end.
    */
   end(span: SpanLike, interruption?: string): string | undefined {
     const record = this.#record;
@@ -180,7 +183,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return fields.runType;
   }
 
-  /** Ends the run if the end of the span cannot be observed. Uses the current attributes if the span still exists. */
+  /**
+   * Ends the run as interrupted, because the end of the span cannot be observed. Records the current attributes if the
+   * span object still exists.
+   */
   interrupt(reason: string): void {
     const span = this.#openSpan;
     if (span !== undefined) {
@@ -213,7 +219,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.events = fields.events;
     record.endTime = fields.endTime;
     const { inputs, outputs } = fields;
-    // The sink has released the inputs that it has sent. Only changed inputs are sent again.
+    // Inputs that were sent with the start are not sent again unless they have changed.
     const sent = this.#sentInputs;
     if (inputs !== undefined && (sent === undefined || !isSamePayload(inputs, sent))) {
       record.inputs = inputs.json;
@@ -234,8 +240,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /**
-   * Delivers a run when the attributes of the resource are known. The first spans of a process may end before these
-   * attributes are known.
+   * Delivers a run as soon as the attributes of the resource are known. The first spans of a process may end earlier
+   * than that.
    */
   #deliver(record: EncodedRun, resource: ResourceLike): void {
     const wait = resourceWait(resource);

@@ -30,19 +30,19 @@ import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 /** The settings of a sink that apply to the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** Data about a span that the span itself does not contain. */
+/** Data that is needed to map a span but is not part of the span. */
 export interface SpanSurroundings {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, keyed by attribute name. Attributes of the span take precedence. */
   readonly messages?: Attributes | undefined;
-  /** Number of log records beyond the limits. */
+  /** Number of log records that were dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   /** The attributes of an exception from a log record. */
   readonly exception?: Attributes | undefined;
   /** The JSON text of the inputs that the start of the run contained. */
   readonly sentInputs?: string | undefined;
-  /** Whether a nested span has token counts, which the counts of an agent repeat. */
+  /** Whether a nested span has token counts. The token counts of an agent would repeat these. */
   readonly hasUsageBelow?: boolean;
 }
 
@@ -71,12 +71,12 @@ export const PLACE = 'reading a span';
 /** The key of token counts and costs in the outputs and in the metadata. */
 const USAGE = 'usage_metadata';
 
-/** Maximum number of metadata keys of one span. `dropped_attributes` is the number of attributes beyond it. */
+/** Maximum number of metadata keys of one span. `dropped_attributes` counts the attributes beyond this maximum. */
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to the fields of its run. Pure: the same span always gives the same fields. If one part of the
- * span is invalid, the other parts are still mapped.
+ * Maps an ended span to the fields of its run. This is a pure function: the same arguments always give the same fields.
+ * If one part of the span is invalid, the other parts are still mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -122,7 +122,10 @@ export function runTypeOf(attributes: Attributes): string {
   return 'chain';
 }
 
-/** Returns the project that the attributes name. The project of a run cannot change after its start. */
+/**
+ * Returns the project that the attributes name. Called when the span starts, because the project of a run cannot change
+ * later.
+ */
 export function projectOf(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
@@ -189,7 +192,10 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
-/** Removes the events whose messages were used. `beside` contains attributes from events and log records. */
+/**
+ * Removes the events whose messages were recorded in the inputs or outputs. `beside` contains the messages from events
+ * and log records, under attribute names.
+ */
 function withoutUsed(
   { attributes, events }: SpanLike,
   beside: Attributes,
@@ -198,7 +204,8 @@ function withoutUsed(
 ): readonly SpanEventLike[] {
   const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
   const used = new Set(own.filter((name) => reader.isUsed(name)));
-  // A message that no table uses is not an attribute of the span. Its event is recorded unchanged.
+  // Messages that no table uses must not become metadata, because they are not attributes of the span. Their events are
+  // recorded unchanged.
   for (const name of own) reader.use(name);
   return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
@@ -230,8 +237,8 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
 const CLIENT = 2;
 
 /**
- * Whether a span has the token counts of an agent whose model calls have no spans. This applies to agents that run in
- * another service, and to agents whose tokens are counted by OpenInference.
+ * Whether a span has the token counts of an agent whose model calls have no spans. This is assumed for agents that run
+ * in another service, and for agents that OpenInference reports.
  */
 function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;
@@ -258,8 +265,8 @@ function mapStart(
   }
   fields.runType = runType ?? 'chain';
   const requestRank = NOT_REQUESTS.has(fields.runType) ? HTTP_RANK : -1;
-  // A span around model calls usually repeats the sum of their token counts. Recording this sum would count the tokens
-  // twice.
+  // A span around model calls usually contains the sum of their token counts. This sum is not recorded, because the
+  // tokens would be counted twice.
   const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;
   const groups = reader.read((group, rank) => {
     if (group === 'inputs') return capture.hideInputs || rank === requestRank;
@@ -291,7 +298,7 @@ function encoded(
   return encodePayload(field, fields, capture, inputs?.attachments && roomBeside(inputs.attachments, capture));
 }
 
-/** Returns the limits that remain for attachments of the outputs after the attachments of the inputs. */
+/** Returns how many attachments and bytes remain for the outputs after the attachments of the inputs. */
 function roomBeside(
   attachments: NonNullable<EncodedPayload['attachments']>,
   { attachmentBytes }: SpanCapture,

@@ -16,7 +16,7 @@ export interface WaitingSpan {
 const AGE_MAX_MS = 300_000;
 const SPANS_MAX = 10_000;
 
-/** Maximum characters of all texts in attributes and events. */
+/** Maximum total characters of text in the attributes and events of all waiting spans. */
 const CHARACTERS_MAX = 64 * 1_024 * 1_024;
 
 interface Entry extends WaitingSpan {
@@ -25,7 +25,7 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/** Ended spans whose parents are unknown, oldest first. Limited by number, size and age. */
+/** Ended spans whose parents have not been exported yet, the oldest first. Their number, size and age are limited. */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
@@ -44,7 +44,7 @@ export class WaitingSpans {
     return this.#entries.size;
   }
 
-  /** Whether a limit for number or size is exceeded. */
+  /** Whether the limit for the number or for the size of the spans is exceeded. */
   get isOverfull(): boolean {
     return this.#entries.size > SPANS_MAX || this.#characters > CHARACTERS_MAX;
   }
@@ -81,7 +81,7 @@ export class WaitingSpans {
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // Ids set by an application may form a cycle.
+    // The loop ends at a cycle, which ids that an application has set may form.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);

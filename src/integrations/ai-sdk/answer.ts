@@ -5,7 +5,7 @@ import { copyOf } from '../fold.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { fileOf, toolCallOf } from './prompt.ts';
 
-/** The combined parts of a stream or result. */
+/** The combined parts of a stream, or of a result that is not streamed. */
 interface Parts {
   text: string | undefined;
   reasoning: string | undefined;
@@ -17,7 +17,7 @@ interface Parts {
   usage?: unknown;
   providerMetadata?: unknown;
   model?: unknown;
-  /** The first error part. A stream continues after an error part. */
+  /** The error of the first error part. A stream may continue after an error part. */
   error?: unknown;
 }
 
@@ -39,7 +39,7 @@ export const modelReader: AnswerReader = {
   },
 };
 
-/** Reads the stream of an SDK function. The runs of the model calls contain the tokens. */
+/** Reads the stream of an SDK function. Token counts are not read, because the runs of the model calls contain them. */
 export const operationReader: AnswerReader = {
   fold: partsFold,
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
@@ -59,7 +59,8 @@ function operationOutputs({ text, reasoning, object, toolCalls, files, finishRea
 }
 
 /**
- * Returns the outputs of an SDK function that does not stream. For several steps, returns the result of the last step.
+ * Returns the outputs of an SDK function that does not stream. If the function made several steps, returns the result
+ * of the last step.
  */
 export function outcomeOf(given: unknown): Fields {
   const result = fieldsOf(given);
@@ -80,14 +81,17 @@ export function outcomeOf(given: unknown): Fields {
   return { ...outputs, ...vectors, ...(ranking === undefined ? {} : { ranking }) };
 }
 
-/** Returns the answer that `doGenerate` returned. */
+/** Reads the answer from the result of `doGenerate`. */
 export function generatedAnswer(result: unknown): Answer {
   const fold = partsFold();
   for (const part of resultParts(fieldsOf(result))) fold.add(part, false);
   return modelReader.read(fold.result());
 }
 
-/** Major 4 returns one property per kind of content. Later majors return a list of parts. */
+/**
+ * Converts a result to a list of parts. Version 4 returns one property per kind of content. Later versions already
+ * return a list of parts.
+ */
 function resultParts(result: Fields): unknown[] {
   const { content, reasoning, text, toolCalls, files, response } = result;
   const ends = [
@@ -110,14 +114,14 @@ function resultParts(result: Fields): unknown[] {
 type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
-  // The answer of several steps is the answer of the last step.
+  // Discards the parts of the previous step, because only the answer of the last step is recorded.
   Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
 };
 const finishStep: AddPart = (parts) => {
   parts.steps++;
 };
 
-/** Kinds of text parts, and the property that each kind extends. */
+/** The kinds of text parts, each with the property to which its text is appended. */
 const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['text', 'text'],
   ['text-delta', 'text'],
@@ -125,21 +129,21 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
   ['reasoning-delta', 'reasoning'],
 ]);
 
-/** Kinds of other parts with content. Each part counts as one character of the answer. */
+/** The other kinds of parts with content. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
-  // The tool receives the same object and may change it.
+  // The part is copied, because the tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
   ['file', ({ files }, part) => files.push(fileOf(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
 
-/** Kinds of parts without content, in all majors. */
+/** The kinds of parts without content, in all versions of the AI SDK. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['response-metadata', (parts, { modelId }) => Object.assign(parts, { model: modelId ?? parts.model })],
   [
     'finish',
     (parts, { finishReason, usage, providerMetadata }) => {
-      // Since major 6, the reason is an object that also contains the provider's reason.
+      // Since version 6, the reason is an object that also contains the provider's own reason.
       const unified = fieldsOf(finishReason).unified ?? finishReason;
       Object.assign(parts, { finishReason: unified, usage, providerMetadata });
     },
@@ -157,7 +161,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ],
 ]);
 
-/** Combines the parts of a stream. Supports the format of every major. */
+/** Combines the parts of a stream. Supports the stream formats of all versions. */
 function partsFold(): Fold {
   const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
   return {
@@ -178,7 +182,7 @@ function partsFold(): Fold {
   };
 }
 
-/** Returns the number and the dimensions of vectors. The vectors are not recorded. */
+/** Returns the number of vectors and their dimensions. The vectors themselves are not recorded. */
 export function vectorsOf(vectors: unknown): { count?: number; dimensions?: number } {
   if (!Array.isArray(vectors)) return {};
   return { count: vectors.length, dimensions: listOf(vectors[0]).length };
@@ -194,9 +198,9 @@ function nonEmpty(items: readonly unknown[]): readonly unknown[] | undefined {
 }
 
 /**
- * Paths of token counts in each major. Major 4 reports `promptTokens`, major 5 `inputTokens` and `cachedInputTokens`,
- * and later majors an object `inputTokens` with a total. Embeddings report `tokens`. Majors 4 and 5 report some counts
- * only in the provider's metadata.
+ * The paths of token counts in all versions. Version 4 reports `promptTokens`, version 5 reports `inputTokens` and
+ * `cachedInputTokens`, and later versions report an object `inputTokens` with a total. Embeddings report `tokens`.
+ * Versions 4 and 5 report some counts only in the provider's metadata.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
@@ -223,7 +227,7 @@ export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | unde
   const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
   return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
     serviceTier: fieldsOf(openai).serviceTier,
-    // Before major 6, Anthropic's provider excludes cached tokens from the input tokens.
+    // Before version 6, Anthropic's provider does not include cached tokens in the input tokens.
     excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
   });
 }

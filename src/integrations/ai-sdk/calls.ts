@@ -3,8 +3,9 @@ import { defined, type Fields, fieldsOf, textOf } from '../fields.ts';
 import { messagesOf, toolNames } from './prompt.ts';
 
 /**
- * Recorded parameters of a model call, and the options that contain them. In major 4, `mode` contains the tools and
- * `providerMetadata` the provider's options. Headers are not recorded, because they contain keys.
+ * The recorded parameters of a model call, each with a function that reads it from the options. In version 4, `mode`
+ * contains the tools, and `providerMetadata` contains the provider's options. Headers are not recorded, because they
+ * may contain API keys.
  */
 const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
   temperature: ({ temperature }) => temperature,
@@ -24,7 +25,7 @@ const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unk
   provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
 };
 
-/** Describes a model call. The model's type determines which options are inputs. */
+/** Describes a model call. Which options are inputs depends on the type of the model. */
 export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
   const { provider, modelId } = model;
   const parameters: Fields = { model: modelId };

@@ -35,10 +35,10 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 
 /**
  * Traces every call of an AI SDK model for language, embedding or reranking, including calls by `generateText` or a
- * framework. The model is changed in place and returned. A second call changes nothing. The functions of `wrapAISDK`
- * wrap the models that they receive in the same way.
+ * framework. The model is changed in place and returned. A second call changes nothing. The functions that `wrapAISDK`
+ * returns wrap their models in the same way.
  *
- * Any other value is returned unchanged, and one line is logged.
+ * A value that is not a model is returned unchanged, and a warning is logged.
  */
 export function wrapModel<Model>(model: Model): Model {
   preloadDelivery();
@@ -56,7 +56,7 @@ export function unwrapModel<Model>(model: Model): Model {
 
 /** Like `wrapModel`, but returns false instead of logging if the value is not a model. */
 export function tryWrapModel(model: unknown): boolean {
-  // The `doGenerate` of an image model has other options and another result.
+  // Image models are not traced: their `doGenerate` has other options and another result.
   if (typeof model !== 'object' || model === null || 'maxImagesPerCall' in model) return false;
   const methods = Object.entries(METHODS).filter(([key]) => typeof fieldsOf(model)[key] === 'function');
   for (const [key, method] of methods) {
@@ -75,7 +75,7 @@ function planOf(model: Fields, { runType, modelType, complete }: ModelMethod): P
   };
 }
 
-/** Replaces the stream of the result with an observed stream that ends the run. */
+/** Replaces the stream in the result with an observed stream. The end of this stream ends the run. */
 function followGeneration(run: Run, result: unknown): void {
   const { stream } = fieldsOf(result);
   const isReadable = stream instanceof ReadableStream && !stream.locked;

@@ -17,7 +17,7 @@ function messageOf(message: unknown): unknown {
   return defined({ role, content: contentOf(rest), tool_calls: calls.length === 0 ? undefined : calls });
 }
 
-/** Converts content. A single text part becomes a string. */
+/** Converts the parts of a message. A single text part becomes a string. */
 function contentOf(parts: readonly unknown[]): unknown {
   if (parts.length === 0) return undefined;
   const [first] = parts.map(fieldsOf);
@@ -36,7 +36,7 @@ function toolAnswerOf(part: unknown): unknown {
   return { role: 'tool', tool_call_id: toolCallId, name: toolName, content: withFiles(output ?? result) };
 }
 
-/** Converts files in the result of a tool. */
+/** Converts the files in the result of a tool to data URIs. */
 function withFiles(output: unknown): unknown {
   const { type, value } = fieldsOf(output);
   if (type !== 'content') return output;
@@ -48,13 +48,13 @@ function withFiles(output: unknown): unknown {
   return parts === value ? output : { ...fieldsOf(output), value: parts };
 }
 
-/** The arguments are `args` in major 4 and `input` in later majors. */
+/** Converts a tool call. Its arguments are `args` in version 4 and `input` in later versions. */
 export function toolCallOf(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
-/** Returns a file in the form of major 5, with base64 as a data URI. */
+/** Converts a file to the format of version 5. Base64 becomes a data URI. */
 export function fileOf(part: unknown): Fields {
   const { type, mediaType, mimeType, filename, data, image, file } = fieldsOf(part);
   const inner = fieldsOf(file);
@@ -67,7 +67,10 @@ export function fileOf(part: unknown): Fields {
   }) as Fields;
 }
 
-/** A string is base64, a URL or a data URI. Major 7 wraps the data in `{ type, data }` or `{ type, url }`. */
+/**
+ * Converts the data of a file. A string is base64, a URL or a data URI. Version 7 wraps the data in `{ type, data }` or
+ * `{ type, url }`.
+ */
 function fileDataOf(data: unknown, mediaType: unknown): unknown {
   if (typeof data === 'string') {
     const isUrl = /^(https?|data):/.test(data);

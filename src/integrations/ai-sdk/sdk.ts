@@ -23,17 +23,17 @@ const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel'
 
 /**
  * Returns the AI SDK with traced functions: `const { generateText } = wrapAISDK(ai)`, where `ai` is `import * as ai
- * from 'ai'`. Each call becomes a run. Each model call and each executed tool becomes a run below it. Agents created
- * with its `ToolLoopAgent` are traced too. All other members are unchanged.
+ * from 'ai'`. Each call becomes a run, and each model call and tool execution becomes a run below it. Agents that are
+ * created with the returned `ToolLoopAgent` are traced too. All other members are unchanged.
  *
- * Passed models are changed in place, as by `wrapModel`. Passed tools and options do not change. Supports majors 4 to 7
- * of `ai`. Any other value is returned unchanged, and one line is logged. There are no options: tags, metadata, project
- * and exporter come from the enclosing run.
+ * Models that are passed to a function are changed in place, as by `wrapModel`. Tools and options do not change.
+ * Supports versions 4 to 7 of `ai`. If the argument is not the AI SDK, it is returned unchanged and a warning is
+ * logged. There are no options: tags, metadata, project and exporter are inherited from the enclosing run.
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` has no options. Every option that is passed is reported. If an option would hide payloads, the SDK is
-  // left untraced.
+  // `wrapAISDK` has no options. If options are passed, each is logged. If one of them would hide payloads, the SDK is
+  // not traced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
@@ -56,12 +56,12 @@ function wrappedMembers(sdk: Fields): Fields {
   return members;
 }
 
-/** Wrappers by original function and by wrapper, so that a function is wrapped only once. */
+/** Maps each original function and each wrapper to the wrapper, so that a function is wrapped only once. */
 const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
   const prepare = (options: unknown, ...rest: unknown[]): unknown => {
-    // The run of the call has started, unless tracing is off.
+    // There is a current run, which was started for this call, unless tracing is off.
     const isTraced = currentRun() !== undefined;
     return original(isTraced ? prepared(options, sdk) : options, ...rest);
   };
@@ -72,7 +72,10 @@ function operation(name: string): PlanOptions {
   return { name, runType: 'chain', describe: ([options]) => describeOperation(fieldsOf(options)), complete };
 }
 
-/** Wraps an agent. It calls the SDK's untraced functions, so its settings are prepared when it is created. */
+/**
+ * Wraps an agent class. An agent calls the untraced functions of the SDK, so its model and tools are wrapped when it is
+ * created.
+ */
 function tracedAgent(original: Callable, sdk: Fields): Callable {
   function Agent(...args: unknown[]): unknown {
     if (new.target === undefined) return original(...args);
@@ -88,8 +91,8 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
 }
 
 /**
- * Wraps the model in the options. Returns the options, or a copy with traced tools. Options that are an instance of a
- * class are not copied.
+ * Traces the model in the options. If the options contain tools or callbacks to trace, returns a copy of the options
+ * with traced ones. Otherwise, or if the options are an instance of a class, returns the options unchanged.
  */
 function prepared(options: unknown, sdk: Fields): unknown {
   const copy = guard('wrapAISDK', () => {
@@ -118,7 +121,10 @@ function tracingModels(choose: Callable, sdk: Fields): Callable {
   };
 }
 
-/** Wraps a model. A name is resolved by the application's default provider, or else by the SDK's gateway. */
+/**
+ * Traces a model. If the model is only named, traces the models that the application's default provider, or else the
+ * SDK's gateway, creates from names.
+ */
 function traceModel(model: unknown, sdk: Fields): void {
   if (typeof model !== 'string') {
     tryWrapModel(model);
@@ -138,8 +144,8 @@ function traceModel(model: unknown, sdk: Fields): void {
 }
 
 /**
- * Ends the run of a call. For a streaming result, only `baseStream` is observed, because every other stream is created
- * from it. Nothing is read that the application does not read.
+ * Ends the run of a call. In a streaming result, only `baseStream` is observed, because every other stream is created
+ * from it. Observing reads nothing that the application does not read.
  */
 function complete(run: Run, given: unknown): void {
   const result = fieldsOf(given);
@@ -155,8 +161,8 @@ function complete(run: Run, given: unknown): void {
 }
 
 /**
- * Returns copies of the tools with a traced `execute`. `this` is still the application's tool. Tools that are instances
- * of a class are not traced, because a copy could behave differently.
+ * Returns copies of the tools with a traced `execute`. In `execute`, `this` is still the application's tool. Tools that
+ * are instances of a class are not traced, because a copy could behave differently.
  */
 function tracedTools(tools: unknown): unknown {
   if (!isPlainObject(tools)) return tools;
@@ -168,7 +174,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies, which are not traced again. An agent passes its tools to `generateText`. */
+/** Traced copies of tools. They are not traced again, for example when an agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {
@@ -190,7 +196,7 @@ function describeExecution([input, options]: unknown[]): CallDescription {
   return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
 }
 
-/** Copies an object with changes. Works for frozen objects too. */
+/** Returns a copy of an object with some values replaced. Also works for frozen objects. */
 function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };

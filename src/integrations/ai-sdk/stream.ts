@@ -1,8 +1,8 @@
 import type { StreamObserver } from '../../instrument/observer.ts';
 
 /**
- * Returns a stream with the same chunks. The observer receives each chunk and the end. The stream buffers nothing: it
- * reads a chunk only when a consumer reads one.
+ * Returns a stream with the same chunks. The observer receives each chunk and the end. The returned stream buffers
+ * nothing: it reads a chunk from the original stream only when its consumer reads one.
  */
 export function observedStream(stream: ReadableStream<unknown>, observer: StreamObserver): ReadableStream<unknown> {
   let reader: ReadableStreamDefaultReader<unknown> | undefined;

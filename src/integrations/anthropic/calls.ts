@@ -6,7 +6,7 @@ import { messageFold } from './fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 
-/** A request for a message. No other request of Anthropic's API is recorded. */
+/** Reads a request for a message, the only request of Anthropic's API that is recorded. */
 export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
@@ -17,7 +17,7 @@ export const messageCall: CallReader = {
   }, messageFold),
 };
 
-/** Records the system prompt as the first message. */
+/** Returns the messages, with the system prompt as the first message. */
 function messageInputs({ messages, system }: Fields): Fields {
   const given = withDataUris(messages);
   return { messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)] };
@@ -38,8 +38,8 @@ const USAGE: UsagePaths = {
 };
 
 /**
- * Adds the tokens of compactions, which the message's counts exclude. Other `iterations` are already included, or
- * belong to another model with other prices.
+ * Adds the tokens of compactions, which the counts of the message do not include. The tokens of other `iterations` are
+ * either already included or belong to another model with other prices.
  */
 function withCompactions(usage: Fields): Fields {
   const compactions = listOf(usage.iterations).map(fieldsOf);

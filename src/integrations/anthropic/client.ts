@@ -6,7 +6,9 @@ export interface AnthropicLike {
   readonly messages: { create(...args: never[]): unknown };
 }
 
-/** Helpers of the SDK (`stream`, `parse`, tool runners) call these methods. */
+/**
+ * The methods to trace. The SDK's helpers (`stream`, `parse`, tool runners) call these methods, so they are traced too.
+ */
 const sdk: Sdk = {
   place: 'wrapAnthropic',
   client: 'a client of @anthropic-ai/sdk',
@@ -22,13 +24,13 @@ const sdk: Sdk = {
  * promises, streams and errors. Clients created with `withOptions` are traced too. A second call changes nothing. To
  * change the options, call `unwrapAnthropic` first.
  *
- * Any other value is returned unchanged, and one line is logged.
+ * A value that is not such a client is returned unchanged, and a warning is logged.
  */
 export function wrapAnthropic<Client extends AnthropicLike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a client. Clients created from it with `withOptions` do not change. */
+/** Restores the original methods of a client. Clients that `withOptions` created from it stay traced. */
 export function unwrapAnthropic<Client extends AnthropicLike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

@@ -2,17 +2,19 @@ import type { Fold } from '../call-reader.ts';
 import { type Fields, fieldsOf, textOf } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
-/** The text field that each kind of delta extends. The delta and the block use the same name. */
+/**
+ * For each kind of delta, the field whose text is appended. The field has the same name in the delta and in the block.
+ */
 const APPENDED: ReadonlyMap<unknown, string> = new Map([
   ['text_delta', 'text'],
   ['thinking_delta', 'thinking'],
 ]);
 
-/** Combines the events of a message. */
+/** Combines the events of a streamed message. */
 export function messageFold(): Fold {
   let message: Fields | undefined;
   const blocks = new Map<unknown, Fields>();
-  /** The JSON text of each unfinished tool input. */
+  /** The JSON text of each tool input that is not complete yet. */
   const inputs = new Map<unknown, string>();
 
   const addToBlock = (index: unknown, delta: Fields, isFull: boolean): number => {
@@ -30,7 +32,7 @@ export function messageFold(): Fold {
       inputs.set(index, (inputs.get(index) ?? '') + (isFull ? '' : json));
       return json.length;
     }
-    // A signature, or an unknown kind of delta, contains whole values.
+    // All other deltas, for example a signature, contain complete values, which replace earlier ones.
     const { type: _, ...values } = copyOf(delta);
     Object.assign(block, values);
     return 0;
@@ -59,7 +61,7 @@ export function messageFold(): Fold {
       } else if (type === 'message_delta' && message !== undefined) {
         const { type: _, delta, usage, ...others } = fields;
         Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
-        // The counts are totals of the message, so a later count replaces an earlier count.
+        // Each count is the total so far, so a later count replaces an earlier one.
         message.usage = { ...fieldsOf(message.usage), ...withoutNulls(fieldsOf(usage)) };
       }
       return 0;
@@ -73,7 +75,8 @@ export function messageFold(): Fold {
 }
 
 /**
- * Parses JSON. Returns other text unchanged, because the stream may stop early or the model may generate invalid JSON.
+ * Parses JSON. Returns invalid JSON unchanged, because the stream may stop early or the model may generate invalid
+ * JSON.
  */
 function parsed(json: string): unknown {
   try {
@@ -83,7 +86,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Removes null fields. Null means that a field does not apply. */
+/** Removes fields that are null, which means that they do not apply. */
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }

@@ -19,7 +19,7 @@ export interface RunspanCallbackHandlerOptions {
   exporter?: RunSink;
 }
 
-/** Data that LangChain passes only when a step ends: inputs that the step has read from a stream. */
+/** Data that LangChain passes when a step ends: the inputs of a step that reads them from a stream. */
 export interface StepEnd {
   readonly inputs?: unknown;
 }
@@ -28,23 +28,23 @@ export interface StepEnd {
 export interface GraphInterrupt {
   /** LangChain's id of the run of the graph. */
   readonly runId: string | undefined;
-  /** The requests for input. Empty if the graph stops before or after a node. */
+  /** The requests for input. Empty if the graph was configured to stop before or after a node. */
   readonly interrupts: readonly unknown[];
 }
 
-/** LangGraph reports interrupts to handlers with this property. */
+/** The property that makes LangGraph report interrupts to a handler. */
 const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 
 /**
  * Records the steps of LangChain and LangGraph. Pass the handler in the `callbacks` of a call or a component. Each step
- * becomes a run below its calling step. The outermost step becomes a run below the current run. Runs have LangChain's
- * ids, so you can find a run by your own `runId`. If LangChain's own tracer sends the steps to the same endpoint, the
- * runs get other ids and one line is logged.
+ * becomes a run below the step that called it. The outermost step becomes a run below the current run. Runs have
+ * LangChain's ids, so you can find a run by the `runId` that you passed to LangChain. If LangChain's own tracer sends
+ * the steps to the same endpoint, the runs get other ids and a warning is logged.
  *
- * One handler serves any number of concurrent calls. LangChain calls the methods. No method throws.
+ * One handler serves any number of concurrent calls. LangChain calls the methods, none of which throws.
  */
 export class RunspanCallbackHandler {
-  /** LangChain's configure hooks do not add a second handler with the same name. */
+  /** The name by which LangChain's configure hooks recognize the handler, so that they do not add a second one. */
   readonly name: string = 'runspan_callback_handler';
   /** Makes LangChain call the handler immediately. Queued calls would lose parents and times. */
   readonly awaitHandlers: boolean = true;
@@ -76,7 +76,7 @@ export class RunspanCallbackHandler {
     runName?: string,
     extra?: Record<string, unknown>,
   ): void {
-    // LangChain passes the inputs of a step that reads a stream when the step ends.
+    // If a step reads its inputs from a stream, LangChain passes the inputs only when the step ends.
     const given = extra?.lc_defers_inputs === true ? undefined : () => plainInputs(inputs);
     const type = runType ?? 'chain';
     this.#recorder.start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
@@ -189,7 +189,7 @@ export class RunspanCallbackHandler {
     this.#recorder.fail(id, tags, error);
   }
 
-  /** LangGraph calls this method for the outermost graph, before the graph ends. */
+  /** Called by LangGraph for the outermost graph, before the graph ends. */
   handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
     if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
   }
@@ -211,7 +211,7 @@ export class RunspanCallbackHandler {
   }
 }
 
-/** LangChain passes a list with one prompt. */
+/** Returns the only item of a list, because LangChain passes a list with one prompt. */
 function firstOf(list: unknown): unknown {
   return Array.isArray(list) ? list[0] : list;
 }

@@ -38,7 +38,9 @@ export function modelResult(result: unknown): ModelResult {
   return { outputs, usage, metadata };
 }
 
-/** Whether a chunk has text, a part of a tool call, or reasoning. The first chunk usually has none of them. */
+/**
+ * Whether a chunk contains text, a part of a tool call, or reasoning. The first chunk usually contains none of these.
+ */
 export function hasTokens(token: unknown, chunk: unknown): boolean {
   if (token !== '') return true;
   const { content, tool_call_chunks, additional_kwargs } = fieldsOf(fieldsOf(chunk).message);
@@ -67,8 +69,8 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the usage of the first message, which is more detailed than the usage of the result. If a call returns
- * several messages, each message has the usage of the whole call.
+ * Returns the usage of the first message that has one, or else of the result, which is less detailed. If a call returns
+ * several messages, each message contains the usage of the whole call.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(
@@ -86,7 +88,7 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
   return undefined;
 }
 
-/** Returns undefined if no property is a number. */
+/** Returns the properties that are numbers, or undefined if there are none. */
 function numbersOf(given: unknown): Record<string, number> | undefined {
   const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
   return defined(Object.fromEntries(entries));

@@ -1,7 +1,10 @@
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../fields.ts';
 import { blockWithDataUri, toolCall } from '../media.ts';
 
-/** Limits of depth and number of values when searching for messages and documents. LangGraph nests its state. */
+/**
+ * Limits for the search for messages and documents in a value: its depth, and the number of values. The search is deep,
+ * because LangGraph nests its state.
+ */
 const DEPTH_MAX = 16;
 const VALUES_MAX = 10_000;
 
@@ -20,7 +23,7 @@ export function plainInterrupts(interrupts: readonly unknown[]): Fields {
   return plainOutputs({ __interrupt__: interrupts });
 }
 
-/** Returns a tool's inputs. LangChain passes text, usually the arguments as JSON. */
+/** Returns the inputs of a tool. LangChain passes them as text, which usually contains the arguments as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
   try {
@@ -32,7 +35,7 @@ export function toolInputs(input: unknown): Fields {
 
 /**
  * Converts the messages, prompts and documents in a value to plain objects. The value itself does not change. Returns a
- * plain object, or a list of messages of a prompt, without a key. Any other value is returned under `key`.
+ * plain object or a prompt's messages directly, and any other value under `key`.
  */
 export function plainPayload(key: string, value: unknown): Fields {
   if (value === undefined) return {};
@@ -41,7 +44,8 @@ export function plainPayload(key: string, value: unknown): Fields {
     const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
     return isWhole ? plain : { [key]: plain };
   } catch {
-    // A getter of the application threw. The serializer guards each property.
+    // A getter in the value threw. The value is returned unchanged, because the serializer handles an error in each
+    // property.
     return { [key]: value };
   }
 }
@@ -75,7 +79,7 @@ function convertedFields(fields: Fields, convert: Convert): Fields {
   return copy ?? fields;
 }
 
-/** Removes the class marks and an empty `goto` from a `Command` or `Send` of LangGraph. */
+/** Removes the fields that mark the class, and an empty `goto`, from a `Command` or `Send` of LangGraph. */
 function plainCommand({ lg_name: _, lc_direct_tool_output: __, ...fields }: Fields): Fields {
   const { goto, ...rest } = fields;
   return Array.isArray(goto) && goto.length === 0 ? rest : fields;
@@ -85,13 +89,13 @@ function isPromptValue(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && typeof (value as Fields).toChatMessages === 'function';
 }
 
-/** A prompt is a list of messages or text. */
+/** Converts a prompt, which is a list of messages or text. */
 function plainPrompt(prompt: Fields, convert: Convert): unknown {
   if (Array.isArray(prompt.messages)) return { messages: mapped(prompt.messages, convert) };
   return typeof prompt.value === 'string' ? prompt.value : prompt;
 }
 
-/** The roles of LangChain's message types. Any other type is recorded as the role. */
+/** The roles of LangChain's message types. For any other type, the type itself is recorded as the role. */
 const ROLES: ReadonlyMap<unknown, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
@@ -130,7 +134,10 @@ export function plainMessage(message: Fields): Fields {
   };
 }
 
-/** Returns the role of a message. A generic message contains its role, and OpenAI has renamed the system role. */
+/**
+ * Returns the role of a message. A generic message contains its role. `__openai_role__` takes precedence over the type,
+ * because OpenAI has renamed the system role.
+ */
 function roleOf(message: Fields, kwargs: Fields): unknown {
   const type = (message._getType as () => unknown)();
   if (type === 'generic') return message.role ?? type;

@@ -24,24 +24,24 @@ const PLACE = 'RunspanCallbackHandler';
 /** The options of all runs of one handler. */
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-/** The data that LangChain passes when a step starts. */
+/** The data about a step that LangChain passes when the step starts. */
 export interface StepStart {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
   /** The serialized form of the component. */
   readonly serialized: unknown;
-  /** The name that the application gave the step. */
+  /** The name that the application has set for the step. */
   readonly runName: string | undefined;
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Fields> | undefined;
-  /** Undefined if LangChain passes the inputs when the step ends. */
+  /** Returns the inputs. Undefined if LangChain passes the inputs only when the step ends. */
   readonly inputs: (() => Readonly<Fields>) | undefined;
-  /** For a model call, contains the parameters. */
+  /** For a model call, contains its parameters as `invocation_params`. */
   readonly extra?: Readonly<Fields> | undefined;
 }
 
-/** Records each step of LangChain as a run, for one handler. No method throws. */
+/** Records the steps of LangChain as runs, for one handler. No method throws. */
 export class StepRecorder {
   readonly #options: RecorderOptions;
   readonly #isRecordedTwice: boolean;
@@ -60,7 +60,7 @@ export class StepRecorder {
       const { id, runType, tags, metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
       const options: Omit<RunOptions, 'inputs'> & Hiding = { ...common, name, runType };
-      // The application may set any string as the id.
+      // LangChain's id is used only if it is a UUID, because the application may set any string as the id.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
       const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;
@@ -68,7 +68,8 @@ export class StepRecorder {
       const inputs = isCaptured ? guard(PLACE, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
-      // LangChain passes inherited tags and metadata to each step itself, so nested runs do not inherit these.
+      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain itself passes
+      // inherited tags and metadata to each step.
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
       if (runType === 'llm') run.modelCall = modelCall(runType, own);
@@ -76,7 +77,7 @@ export class StepRecorder {
     });
   }
 
-  /** Ends the run of a step, even if `finish` throws. */
+  /** Calls `finish` and ends the run of a step, even if `finish` throws. */
   end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
     guard(PLACE, () => {
       const step = takeStep(id, this, tags);
@@ -99,7 +100,7 @@ export class StepRecorder {
     });
   }
 
-  /** Called when a graph is about to end because it waits for input. */
+  /** Records that a graph waits for input. Called just before the graph ends. */
   interrupt(id: string, interrupts: readonly unknown[]): void {
     this.#update(id, (step) => {
       step.interrupts = interrupts;
@@ -132,7 +133,8 @@ function componentName(serialized: unknown): string | undefined {
 
 /**
  * Ends a run with the value that a step threw. LangGraph also throws to interrupt a graph or to hand over to another
- * graph. Such a run does not fail. It gets an event, and outputs with the interrupts or the command.
+ * graph. In these cases, the run does not fail: the name of the thrown value is recorded as an event, and the
+ * interrupts or the command as the outputs.
  */
 function failRun(run: Run, thrown: unknown): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
@@ -146,13 +148,16 @@ function failRun(run: Run, thrown: unknown): void {
   else if (command !== undefined) run.keepResult(plainOutputs({ command }));
 }
 
-/** Whether LangChain threw because of an abort signal. Its errors do not look like a signal's errors. */
+/**
+ * Whether LangChain threw because of an abort signal. The errors that LangChain throws differ from the errors of a
+ * signal.
+ */
 function isAbort(thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
 }
 
-/** Each of these variables enables LangChain's own tracer. */
+/** The environment variables that turn on LangChain's own tracer. */
 const TRACER_VARIABLES: readonly EnvironmentName[] = [
   'LANGSMITH_TRACING',
   'LANGSMITH_TRACING_V2',
@@ -161,8 +166,8 @@ const TRACER_VARIABLES: readonly EnvironmentName[] = [
 ];
 
 /**
- * Whether the environment makes LangChain's own tracer send the same steps to the same endpoint. Two records with the
- * same id would overwrite each other.
+ * Whether the environment turns on LangChain's own tracer, which then sends the same steps to the same endpoint. If the
+ * ids were the same too, the two records of a step would overwrite each other.
  */
 function isTracedByLangChain(): boolean {
   const name = TRACER_VARIABLES.find((variable) => env(variable) === 'true');

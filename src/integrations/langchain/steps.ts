@@ -3,7 +3,7 @@ import { setStepSource } from '../../run/context.ts';
 import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
 
-/** Maximum number of open steps. If another step starts, the oldest step is abandoned. */
+/** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */
 const STEPS_MAX = 10_000;
 
 /** An open step of LangChain, as one handler records it. */
@@ -12,7 +12,7 @@ export interface Step {
   readonly id: string;
   readonly run: Run;
   readonly handler: object;
-  /** The list of tags that LangChain passes to every callback of the step. */
+  /** The list of tags that LangChain passes to each callback of the step. */
   readonly tags: WeakRef<object> | undefined;
   /** True after the first token of a model. */
   hasTokens: boolean;
@@ -24,9 +24,10 @@ export interface Step {
 const steps = new Map<string, Step[]>();
 
 /**
- * LangChain does not report the end of a step if `break` leaves a stream. The object that reports the end references
- * the step's list of tags. After the list is collected, nothing can end the step. This applies only while every
- * observed step has ended with the list that it started with.
+ * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
+ * end of the step. The object that reports the end references the step's list of tags, so the step can no longer end
+ * after the list is garbage-collected. This method is used only while every observed step has ended with the same list
+ * that it started with.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
   if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was collected before its end'));
@@ -48,13 +49,13 @@ export function addStep(id: string, run: Run, handler: object, tags: unknown): v
   for (const other of oldest) abandon(other, `${STEPS_MAX} other steps are open`);
 }
 
-/** Returns the run of an open step, preferably in `sink`. */
+/** Returns the run of an open step, preferably the run that is sent to `sink`. */
 export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefined {
   const known = id === undefined ? undefined : steps.get(id);
   return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
 }
 
-/** Whether another handler records the step in this sink. */
+/** Whether a handler already records the step with this sink. */
 export function isRecorded(id: string, sink: RunSink): boolean {
   return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
 }
@@ -63,7 +64,7 @@ export function stepOf(id: string, handler: object): Step | undefined {
   return steps.get(id)?.find((step) => step.handler === handler);
 }
 
-/** Returns and removes a step that has ended. */
+/** Removes and returns a step that has ended. */
 export function takeStep(id: string, handler: object, tags: unknown): Step | undefined {
   const step = stepOf(id, handler);
   if (step === undefined) return undefined;
@@ -85,7 +86,9 @@ function abandon(step: Step, reason: string): void {
   step.run.interrupt(reason);
 }
 
-/** LangChain's own `AsyncLocalStorage`, and the key of the configuration that LangChain stores in it. */
+/**
+ * The global key of LangChain's own `AsyncLocalStorage`, and the key of the configuration that LangChain stores there.
+ */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 const CHILD_CONFIG = Symbol.for('lc:child_config');
 

@@ -26,7 +26,7 @@ export const imagesReader: AnswerReader = objectReader(
   imagesFold,
 );
 
-/** Reads the number and the dimensions of the vectors. The vectors are not recorded. */
+/** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
 export const embeddingsReader: AnswerReader = objectReader((answer) => {
   const { object, model, usage } = answer;
   const data = Array.isArray(answer.data) ? answer.data : [];
@@ -34,7 +34,9 @@ export const embeddingsReader: AnswerReader = objectReader((answer) => {
   return { outputs: { object, model, count: data.length, dimensions, usage }, ...facts(answer) };
 });
 
-/** Replaces the generated image of an item by a marker. Input items may repeat an earlier output. */
+/**
+ * Replaces a generated image in an item with a marker. Also applied to input items, which may repeat an earlier output.
+ */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;
 }
@@ -54,13 +56,16 @@ function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown 
   return base64 === undefined ? object : { ...fieldsOf(object), [key]: mediaMarker(kind, base64) };
 }
 
-/** A vector is a list of numbers, or base64 of 4-byte floats. */
+/** Returns the dimensions of a vector, which is a list of numbers or the base64 of 4-byte floats. */
 function dimensionsOf(vector: unknown): number | undefined {
   if (typeof vector === 'string') return base64Bytes(vector) / 4;
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
 
-/** A successful response may contain an error: a response that failed, or an upstream error that a gateway reports. */
+/**
+ * Reads the model, the token counts and the error. A response with a successful status may still contain an error, for
+ * example an upstream error that a gateway reports.
+ */
 function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
   return {
@@ -72,7 +77,7 @@ function facts(answer: Fields): Omit<Answer, 'outputs'> {
 
 /**
  * Chat completions, completions and embeddings report prompt and completion tokens. Responses and images report input
- * and output tokens. Embeddings report no output tokens. `cost` is an extension of OpenRouter.
+ * and output tokens. Embeddings report no output tokens. `cost` is reported by OpenRouter only.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['input_tokens', 'prompt_tokens'],

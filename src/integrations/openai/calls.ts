@@ -50,14 +50,14 @@ function call(name: string, runType: RunType, fields: RequestFields, reader: Ans
     name,
     runType,
     describe(body, provider) {
-      // The response to a background request has no answer, unless the response is streamed.
+      // A background request is not recorded unless it is streamed, because its response does not contain the answer.
       if (isFields(body) && body.background === true && body.stream !== true) return undefined;
       return describeRequest(body, provider, fields);
     },
   };
 }
 
-/** Returns `instructions` and `input` as messages. */
+/** Converts `instructions` and `input` to messages. */
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
   const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
   const asked =
@@ -65,7 +65,10 @@ function responseInputs({ input, instructions, prompt }: Fields): Fields {
   return { messages: [...system, ...asked], prompt };
 }
 
-/** Returns files and bytes unchanged. A stream or response is only named, because the SDK must read it. */
+/**
+ * Returns files and bytes unchanged. A stream or response is recorded by its type name only, because reading it here
+ * would consume it.
+ */
 function uploadOf(upload: unknown): unknown {
   if (Array.isArray(upload)) return upload.map(uploadOf);
   const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);

@@ -2,12 +2,17 @@ import { isLoopback } from '../../base/options.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { openaiCalls as calls } from './calls.ts';
 
-/** The required part of a client. Clients of the `openai` package and of compatible services have it. */
+/**
+ * The part of a client that is required for tracing. Clients of the `openai` package and of compatible packages have
+ * it.
+ */
 export interface OpenAILike {
   readonly chat: { readonly completions: { create(...args: never[]): unknown } };
 }
 
-/** Helpers of the SDK (`parse`, `stream`, `runTools`) call these methods. */
+/**
+ * The methods to trace. The SDK's helpers (`parse`, `stream`, `runTools`) call these methods, so they are traced too.
+ */
 const sdk: Sdk = {
   place: 'wrapOpenAI',
   client: 'a client of the openai package',
@@ -30,17 +35,17 @@ const sdk: Sdk = {
 /**
  * Traces the calls of a client of the `openai` package: chat completions, responses and their compaction, completions,
  * embeddings and images. Calls through helpers (`parse`, `stream`, `runTools`) are traced too. Each call becomes a run
- * below the current run. The client is changed in place and returned. It still returns the SDK's own promises and
- * streams. Clients created with `withOptions` are traced too. A second call changes nothing. To change the options,
+ * below the current run. The client is changed in place and returned. The client still returns the SDK's own promises
+ * and streams. Clients created with `withOptions` are traced too. A second call changes nothing. To change the options,
  * call `unwrapOpenAI` first.
  *
- * Any other value is returned unchanged, and one line is logged.
+ * A value that is not such a client is returned unchanged, and a warning is logged.
  */
 export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: TracedClientOptions): Client {
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a wrapped client and returns the client. Open runs still end normally. */
+/** Restores the original methods of a wrapped client and returns the client. Runs that are still open end normally. */
 export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }
@@ -65,12 +70,15 @@ const PROVIDERS: readonly (readonly [host: string, provider: string])[] = [
 ];
 
 /**
- * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a compose
- * file.
+ * Matches the host names of self-hosted servers, for example `litellm-proxy.example.com`, or `ollama` in a Docker
+ * Compose file.
  */
 const OWN_SERVERS = /(?:^|[.-])(litellm|ollama|vllm)(?=[.-]|$)/;
 
-/** Default ports of these servers, used for loopback hosts. Only Ollama's is distinctive enough for remote hosts. */
+/**
+ * Default ports of these servers, which identify a server on a loopback host. Only Ollama's default port is distinctive
+ * enough to identify a server on a remote host.
+ */
 const OWN_PORTS: ReadonlyMap<string, string> = new Map([
   ['4000', 'litellm'],
   ['8000', 'vllm'],

@@ -2,7 +2,10 @@ import type { Fold } from '../call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
-/** Fields of a choice that a chunk extends, in addition to its message. Azure repeats its complete content verdict. */
+/**
+ * The fields of a choice, other than its message, to which chunks append. All other fields are replaced, for example
+ * the result of Azure's content filter, which each chunk contains completely.
+ */
 const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 
 /** Combines the chunks of a chat completion or text completion. */
@@ -40,7 +43,10 @@ export function choicesFold(): Fold {
   };
 }
 
-/** Services with OpenAI's protocol may send null for a field that an earlier chunk has set. */
+/**
+ * Sets a field unless the new value is null, because a compatible service may send null for a field that an earlier
+ * chunk has set.
+ */
 function replace(target: Fields, key: string, value: unknown): void {
   if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
@@ -49,7 +55,9 @@ function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-/** Tool calls of a response that is not streamed have no `index`. */
+/**
+ * Sorts tool calls and removes their `index`, because tool calls of a response that is not streamed have no `index`.
+ */
 function withSortedToolCalls(choice: Fields): Fields {
   const { message } = choice;
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
@@ -59,7 +67,7 @@ function withSortedToolCalls(choice: Fields): Fields {
 
 const INDEX: ReadonlySet<string> = new Set(['index']);
 
-/** The field that each event's delta extends, in an item or in a part of an item. */
+/** For each kind of event, the field of an item, or of a part of an item, to which the delta is appended. */
 const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'refusal'],
@@ -71,7 +79,7 @@ const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.code_interpreter_call_code.delta', 'code'],
 ]);
 
-/** Maximum index of an item or part. A larger index would create a sparse list of that length. */
+/** Items and parts with a larger index are ignored, because they would create a sparse list of that length. */
 const INDEX_MAX = 10_000;
 
 /**
@@ -115,7 +123,7 @@ function put(list: unknown[], index: unknown, value: unknown): void {
   if (Number.isInteger(at) && at >= 0 && at < INDEX_MAX) list[at] = copyOf(value);
 }
 
-/** Fields of an event that do not belong to the response. */
+/** The fields of an event that are not part of the response. */
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'b64_json', 'created_at', 'partial_image_index']);
 
 /** Collects the complete images of a stream and counts the partial images. */

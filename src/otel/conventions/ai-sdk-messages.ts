@@ -28,12 +28,15 @@ export function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
   return [defined(message)];
 }
 
-/** Parses the arguments of a tool. For dynamic tools, they are JSON text inside JSON text. */
+/**
+ * Parses the arguments of a tool. For dynamic tools, the arguments are JSON text that is encoded a second time as a
+ * JSON string.
+ */
 export function aiSdkArguments(value: unknown): unknown {
   return json(anyJson(value));
 }
 
-/** Splits a message, because each tool result becomes a message. */
+/** Converts a message. The result may be several messages, because each tool result becomes a message. */
 function messagesOf(message: Fields): Fields[] {
   const { role, content, ...rest } = message;
   if (!Array.isArray(content)) return [message];
@@ -57,12 +60,15 @@ function blockOf(part: Fields): Fields {
   return type === 'file' || type === 'image' ? fileOf(part) : part;
 }
 
-/** Versions 5 and later use `input`, version 4 uses `args`. */
+/** Converts a tool call. Its arguments are `input` in version 5 and later, and `args` in version 4. */
 function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
-/** Versions 5 and later use `output`, an object with a type. Version 4 uses `result`. */
+/**
+ * Converts a tool result. Its content is `output`, an object with a type, in version 5 and later, and `result` in
+ * version 4.
+ */
 function toolResultOf({ toolCallId, toolName, output, result }: Fields): Fields {
   const given = isObject(output) && 'value' in output ? output.value : output;
   return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: given ?? result });
@@ -86,7 +92,8 @@ function urlOf(data: unknown, mediaType: string): unknown {
 }
 
 /**
- * Matches bytes after `JSON.stringify`: `{ type: 'Buffer', data: [137, …] }`, or `{ 0: 137, … }` for a `Uint8Array`.
+ * Returns the base64 of bytes that `JSON.stringify` has encoded as an object: `{ type: 'Buffer', data: [137, …] }`, or
+ * `{ 0: 137, … }` for a `Uint8Array`.
  */
 function base64Of(data: unknown): string | undefined {
   if (!isObject(data)) return undefined;

@@ -4,9 +4,9 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
 /**
- * Token counts. The names depend on the version: `promptTokens` and `completionTokens` in version 4, and for objects
- * until version 6; `inputTokens` and `outputTokens` from version 5; details from version 6. Earlier versions have some
- * details in the provider metadata only.
+ * Token counts of the AI SDK. Version 4 uses the names `promptTokens` and `completionTokens`, and so do later versions,
+ * until version 6, for generated objects. Versions from 5 use `inputTokens` and `outputTokens`. Versions from 6 also
+ * report details. Earlier versions report some details in the provider metadata only.
  */
 export const aiSdkUsage: Rows = [
   ['ai.usage.inputTokens', 'input_tokens', withCached],
@@ -43,8 +43,8 @@ export const aiSdkServiceTier: Row = [
 ];
 
 /**
- * Returns the input count with cached tokens. Anthropic's count excludes cached tokens. The SDK includes them from
- * version 6, and this function adds them for earlier versions.
+ * Returns a token count that includes cached tokens. Anthropic's counts exclude cached tokens. The SDK adds them from
+ * version 6. For earlier versions, this function adds them.
  */
 function withCached(value: unknown, attributes: Attributes): number | undefined {
   const given = count(value);
@@ -84,7 +84,7 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-/** Caches the latest provider metadata, because several rows parse the same text, which may be long. */
+/** Caches the latest parsed provider metadata, because several rows read the same text, which may be long. */
 let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
 function providersOf(attributes: Attributes): Providers {

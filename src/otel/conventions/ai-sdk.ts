@@ -6,12 +6,12 @@ import { FIRST_TOKEN, type Kind, kindsOf, type Row, type Rows, type Vocabulary, 
 
 const OPERATION = 'ai.operationId';
 const METADATA = 'ai.telemetry.metadata';
-/** Version 7 uses this prefix instead of `ai.telemetry.metadata`. */
+/** Version 7 of the AI SDK uses this prefix instead of `ai.telemetry.metadata`. */
 const CONTEXT = 'ai.settings.context';
 
 /**
- * Keys are the last word of an operation. All other operations are functions around these steps, for example
- * `ai.generateText`.
+ * The keys are the last words of operations. All other operations, for example `ai.generateText`, are functions that
+ * call these steps.
  */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ...kindsOf({
@@ -56,16 +56,16 @@ const metadata: Rows = [
   ...personal(CONTEXT),
   [METADATA, WHOLE, same, 'below'],
   [CONTEXT, WHOLE, same, 'below'],
-  // Headers may contain API keys.
+  // Headers are left out, because they may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
-  // Vectors are too long for the metadata if another vocabulary sets the outputs.
+  // Vectors are left out even if another vocabulary sets the outputs, because they are too long for the metadata.
   ['ai.embeddings', WHOLE, nothing, 'merged'],
   ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
 
 /**
- * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. Its GenAI attributes contain fewer
- * details, so this table takes precedence: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. This table takes precedence over the
+ * GenAI table, because the SDK's GenAI attributes contain fewer details: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',
@@ -97,7 +97,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // Parameters of one step, which `prepareStep` may change.
+    // The GenAI attributes come first, because they contain the parameters of one step, which `prepareStep` may change.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -157,7 +157,7 @@ export const aiSdk: Vocabulary = {
 
 /**
  * Optional attributes that version 7 adds to the GenAI conventions, enabled with `new OpenTelemetry({ usage, embedding,
- * schema, … })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages have precedence.
+ * schema, … })` of `@ai-sdk/otel`. For speech and transcriptions, the GenAI messages take precedence.
  */
 export const aiSdkBesideGenAi: Vocabulary = {
   name: 'ai_sdk_beside_gen_ai',
@@ -174,7 +174,7 @@ export const aiSdkBesideGenAi: Vocabulary = {
   ignored: ['ai.request.text', 'ai.response.text'],
 };
 
-/** Maps the user and the conversation, and keeps the original keys. */
+/** Maps the ids of the user and the conversation, and also keeps them under their original keys. */
 function personal(prefix: string): Rows {
   return [
     [`${prefix}.userId`, 'user_id', text],
@@ -203,12 +203,12 @@ function providerOf(value: unknown): string | undefined {
   return text(text(value)?.split('.', 1)[0]);
 }
 
-/** Reads the object that a function returns. */
+/** Reads the object that a function of the SDK returns. Returns undefined for a model call. */
 function objectAround(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? undefined : anyJson(value);
 }
 
-/** Reads the answer of a model, which contains the object as text. */
+/** Reads the answer of a model call, which contains the object as text. Returns undefined for a function of the SDK. */
 function objectAnswered(value: unknown, attributes: Attributes): unknown {
   return STEPS.has(stepOf(attributes[OPERATION])) ? aiSdkAnswer(value, attributes) : undefined;
 }
@@ -217,7 +217,7 @@ function eachJson(value: unknown): unknown[] | undefined {
   return Array.isArray(value) ? value.map(anyJson) : undefined;
 }
 
-/** Records only the length of vectors. A vector is usually JSON text. */
+/** Returns the length of each vector, which is usually JSON text. The vectors themselves are not recorded. */
 function dimensions(value: unknown): Fields[] {
   const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
   return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
@@ -235,10 +235,10 @@ function nothing(): Fields {
   return {};
 }
 
-/** Matches functions that return an answer of a model, and the model calls inside these functions. */
+/** Matches functions that return a model's answer, and the model calls inside these functions. */
 const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stream))?$/;
 
-/** The scope of version 7, and the operations that have a finish reason. */
+/** The instrumentation scope of version 7, and the operations of this version that end with a finish reason. */
 const SCOPE_OF_7 = 'gen_ai';
 const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
 

@@ -32,8 +32,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // The conventions do not define `agent_step` and `handoff`. These spans name the model of nested calls and would
-    // look like calls themselves.
+    // `agent_step` and `handoff` are not part of the conventions. They are listed, because their spans name the model
+    // of nested calls and would otherwise look like model calls.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -54,7 +54,7 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 ]);
 
 /**
- * OpenTelemetry's conventions for generative AI. Deprecated names follow their replacements:
+ * OpenTelemetry's conventions for generative AI. In each list, deprecated names follow their replacements:
  * https://github.com/open-telemetry/semantic-conventions-genai
  */
 export const genAi: Vocabulary = {
@@ -148,7 +148,9 @@ export const genAi: Vocabulary = {
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
 };
 
-/** Returns found records. The same attribute may also contain records to store. */
+/**
+ * Returns the memory records that a search found. For other operations, the same attribute contains records to store.
+ */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
 }
@@ -159,7 +161,7 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
 
 /**
  * Maps `gen_ai.input.messages`, preceded by `gen_ai.system_instructions`, from `{ role, parts }` to `{ role, content,
- * tool_calls }`. Parts of unknown types are unchanged.
+ * tool_calls }`. Parts of unknown types do not change.
  */
 function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
@@ -180,31 +182,35 @@ function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] |
   return filled(messages);
 }
 
-/** Maps a list of parts, or plain text from some instrumentations, to a system message. */
+/**
+ * Maps the system instructions to a system message. They are a list of parts or, in some instrumentations, plain text.
+ */
 function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);
   const content = text(given) ?? contentOfBlocks(objects(given).map(blockOf));
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
-/** Maps `gen_ai.prompt` and `gen_ai.completion` of early versions: messages, other JSON, or plain text. */
+/**
+ * Maps `gen_ai.prompt` and `gen_ai.completion` of early versions, which contain messages, other JSON, or plain text.
+ */
 function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
   const given = json(value);
   return isMessageList(given) ? given.flatMap(messagesOf) : given;
 }
 
-/** Maps `gen_ai.retrieval.documents`, and memory records that were found. */
+/** Maps `gen_ai.retrieval.documents`, and the memory records that a search found. */
 function genAiDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(json(value)).map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
-/** Whether the first message repeats the instructions, as some instrumentations do. */
+/** Whether the first message repeats the system instructions, as in some instrumentations. */
 function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean {
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
-/** Splits a message, because each tool response becomes a message. */
+/** Converts a message. The result may be several messages, because each tool response becomes a message. */
 function messagesOf(message: Fields): Fields[] {
   const { parts, ...rest } = message;
   if (!Array.isArray(parts)) return [defined(rest)];
@@ -239,12 +245,14 @@ function mediaOf(part: Fields, url: string): Fields {
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 
-/** The response of a tool refers to OpenAI's `call_id`, not to the `id` of the item. */
+/**
+ * Converts a tool call. OpenAI's `call_id` takes precedence over `id`, because the tool response refers to `call_id`.
+ */
 function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
   return toolCall(call_id ?? id, name, args, rest);
 }
 
-/** Converts a tool response. The schema uses `response`, but the examples use `result`. */
+/** Converts a tool response. The schema of the conventions uses `response`, but their examples use `result`. */
 function toolResultOf({ type: _, id, call_id, response, result, ...rest }: Fields): Fields {
   return defined({ role: 'tool', tool_call_id: call_id ?? id, content: response ?? result, ...rest });
 }

@@ -7,11 +7,11 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 /** OpenInference's packages write tags as JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** Attributes that any span may have. Only protocol attributes have lower precedence. */
+/** Attributes that any span may have. They take precedence over protocol attributes only. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
-  // A span that names a model and has no type in any vocabulary is probably a model call.
+  // If a span names a model and no vocabulary has determined its type, it is probably a model call.
   kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
   inputs: [inputValue],
   outputs: [outputValue],
@@ -25,7 +25,7 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/** The attributes of runspan, for fields that no convention defines. They have the highest precedence. */
+/** runspan's own attributes, for fields that no convention defines. They take precedence over all others. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],

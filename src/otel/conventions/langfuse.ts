@@ -44,13 +44,16 @@ export const langfuse: Vocabulary = {
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 
-/** Returns the error of an observation. Langfuse records errors as a level and not as the status of the span. */
+/**
+ * Returns the error of an observation. Langfuse reports an error in the level of the observation instead of the span
+ * status.
+ */
 export function langfuseError(attributes: Attributes): string | undefined {
   if (attributes['langfuse.observation.level'] !== 'ERROR') return undefined;
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** Maps the names of token counts to the field of the usage that they set. */
+/** Maps Langfuse's names of token counts to usage fields. */
 const COUNTS: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
   ['input_tokens', 'input_tokens'],
@@ -70,7 +73,7 @@ const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
   ['completion_tokens_details', 'output'],
 ]);
 
-/** Anthropic's names for input tokens that its `input_tokens` count excludes. */
+/** Anthropic's names of counts that its `input_tokens` count does not include. */
 const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
   ['cache_read_input_tokens', 'cache_read'],
   ['cache_creation_input_tokens', 'cache_creation'],
@@ -116,8 +119,8 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds the detail counts to counts that do not include them. The counts of Langfuse's OpenAI wrapper do not include the
- * details if the total equals the sum of all counts. Anthropic's input count does not include the details unless the
+ * Adds the detail counts to the input and output counts if these do not include them. For Langfuse's OpenAI wrapper,
+ * this is the case if the total equals the sum of all counts. For Anthropic's input count, it is the case unless the
  * total equals the sum of input and output.
  */
 function includeDetails(

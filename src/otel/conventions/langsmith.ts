@@ -21,9 +21,9 @@ const METADATA = 'langsmith.metadata';
  *
  * The GenAI table reads `gen_ai.prompt` and `gen_ai.completion`.
  *
- * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata. The id of a run
- * follows from its span, so the processor, the exporter and other processes agree on the id. Nested runs may exist
- * before these attributes are set, so a run with another id would lose its children.
+ * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata and do not determine
+ * the id of a run. The run id is derived from the span, so that the processor, the exporter and other processes agree
+ * on it. An id from these attributes would come too late: nested runs may already refer to the derived id.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',
@@ -45,7 +45,7 @@ export const langSmith: Vocabulary = {
   ignored: [
     KIND,
     METADATA,
-    // Headers may contain API keys.
+    // Headers are left out, because they may contain API keys.
     'langsmith.request.headers',
     // Internal attributes of LangSmith's exporter.
     'langsmith.traceable',
@@ -54,12 +54,12 @@ export const langSmith: Vocabulary = {
   ],
 };
 
-/** Keys by which LangSmith groups traces into conversations. */
+/** The metadata keys by which LangSmith groups traces into conversations. */
 const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 /**
- * Returns the metadata. One attribute per key contains text or JSON text. Another attribute contains all keys, but is
- * less exact.
+ * Returns the metadata. LangSmith's SDK sets one attribute per key, which contains text or JSON text, and one attribute
+ * with all keys, which is less exact and has lower precedence.
  */
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
@@ -76,7 +76,7 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** Parses a value. JSON text of a string is not parsed, because the application set the quotes. */
+/** Parses a value. JSON text of a string is not parsed, because the quotes are part of the application's value. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;

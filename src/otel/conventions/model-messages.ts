@@ -5,19 +5,19 @@ export function isMessageList(value: unknown): value is Fields[] {
   return Array.isArray(value) && value.length > 0 && value.every((item) => isObject(item) && 'role' in item);
 }
 
-/** Returns the text if the only block is text. */
+/** Returns the content of a message: the text if there is only one block and it is text, else the list of blocks. */
 export function contentOfBlocks(blocks: readonly Fields[]): unknown {
   if (blocks.length === 0) return undefined;
   const [first] = blocks;
   return blocks.length === 1 && first?.type === 'text' ? first.text : blocks;
 }
 
-/** Returns a tool call. Model APIs use text for the arguments. */
+/** Returns a tool call in the format of model APIs, in which the arguments are JSON text. */
 export function toolCall(id: unknown, name: unknown, args: unknown, rest: Fields = {}): Fields {
   return defined({ id, type: 'function', function: defined({ name, arguments: asText(args) }), ...rest });
 }
 
-/** Returns a retrieved document. Metadata other than an object becomes the key `metadata`. */
+/** Returns a retrieved document. Metadata that is not an object is recorded under the key `metadata`. */
 export function foundDocument(content: unknown, metadata: unknown, rest: Fields): Fields {
   const known = json(metadata);
   const about = isObject(known) ? known : { metadata: known };

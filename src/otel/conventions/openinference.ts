@@ -53,13 +53,14 @@ export const openInference: Vocabulary = {
     ['input.audio.url', 'audio.url', text],
     ['input.audio.mime_type', 'audio.mime_type', text],
     ['input.audio.transcript', 'audio.transcript', text],
-    // These attributes may belong to the input or the output. They usually describe the input.
+    // These attributes may describe the input or the output, but usually describe the input.
     ['image.url', 'image.url', text],
     ['video.url', 'video.url', text],
     ['audio.url', 'audio.url', text],
     ['audio.mime_type', 'audio.mime_type', text],
     ['audio.transcript', 'audio.transcript', text],
-    // The specification defines a tool schema here, but some instrumentations set the arguments of the call.
+    // The specification defines this attribute as the schema of the tool, but some instrumentations set the arguments
+    // of the call.
     ['tool.parameters', WHOLE, json],
     ['llm.prompt_template.variables', WHOLE, json],
   ],
@@ -123,7 +124,7 @@ export const openInference: Vocabulary = {
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [tagList],
-  // This attribute belongs to a list. Outside a list, it would add thousands of numbers to the metadata.
+  // This attribute is only valid within a list. Elsewhere, it would add thousands of numbers to the metadata.
   ignored: ['embedding.vector'],
 };
 
@@ -132,15 +133,15 @@ function kindName(attributes: Attributes): string | undefined {
 }
 
 /**
- * Returns the input messages. An agent or a chain repeats the messages of one of its model calls, so `input.value`
- * takes precedence.
+ * Returns the input messages. For an agent or a chain, `input.value` takes precedence, because the messages only repeat
+ * those of one of its model calls.
  */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
 }
 
-/** Replaces a value if `OPENINFERENCE_HIDE_…` is set. */
+/** The text that replaces a value if a variable `OPENINFERENCE_HIDE_…` is set. */
 const REDACTED = '__REDACTED__';
 
 /** Returns the prompts. In early versions of the specification, the list contains plain text. */
@@ -157,7 +158,7 @@ function embeddedTexts(value: unknown): unknown[] | undefined {
   return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
 }
 
-/** Records only the length of vectors. */
+/** Returns the length of each vector. The vectors themselves are not recorded. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
     objects(value).map(({ embedding }) => vectorOf(isObject(embedding) ? json(embedding.vector) : undefined)),
@@ -170,7 +171,8 @@ function vectorOf(vector: unknown): Fields {
 }
 
 /**
- * Template variables are the inputs of a PROMPT span only. For model calls, they are only the source of the messages.
+ * Returns template variables, which are recorded as inputs for PROMPT spans only. A model call already records the
+ * messages that were rendered from the variables.
  */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
   return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
@@ -193,7 +195,10 @@ function requestedModel(parameters: unknown): string | undefined {
   return text(jsonObject(parameters)?.model);
 }
 
-/** Instrumentations replace `llm.model_name` with the answering model, which may differ from the requested model. */
+/**
+ * Returns the model that answered. At the end of a call, instrumentations set `llm.model_name` to this model, which may
+ * differ from the requested model.
+ */
 function respondingModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
@@ -204,7 +209,7 @@ function openInferenceMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
 }
 
-/** Maps the output messages. `llm.finish_reason` is used only if there is exactly one message. */
+/** Maps the output messages. `llm.finish_reason` is added only if there is exactly one message. */
 function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = openInferenceMessages(value);
   const reason = text(attributes['llm.finish_reason']);
@@ -231,7 +236,10 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/** Combines the content. Some instrumentations set the text in `content` and all other blocks in `contents`. */
+/**
+ * Combines `content` and `contents`, because some instrumentations set the text in `content` and all other blocks in
+ * `contents`.
+ */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);
@@ -239,7 +247,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
   return [{ type: 'text', text: words }, ...blocks];
 }
 
-/** Converts a content block. The fields of a tool call are beside the content, not inside it. */
+/** Converts a content block. The fields of a tool call are beside `message_content`, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   const { type, text: words, image, audio, video, ...rest } = isObject(message_content) ? message_content : {};
   const known = { ...rest, ...others };

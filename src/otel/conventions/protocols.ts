@@ -6,7 +6,7 @@ import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.t
  * OpenTelemetry's conventions for HTTP clients and servers. Deprecated names follow their replacements:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
  *
- * The inputs have the full URL, or the path and query on servers that do not know the full URL.
+ * The inputs contain the full URL, or, on servers that do not know the full URL, the path and the query.
  */
 export const http: Vocabulary = {
   name: 'http',
@@ -54,7 +54,10 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** Adds the host and path to the name of a run. A span without a known route is named after its method. */
+/**
+ * Adds the host and path to the name of a run, because a span without a known route is named after its HTTP method
+ * only.
+ */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -96,7 +99,8 @@ const WRITES =
  * OpenTelemetry's conventions for database clients. Deprecated names follow their replacements:
  * https://opentelemetry.io/docs/specs/semconv/db/database-spans/
  *
- * A search of a vector database is a retriever. All other spans are chains, because only a model calls tools.
+ * A search of a vector database becomes a retriever run. All other database spans become chains instead of tools,
+ * because tools are called by a model.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -136,7 +140,7 @@ function isSearch(attributes: Attributes): boolean {
   );
 }
 
-/** Attributes that identify a message, a remote procedure call or a function invocation. */
+/** A span with one of these attributes describes a message, a remote procedure call or a function invocation. */
 const SYSTEMS: readonly string[] = [
   'messaging.system.name',
   'messaging.system',
@@ -147,7 +151,7 @@ const SYSTEMS: readonly string[] = [
 
 /**
  * OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service. Deprecated names follow
- * their replacements. These spans have no payload, only a destination:
+ * their replacements. These spans contain only a destination and no payload:
  * https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
@@ -177,7 +181,7 @@ const METHOD = 'mcp.method.name';
  * OpenTelemetry's conventions for clients and servers of the Model Context Protocol:
  * https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  *
- * The arguments and the result of a tool have the names of the GenAI conventions. `mcp.request.argument` and
+ * The arguments and the result of a tool are in attributes of the GenAI conventions. `mcp.request.argument` and
  * `mcp.response.value` are Traceloop's names.
  */
 export const mcp: Vocabulary = {
@@ -203,8 +207,8 @@ export const mcp: Vocabulary = {
 const REDACTED = 'REDACTED';
 
 /**
- * Query parameters that contain signatures and keys. The conventions for HTTP name some of them. Google's model APIs
- * use `key`.
+ * Query parameters that contain signatures and keys. The HTTP conventions list some of these parameters. Google's model
+ * APIs use `key`.
  */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',
@@ -218,15 +222,15 @@ const SIGNATURES: ReadonlySet<string> = new Set([
 
 const names = new SecretNames([], true);
 
-/** Matches the user and the password. */
+/** Matches the user and the password in a URL. */
 const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 
 /** Matches a parameter in a query or a fragment. */
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
 /**
- * Returns a URL, or a part of a URL, without user, password, keys and signatures. Returns undefined if the value is not
- * text.
+ * Returns a URL, or a part of a URL, without the user and the password, and with keys and signatures masked. Returns
+ * undefined if the value is not text.
  */
 function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);

@@ -47,7 +47,7 @@ const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.coun
 
 /**
  * Traceloop's OpenLLMetry: attributes of its SDK, and of its instrumentations before they adopted the GenAI
- * conventions. Vector databases report results as events (`attributesOfVectorEvent`).
+ * conventions. Instrumentations of vector databases report results as events; see `attributesOfVectorEvent`.
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
  * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
  */
@@ -101,14 +101,15 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  // Headers may contain API keys. Only the length of a vector is recorded.
+  // Headers are left out, because they may contain API keys. Only the length of a vector is recorded.
   ignored: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
 function kindOf(attributes: Attributes): Kind {
   const kind = attributes['traceloop.span.kind'];
   if (kind !== undefined) {
-    // For frameworks, this is the name of the workflow. On other spans, it is the name of the enclosing workflow.
+    // Frameworks set only the workflow name on a workflow span. On all other spans, this attribute is the name of the
+    // enclosing workflow.
     const isUnnamed = kind === 'workflow' && attributes[NAME] === undefined;
     return { runType: kind === 'tool' ? 'tool' : 'chain', nameFrom: isUnnamed ? WORKFLOW : NAME };
   }
@@ -116,11 +117,11 @@ function kindOf(attributes: Attributes): Kind {
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
   if (SEARCHES.some((name) => attributes[name] !== undefined)) return { runType: 'retriever' };
-  // Without this check, a write would look like a search, because the spans do not name the operation.
+  // Writes are recognized here, because they would otherwise look like searches: the spans do not name the operation.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 
-/** Adds `thread_id`, by which the runs of a conversation are found. */
+/** Adds `thread_id`, which groups the runs of a conversation. */
 function associations(value: unknown): Fields | undefined {
   if (!isObject(value)) return undefined;
   const { session_id } = value;
@@ -155,8 +156,8 @@ function traceloopTools(value: unknown): Fields[] | undefined {
 }
 
 /**
- * Maps the arguments `{ args, kwargs }` of a function. The SDK puts a single object into `kwargs`. Frameworks set their
- * inputs unchanged.
+ * Maps the arguments `{ args, kwargs }` of a function. The SDK puts a single object into `kwargs`. Inputs that a
+ * framework sets directly are returned unchanged.
  */
 function callInputs(value: unknown): unknown {
   const given = anyJson(value);
@@ -166,7 +167,7 @@ function callInputs(value: unknown): unknown {
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
   if (kwargs !== undefined && !(isObject(kwargs) && isEmpty(kwargs))) return given;
   if (args.length > 1) return { args };
-  // LangChain's tools have no `kwargs`, and JSON text as the arguments.
+  // LangChain's tools have no `kwargs`, and their argument is JSON text.
   return kwargs === undefined ? json(args[0]) : args[0];
 }
 
@@ -175,13 +176,13 @@ function vectorDocuments(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(documentOf));
 }
 
-/** Returns the length of a vector, which is a list or JSON text of a list. */
+/** Returns the length of a vector. A vector is a list, or a list as JSON text. */
 export function dimensionsOf(vector: unknown): number | undefined {
   const given = json(vector);
   return Array.isArray(given) ? given.length : undefined;
 }
 
-/** Converts a message. Some instrumentations nest the role and the content one level deeper. */
+/** Converts a message. Some instrumentations nest the role and the content in `message`. */
 function messageOf({ message, ...shallow }: Fields): Fields {
   const { content, tool_calls, function_call, ...rest } = isObject(message) ? { ...shallow, ...message } : shallow;
   const calls = filled(objects(tool_calls).map(toolCallOf));
@@ -203,7 +204,7 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Events that describe one vector, either the query or a match. */
+/** Names of events that each describe one vector: the vector of the query, or a match. */
 const VECTORS: ReadonlySet<string> = new Set([
   'db.query.embeddings',
   'db.query.result',
@@ -211,11 +212,14 @@ const VECTORS: ReadonlySet<string> = new Set([
   'db.search.result',
 ]);
 
-/** Pinecone's instrumentation sets the metadata of a match as an event, and the match as attributes. */
+/**
+ * Matches the events in which Pinecone's instrumentation reports the metadata of a match. The match itself is reported
+ * in attributes.
+ */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /**
- * Returns the attributes that describe the same vector as the event, as lists with one item. Returns undefined for
+ * Converts an event that describes a vector to attributes, whose values are lists with one item. Returns undefined for
  * other events.
  */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {

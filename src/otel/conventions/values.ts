@@ -6,7 +6,10 @@ export type Fields = Record<string, unknown>;
 /** Converts the value of an attribute. Returns undefined if the value has an unexpected type. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
 
-/** The functions that only parse JSON text, each with the attribute that may contain `text/plain` instead. */
+/**
+ * The functions that only parse JSON text. If a function depends on a MIME type, the map value is the name of the
+ * attribute with that type: for `text/plain`, nothing is parsed.
+ */
 const verbatim = new Map<Read, string | undefined>([
   [json, undefined],
   [anyJson, undefined],
@@ -36,7 +39,7 @@ export function count(value: unknown): number | undefined {
   return result === undefined || result < 0 ? undefined : result;
 }
 
-/** Returns an object with counts, and objects with counts one level deeper. Drops all other values. */
+/** Reads an object of counts. Its values may also be objects of counts. All other values are dropped. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
   return given && countsIn(given, true);
@@ -55,7 +58,7 @@ export function json(value: unknown): unknown {
   return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;
 }
 
-/** Parses text that is always JSON, including numbers and words. */
+/** Parses text that is always JSON, for example `7` or `true`. Invalid JSON is returned unchanged. */
 export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsed(value) : value;
 }
@@ -66,7 +69,10 @@ export function jsonObject(value: unknown): Fields | undefined {
   return isObject(result) ? result : undefined;
 }
 
-/** Like `json`, but `mimeType` is an attribute that may contain the type of the value. */
+/**
+ * Returns a function like `json` that respects the MIME type of the value. `mimeType` is the name of the attribute that
+ * may contain the type.
+ */
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
     const type = attributes[mimeType];
@@ -77,14 +83,14 @@ export function jsonAs(mimeType: string): Read {
   return read;
 }
 
-/** Whether the function only parses JSON text. */
+/** Whether a function does nothing but parse JSON text, given these attributes. */
 export function isVerbatim(read: Read, attributes: Attributes): boolean {
   if (!verbatim.has(read)) return false;
   const mimeType = verbatim.get(read);
   return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
-/** Returns a list of texts, also from JSON text. A single text becomes a list. */
+/** Returns a list of texts, which may be encoded as JSON text. A single text becomes a list. */
 export function jsonTexts(value: unknown): string[] | undefined {
   return texts(json(value));
 }
@@ -94,7 +100,7 @@ export function texts(value: unknown): string[] | undefined {
   return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }
 
-/** Whether a value is an object, and not a list or bytes, which SDK 3.x allows. */
+/** Whether a value is an object other than a list or bytes. SDK 3.x allows bytes as attribute values. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
@@ -104,7 +110,7 @@ export function isEmpty(fields: Attributes): boolean {
   return true;
 }
 
-/** Returns undefined for an empty list. */
+/** Returns the list, or undefined if it is empty. */
 export function filled<Item>(items: Item[]): Item[] | undefined {
   return items.length === 0 ? undefined : items;
 }
@@ -117,7 +123,7 @@ export function microseconds(each: number): Read {
   };
 }
 
-/** Returns the objects of a list. */
+/** Returns the items of a list that are objects. */
 export function objects(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -127,7 +133,7 @@ export function defined(fields: Fields): Fields {
   const result: Fields = {};
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined) continue;
-    // An assignment would set the prototype.
+    // An assignment to `__proto__` would set the prototype.
     if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true });
     else result[key] = value;
   }

@@ -1,17 +1,20 @@
 import type { Attributes, Read } from './values.ts';
 
 /**
- * A table row maps one attribute to one field of the run. `key` is the key in the group of the row, with a dot for a
- * nested key. `WHOLE` is the group itself. Rows are in order of precedence: a row is skipped if its key is already set.
+ * A table row maps one attribute to one field of the run. `key` is a key within the row's group, with a dot for a
+ * nested key. The key `WHOLE` stands for the whole group. Rows are in order of precedence: a row is skipped if its key
+ * is already set.
  */
 export type Row = readonly [attribute: string, key: string, read: Read, manner?: Manner];
 
 /**
- * - `list`: the attribute is the prefix of a flattened list.
- * - `repeats`: the attribute repeats an earlier row. It is not copied to the metadata if the earlier row was used.
- * - `merged`: an object whose keys are added, unless they are already set.
- * - `below`: like `merged`, with an object that is flattened below the attribute's name.
- * - `kept`: the attribute is copied to the metadata too, unless another row uses it.
+ * - `list`: `attribute` is the prefix of a flattened list.
+ * - `repeats`: the attribute repeats the attribute of an earlier row. If the earlier row was used, this attribute is
+ *   not copied to the metadata.
+ * - `merged`: the attribute is an object. Its keys are added to the group, unless they are already set.
+ * - `below`: like `merged`, but the object is flattened: each of its keys is an attribute whose name starts with
+ *   `attribute`.
+ * - `kept`: the attribute is also copied to the metadata, unless another row uses it.
  *
  * Attributes that no row uses are copied to the metadata unchanged.
  */
@@ -21,25 +24,26 @@ export type Rows = readonly Row[];
 
 export const WHOLE = '*';
 
-/** Key of the time of the first token. */
+/** The key, in the group `times`, of the time of the first token. */
 export const FIRST_TOKEN = 'first_token';
 
-/** Metadata key of OpenAI's service tier, which determines the names of token details. */
+/** The metadata key of OpenAI's service tier. The tier determines the names of token details. */
 export const SERVICE_TIER = 'service_tier';
 
 /**
- * Returned by a table row if its attribute adds nothing to the other attributes and must not be copied to the metadata.
+ * Returned by a `Read` function if its attribute contains nothing that other attributes do not contain, and must not be
+ * copied to the metadata.
  */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
-/** The groups of fields that tables set. */
+/** The groups of run fields that the tables set. */
 export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' | 'tags' | 'times';
 
-/** The run type of a span, and the attribute with a better name than the span's name. */
+/** The run type of a span, and the attribute that contains a better name for the run than the span's name. */
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
-  /** Contains parts of the inputs, so it is not used if inputs are hidden. */
+  /** A better name that is built from inputs. Not used if inputs are hidden. */
   readonly rename?: Rename | undefined;
 }
 
@@ -48,7 +52,7 @@ export function kindsOf(values: Readonly<Record<string, readonly string[]>>): [v
   return Object.entries(values).flatMap(([runType, list]) => list.map((value): [string, Kind] => [value, { runType }]));
 }
 
-/** Replaces the name `from` of a span. */
+/** If a span has the name `from`, its run is named `to`. */
 export interface Rename {
   readonly from: string;
   readonly to: string;
@@ -57,9 +61,14 @@ export interface Rename {
 /** The table of one semantic convention. */
 export interface Vocabulary {
   readonly name: string;
-  /** The first words of attribute names. A span without such an attribute does not use the vocabulary. */
+  /**
+   * The first words of the vocabulary's attribute names. The vocabulary is not used for a span without such an
+   * attribute.
+   */
   readonly namespaces: readonly string[];
-  /** Whether a span with these attributes uses the vocabulary. Needed if the first words are ambiguous. */
+  /**
+   * Whether a span with these attributes uses the vocabulary. Needed if other vocabularies use the same first words.
+   */
   matches?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs?: Rows;
@@ -72,12 +81,16 @@ export interface Vocabulary {
   readonly tags?: Rows;
   /** Microseconds since the start of the span. */
   readonly times?: Rows;
-  /** The attribute with the project. It is read when the span starts, because the project of a run cannot change. */
+  /**
+   * The attribute that contains the project. It is read when the span starts, because the project of a run cannot
+   * change later.
+   */
   readonly project?: string;
   /** Attributes that are never copied to the metadata. */
   readonly ignored?: readonly string[];
   /**
-   * Functions that remove credentials from attributes before they are copied to the metadata. They apply to all spans.
+   * Functions that remove credentials from attributes before they are copied to the metadata. These functions apply to
+   * all spans.
    */
   readonly cleaned?: ReadonlyMap<string, Read>;
 }
