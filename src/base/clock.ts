@@ -1,4 +1,5 @@
-// Captured at load time, so that fake timers in an application's tests do not affect the library.
+// The clock functions are captured at load time, so that fake timers in an application's tests do not affect the
+// library.
 export const wallNowMs: () => number = Date.now;
 export const monotonicNowMs: () => number = performance.now.bind(performance);
 
@@ -13,8 +14,8 @@ const BACKWARD_MAX_US = 5_000_000;
 
 /**
  * Creates timestamps in whole microseconds since 1970. Each timestamp is greater than the previous one, so runs sort by
- * creation time. Only if the wall clock moves back by more than 5 s do timestamps move back too. Durations are measured
- * with the monotonic clock.
+ * creation time. The exception is a wall clock that moves back by more than 5 s: timestamps then move back too.
+ * Durations are measured with the monotonic clock.
  */
 export class Clock {
   readonly #wallMs: () => number;
@@ -33,7 +34,7 @@ export class Clock {
     return this.#monotonicMs() * 1_000;
   }
 
-  /** Returns a new timestamp. Pass the current result of `monotonicUs()`. */
+  /** Returns a new timestamp. The argument must be the current result of `monotonicUs()`. */
   stampUs(monotonicUs: number): number {
     const wallUs = this.#wallMs() * 1_000;
     if (Math.abs(this.#anchorUs + monotonicUs - wallUs) > DEVIATION_MAX_US) this.#anchorUs = wallUs - monotonicUs;

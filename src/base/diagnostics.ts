@@ -42,10 +42,7 @@ export const diagnostics = {
     isLogSet = true;
   },
 
-  /**
-   * Sets a function that makes each call of the log function or the console. The given function turns tracing off
-   * during the call.
-   */
+  /** Sets the function through which the log function and the console are called, with tracing turned off. */
   callBy(caller: (call: () => void) => void): void {
     calling = caller;
   },

@@ -1,6 +1,6 @@
 import { environment } from './node.ts';
 
-/** Must equal the version in `package.json`, which a test checks. */
+/** The version of the package. A test checks that it equals the version in `package.json`. */
 export const version = '0.1.0';
 
 /** `docs/configuration.md` describes each variable. */

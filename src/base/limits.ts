@@ -66,11 +66,11 @@ export interface Limits {
    */
   ageMs: number;
   /**
-   * Milliseconds after the start of an outage when queued runs are written to disk. Not used if `durability` is
-   * `memory`.
+   * Milliseconds that an outage must last before queued runs are written to disk. This limit is not used if
+   * `durability` is `memory`.
    */
   spillAfterMs: number;
-  /** Maximum bytes on disk per process. At the limit, runs stay in memory. */
+  /** Maximum bytes on disk per process. At the limit, further runs stay in memory. */
   spoolBytes: number;
   /** Age in milliseconds at which an undelivered run is dropped if `durability` is not `memory`. */
   spoolAgeMs: number;

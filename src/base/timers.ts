@@ -32,7 +32,10 @@ export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return root.runInAsyncScope(setTimeoutOfNode<[]>, undefined, callback, Math.max(0, ms));
 }
 
-/** Like `setImmediate`, but outside any async context. Keeps the process alive until `unref` is called. */
+/**
+ * Like `setImmediate`, but outside any async context. The process stays alive until `unref` is called or the callback
+ * has run.
+ */
 export function setSoon(callback: () => void): NodeJS.Immediate {
   return root.runInAsyncScope(setImmediateOfNode<[]>, undefined, callback);
 }

@@ -70,7 +70,7 @@ export class Delivery {
   incompleteAt: string | undefined;
   /** Bytes that count towards the limits of the queue. */
   bytes = 0;
-  /** The metadata whose size is `metadataBytes`. Avoids measuring unchanged metadata again. */
+  /** The metadata whose size is `metadataBytes`. It is kept so that unchanged metadata is not measured again. */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
   /** Flush groups that count the post and the patch of the run until these records are settled. */
@@ -151,7 +151,7 @@ export interface SharedState {
 /** Records that are sent in one request. */
 export class Batch {
   readonly items: readonly Item[];
-  /** Encoded at the first attempt and reused for retries. */
+  /** The request body, which is encoded at the first attempt and reused for retries. */
   body: RequestBody | undefined;
   brokenUploads = 0;
   attempts = 0;

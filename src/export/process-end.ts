@@ -111,8 +111,8 @@ function onSignal(signal: NodeJS.Signals): void {
     pendingSignal = signal;
     // Exporters without `handleSignals` also deliver their runs, because the signal ends the whole process.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Another copy of the package may have removed its listener until the next turn of the event loop. In that turn, it
-    // listens again and delivers its own runs, so the process must not end before.
+    // Another copy of the package may have removed its listener until the next turn of the event loop. In that turn,
+    // the other copy listens again and delivers its own runs, so this process must not end earlier.
     const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
     void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
   }

@@ -65,9 +65,9 @@ export class Replay {
   }
 
   /**
-   * Takes over the runs that earlier processes left for this destination, now and every minute. If `includesOthers` is
-   * true, also logs a command that delivers the runs left for other destinations, and deletes runs older than
-   * `limits.spoolAgeMs`.
+   * Takes over the runs that earlier processes left for this destination, immediately and then every minute. If
+   * `includesOthers` is true, also logs a command that delivers the runs left for other destinations, and deletes runs
+   * older than `limits.spoolAgeMs`.
    */
   search(includesOthers: boolean): void {
     if (this.#isClosed) return;

@@ -13,7 +13,7 @@ import { complain, flag, parseFlag } from './setting-variables.ts';
 
 const KEY_CHARACTERS_MAX = 8_192;
 
-/** Printable ASCII without spaces. */
+/** Matches printable ASCII characters without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
 /** Headers that the option `headers` cannot set, because this library or undici sets them. */

@@ -26,8 +26,9 @@ import { complain, flag, type SettingName, variableOf } from './setting-variable
 import { defaultSpoolDir } from './spool/fs.ts';
 
 /**
- * Options of `configure` and `createExporter`. All options are optional. If an option is not set, the environment
- * variable named in its description applies, then the default. Invalid options are logged and ignored.
+ * Options of `configure` and `createExporter`. All options are optional. If an option is not set, its value is read
+ * from the environment variable that its description names. If the variable is not set either, the default applies.
+ * Invalid options are logged and ignored.
  */
 export interface ConfigureOptions {
   /** URL of the service, for example `http://127.0.0.1:4777`. If not set, tracing is off. `RUNSPAN_ENDPOINT` */

@@ -49,7 +49,7 @@ export class Spill {
     delivery.endSegment = segment;
   }
 
-  /** Time at which the next write to disk is due. Infinity if no write is due. */
+  /** Time at which the next write to disk is due, or infinity if no write is due. */
   get dueMs(): number {
     const { gate, limits } = this.#parts;
     if (this.#isAbove(this.#isDraining ? LOW_SHARE : HIGH_SHARE)) return this.#failsUntilMs;

@@ -48,7 +48,7 @@ export class HttpClient implements Transport {
         signal: ending.signal,
       } as const;
       const response = await withoutTracing(() => fetch(this.#address + path, init));
-      // Browsers hide the status of a redirect and report only this type.
+      // For a redirect, browsers hide the status and set the response type `opaqueredirect`.
       if (response.type === 'opaqueredirect')
         throw new SetupError('the service redirects to another address; set the address of the service itself');
       return {

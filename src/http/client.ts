@@ -14,7 +14,7 @@ type Headers = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<Headers>;
 
 export interface Progress {
-  /** Name of the option, for example `apiKey`, whose function is running. Undefined if no function is running. */
+  /** Name of the option whose function is running, for example `apiKey`, or undefined if no function is running. */
   waitsFor: string | undefined;
 }
 
@@ -39,7 +39,10 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: readonly (string | Uint8Array)[];
-  /** A body that replaces `body`. Only `open` accepts a stream, because `send` may repeat a request. */
+  /**
+   * A stream that is sent as the body, instead of `body`. Only `open` accepts a stream, because `send` may repeat a
+   * request.
+   */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
   /** Whether only the status is needed. If true, the `text` of the response is empty. */
@@ -71,7 +74,7 @@ export interface OpenAnswer {
   readonly body: ResponseBody;
 }
 
-/** The chunks of a body, to be read once. Breaking out of the iteration closes the connection. */
+/** The chunks of a response body, which can be read only once. Breaking out of the iteration closes the connection. */
 export interface ResponseBody extends AsyncIterable<Uint8Array> {
   /** Closes the connection. A pending read rejects with the error. */
   destroy(error?: Error): void;
@@ -159,7 +162,7 @@ export class HttpClient implements Transport {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
-      // Rejects here too, because a custom dispatcher may ignore the signal.
+      // The promise is also rejected here, because a custom dispatcher may ignore the signal.
       attempt.once('abort', () => reject(attempt.reason));
       send(dispatcher).then(resolve, reject);
     });
@@ -193,7 +196,7 @@ export class HttpClient implements Transport {
     attempt: Attempt,
     timeouts?: { headersTimeout: number; bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    // Checked here, because undici would open a connection before checking the signal.
+    // The signal is checked here, because undici would open a connection before checking it.
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,

@@ -102,8 +102,8 @@ function watch(socket: Socket, holdsProcess: boolean): void {
   watchedSockets.add(socket);
   if (!holdsProcess) {
     socket.unref();
-    // `ref` is disabled, because undici calls it for each request on a kept-alive socket, so that a pending request
-    // would keep the process alive.
+    // `ref` is disabled, because undici calls it for each request on a kept-alive socket, and a pending request would
+    // then keep the process alive.
     socket.ref = () => socket;
   }
   socket.on('error', (error) => {

@@ -7,7 +7,7 @@ export interface ServerSentEvent {
   /** @default 'message' */
   readonly name: string;
   readonly data: string;
-  /** The id of this event, or else of the latest earlier event with an id. Empty if no event had an id. */
+  /** The id of this event, or else of the latest earlier event with an id. The id is empty if no event had an id. */
   readonly id: string;
   readonly hasOwnId: boolean;
 }
@@ -56,8 +56,8 @@ export class EventStream {
       onComment: (text) => this.#items.push({ kind: 'comment', text }),
       onRetry: (ms) => this.#items.push({ kind: 'retry', ms }),
     });
-    // The parser removes a byte order mark from its first chunk. The empty first chunk prevents this, because `feed`
-    // already removes the mark.
+    // The parser removes a byte order mark from its first chunk. The empty chunk given here prevents this, because
+    // `EventStream` removes the mark itself.
     this.#parser.feed('');
   }
 

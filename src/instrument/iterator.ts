@@ -111,7 +111,8 @@ class Steps implements Settlement {
     try {
       // `done` and `value` may be getters that throw, because `yield*` passes on result objects unchanged.
       const { done, value } = result as IteratorResult<unknown>;
-      // After a call of `return`, a generator may still yield in a `finally` block. Any other iterator has ended.
+      // After a call of `return`, a generator may still yield in a `finally` block. Any other iterator has ended after
+      // a call of `return`.
       if (this.#wasReturned && (done === true || !this.#isGenerator)) observer.cancel();
       else if (done === true) observer.end();
       else observer.chunk(value);

@@ -147,7 +147,7 @@ function ownerOf(target: object, name: PropertyKey): object {
 interface Replacement {
   readonly wrapper: unknown;
   readonly original: unknown;
-  /** The object's own property before the replacement. Undefined if the object inherited the method. */
+  /** The object's own property before the replacement, or undefined if the object inherited the method. */
   readonly before: PropertyDescriptor | undefined;
 }
 

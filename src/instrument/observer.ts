@@ -20,7 +20,7 @@ export interface StreamObserver {
   watch(object: object): void;
   /**
    * Called if the runtime reads the result without calling the observed methods, for example in `pipeTo`. After this
-   * call, no chunks are observed, but the end or an error still is.
+   * call, the observer receives no more chunks, but it still receives the end or an error.
    */
   detach(): void;
 }
@@ -108,8 +108,8 @@ export function interceptOwn(object: object, key: PropertyKey, intercept: Interc
 }
 
 /**
- * Replaces a method on the object itself. Meant for short-lived objects, such as the result of one call. For long-lived
- * objects, use `replaceMethod`, which remembers each replaced method.
+ * Replaces a method on the object itself. This function is meant for short-lived objects, such as the result of one
+ * call. For long-lived objects, use `replaceMethod`, which remembers each replaced method.
  */
 export function replaceOwn(object: object, key: PropertyKey, make: (method: Method) => Method): boolean {
   try {
@@ -138,8 +138,8 @@ export function isObjectOrFunction(value: unknown): value is object {
 }
 
 /**
- * Maximum number of runs that observe the same object. Limited because each run wraps the methods of the object once
- * more.
+ * Maximum number of runs that observe the same object. The number is limited, because each run wraps the methods of the
+ * object once more.
  */
 const CALLS_MAX = 16;
 

@@ -38,8 +38,9 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
    */
   inputs?(args: Args): Fields;
   /**
-   * Receives the result and returns the outputs to record. For a promise, receives its value; for a generator or
-   * stream, the array of its chunks, or the value that `aggregate` returned if it is set.
+   * Receives the result and returns the outputs to record. If the function returns a promise, the callback receives the
+   * value of the promise. If the function returns a generator or a stream, the callback receives the array of its
+   * chunks, or the result of `aggregate` if that option is set.
    *
    * @default the result itself if it is a plain object, `{}` for `undefined`, `{ outputs }` for any other value
    */
@@ -100,8 +101,8 @@ export class Plan implements Omit<RunOptions, 'inputs'>, Hiding {
   }
 
   /**
-   * Returns a copy of the plan with these options. Tags and metadata are added to the plan's; other options replace the
-   * plan's.
+   * Returns a copy of the plan with these options. Tags and metadata are added to those of the plan. Other options
+   * replace those of the plan.
    */
   with(options: Partial<PlanOptions>): Plan {
     const merged = { ...this, ...options };

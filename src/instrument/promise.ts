@@ -130,8 +130,8 @@ function followingThen(then: Method, settlement: Settlement): Method {
 }
 
 /**
- * Observes `catch`. A rejection of the thenable is seen by the callback, and a value by the promise that `catch`
- * returns. Other arguments, for example Bluebird's error filters, are passed on unchanged.
+ * Observes `catch`. The wrapped callback reports a rejection of the thenable, and the promise that `catch` returns
+ * reports a value. Other arguments, for example Bluebird's error filters, are passed on unchanged.
  */
 function followingCatch(method: Method, settlement: Settlement): Method {
   const following = followingFinally(method, settlement);

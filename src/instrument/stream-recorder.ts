@@ -31,7 +31,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.run = run;
   }
 
-  /** Called for the first chunk, or at the end of a stream without chunks. */
+  /** Creates the collector. Called for the first chunk, or at the end of a stream without chunks. */
   protected abstract collect(): Collector;
 
   /** Whether the consumer waits for the result of a step. */
@@ -129,9 +129,9 @@ const BINARY_BYTES_MAX = 65_536;
 export class Chunks implements Collector {
   readonly #options: ChunkOptions;
   readonly #run: Run;
-  /** The chunks that `aggregate` or `outputs` receives. Undefined if neither option is set. */
+  /** The chunks that `aggregate` or `outputs` receives, or undefined if neither option is set. */
   #values: unknown[] | undefined;
-  /** The encoded chunks. Undefined if `#values` is set, or if outputs are not recorded. */
+  /** The encoded chunks, or undefined if `#values` is set or outputs are not recorded. */
   #list: ChunkList | undefined;
   #charactersLeft: number;
   #kept = 0;

@@ -52,8 +52,8 @@ export function followNodeReadable(stream: object, observer: StreamObserver): bo
 }
 
 /**
- * Whether an error is the `AbortError` that Node emits if the consumer leaves a `for await` loop early. That error has
- * no `cause`.
+ * Whether an error is the `AbortError` without a `cause` that Node emits if the consumer leaves a `for await` loop
+ * early.
  */
 function isEarlyExit(error: unknown): boolean {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
@@ -173,7 +173,7 @@ function followReader(reader: ReadableStreamDefaultReader, stream: ReadableStrea
   });
 }
 
-/** Observes both branches of `tee` as one result. The result ends when one branch ends. */
+/** Observes both branches of `tee` as one result. The result ends when the first branch ends. */
 function followTee(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const branches = Reflect.apply(method, stream, args) as ReadableStream[];
   guard('traceable', () => {

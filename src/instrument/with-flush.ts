@@ -61,7 +61,10 @@ class HandlerCall {
   readonly #args: readonly unknown[];
   readonly #limitMs: number;
   readonly #flush: Flush;
-  /** Looked up when the handler is called, because the platform's request context is gone after the request. */
+  /**
+   * `waitUntil` is looked up when the handler is called, because the platform's request context does not exist after
+   * the request.
+   */
   readonly #waitUntil: PlatformMethod | undefined;
   #flushing: Promise<void> | undefined;
 
@@ -85,8 +88,8 @@ class HandlerCall {
   }
 
   /**
-   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body. If
-   * the result must wait for the flush, returns a promise.
+   * Flushes when the body of `result` has ended, or immediately if `result` is not a response with an unread body.
+   * Returns a promise if the result must wait for the flush.
    */
   ended(result: unknown): Promise<void> | undefined {
     const body = new BodyObserver(() => (isHandedOver ? undefined : this.flushed()));

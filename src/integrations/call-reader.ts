@@ -16,11 +16,17 @@ export interface Answer {
 export interface AnswerReader {
   /** Reads a whole response. */
   read(response: unknown): Answer;
-  /** Creates a fold that reads a streamed response. Undefined if this kind of response is never streamed. */
+  /**
+   * Creates a fold that reads a streamed response. The function is undefined if this kind of response is never
+   * streamed.
+   */
   readonly fold?: (() => Fold) | undefined;
 }
 
-/** Combines the chunks of a streamed response. Copies what it keeps, because the application may change a chunk. */
+/**
+ * Combines the chunks of a streamed response. A fold copies the data that it keeps, because the application may change
+ * a chunk.
+ */
 export interface Fold {
   /**
    * Adds a chunk. Returns the number of characters in it that the model generated. If `isFull` is set, the text is
@@ -34,8 +40,8 @@ export interface Fold {
 }
 
 /**
- * Reads one kind of request to a model service, for example a chat completion, and its response. Depends only on the
- * wire format.
+ * Reads one kind of request to a model service, for example a chat completion, and its response. A reader depends only
+ * on the wire format.
  */
 export interface CallReader extends AnswerReader {
   /** The name of the run. */

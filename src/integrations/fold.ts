@@ -1,7 +1,7 @@
 import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
 import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from './fields.ts';
 
-/** Keys whose text is replaced by the text of a later delta. For all other keys, the text of deltas is appended. */
+/** Keys of a delta whose text replaces earlier text. The text under any other key is appended. */
 const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
 
 /**

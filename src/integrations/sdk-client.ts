@@ -106,8 +106,8 @@ function planOf({ requestIdHeader }: Sdk, call: CallReader, provider: string, op
       const description = call.describe(body, provider);
       return description && { ...description, span: helperSpanOf(requestOptions) };
     },
-    // Both kinds of results are tried, because another instrumentation, for example Traceloop's, may return an async
-    // iterable instead of the SDK's promise.
+    // The result is usually the SDK's promise, but another instrumentation, for example Traceloop's, may return an
+    // async iterable instead.
     follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),
   };
 }

@@ -19,7 +19,7 @@ export interface UsagePaths {
 
 interface UsageOptions {
   readonly serviceTier?: unknown;
-  /** Whether `input_tokens` of the service does not include the tokens that are read from or written to a cache. */
+  /** True if the `input_tokens` of the service do not include the tokens that are read from or written to a cache. */
   readonly excludesCached?: boolean;
 }
 

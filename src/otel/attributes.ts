@@ -24,10 +24,10 @@ class Source {
   /** The name that rows read. */
   readonly name: string;
   readonly facts: NameFacts;
-  /** The value. Undefined until it is built from the parts. */
+  /** The value, or undefined until it is built from the parts. */
   value: unknown;
   isUsed: boolean;
-  /** Names of the attributes that form the list or object. Undefined for a single attribute. */
+  /** Names of the attributes that form the list or object, or undefined for a single attribute. */
   readonly parts: string[] | undefined;
 
   constructor(name: string, facts: NameFacts, value: unknown, parts: string[] | undefined) {

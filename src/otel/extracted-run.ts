@@ -12,7 +12,7 @@ const KEY = createContextKey('runspan extracted run');
  */
 export class ExtractedRun {
   readonly #run: RemoteRun;
-  /** Id of the remote span in the same message. Undefined if the message has no remote span. */
+  /** Id of the remote span in the same message, or undefined if the message has no remote span. */
   readonly #spanId: string | undefined;
   #known: { readonly sink: RunSink; readonly context: RunContext } | undefined;
 

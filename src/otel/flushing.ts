@@ -18,8 +18,8 @@ export class FlushTime {
   }
 
   /**
-   * Milliseconds for the flush at shutdown: the full timeout, or what is left of the timeout of a flush that recently
-   * failed.
+   * Milliseconds for the flush at shutdown: the full timeout, or the remaining time of a flush that has recently timed
+   * out.
    */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();

@@ -114,8 +114,9 @@ type ReadEvent = (fields: Attributes) => Attributes;
 
 /**
  * Up to version 1.36, the conventions define one event per message:
- * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md Version 1.27 defines
- * one event for all messages:
+ * https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md
+ *
+ * Version 1.27 defines one event for all messages:
  * https://github.com/open-telemetry/semantic-conventions/blob/v1.27.0/docs/gen-ai/gen-ai-spans.md#events
  */
 const INPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([

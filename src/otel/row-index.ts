@@ -40,7 +40,9 @@ export interface Place {
 
 /** The table data for one attribute name. */
 export interface NameFacts {
-  /** Bit mask of the vocabularies that a span with this attribute may use. Bit n is the vocabulary with rank n. */
+  /**
+   * Bit mask of the vocabularies that a span with this attribute may use. Bit n stands for the vocabulary with rank n.
+   */
   readonly candidates: number;
   /** If the attribute is part of a flattened list or object: the prefix under which rows read that list or object. */
   readonly prefix: string | undefined;
@@ -52,7 +54,7 @@ export interface NameFacts {
   readonly cleaned: Read | undefined;
 }
 
-/** Maximum number of cached names. Most attribute names occur again and again, except names that contain ids. */
+/** Maximum number of cached names. Most attribute names recur, except names that contain ids. */
 const FACTS_MAX = 5_000;
 
 const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'metadata', 'tags', 'times'];

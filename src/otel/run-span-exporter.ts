@@ -32,10 +32,10 @@ export type RunSpanExporterOptions = RunSpanProcessorOptions;
  * in one trace, and keeps open spans if the process crashes.
  *
  * A run's position in its trace depends on its parent, but children end before their parents. A span therefore waits
- * until its parent is exported, for at most 5 minutes. At most 10 000 spans with 64 Mi characters of text in total
- * wait. Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of its parent in the
- * metadata. A span whose parent is in another process also starts a new trace. `forceFlush`, `shutdown` and the normal
- * end of the process end the wait of all spans.
+ * until its parent is exported, for at most 5 minutes. The waiting spans are limited to 10 000 spans and to 64 Mi
+ * characters of text in total. Beyond a limit, the oldest span becomes the first run of a new trace, with the ids of
+ * its parent in the metadata. A span whose parent is in another process also starts a new trace. `forceFlush`,
+ * `shutdown` and the normal end of the process end the wait of all spans.
  *
  * Spans that a `RunSpanProcessor` with the same exporter has recorded are not sent again.
  */
@@ -83,7 +83,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   /**
-   * Stops accepting spans and flushes like `forceFlush`. If an `export` or `forceFlush` just before timed out, both
+   * Stops accepting spans and flushes like `forceFlush`. If `export` or `forceFlush` has timed out just before, both
    * calls together take at most 29 s. The exporter that delivers the runs stays open, because other code may use it.
    */
   shutdown(): Promise<void> {

@@ -102,7 +102,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Ends the runs of open spans as interrupted, stops recording and flushes. If a `forceFlush` just before timed out,
+   * Ends the runs of open spans as interrupted, stops recording and flushes. If `forceFlush` has timed out just before,
    * both calls together take at most 29 s. The exporter remains open, because other code may use it. The package's
    * `shutdown()` closes all exporters.
    */

@@ -9,7 +9,7 @@ import type { SpanContextLike } from './span-like.ts';
 export abstract class SpanEntry {
   readonly ids: SpanContextLike;
   isOpen = true;
-  /** The context of nested runs. Undefined if the span has no run and no run encloses the span. */
+  /** The context of nested runs, or undefined if the span has no run and no run encloses it. */
   abstract readonly context: RunContext | undefined;
 
   constructor(ids: SpanContextLike) {

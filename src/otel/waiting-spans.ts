@@ -25,7 +25,10 @@ interface Entry extends WaitingSpan {
   readonly characters: number;
 }
 
-/** Ended spans whose parents have not been exported yet, the oldest first. Their number, size and age are limited. */
+/**
+ * Ended spans whose parents have not been exported yet, the oldest first. Limits apply to the number, the size and the
+ * age of these spans.
+ */
 export class WaitingSpans {
   readonly #overdue: () => void;
   readonly #entries = new Set<Entry>();
@@ -75,13 +78,16 @@ export class WaitingSpans {
     return children;
   }
 
-  /** Removes and returns the topmost waiting ancestor of the oldest span, or the oldest span itself. */
+  /**
+   * Removes and returns the topmost waiting ancestor of the oldest span, or the oldest span itself if no ancestor is
+   * waiting.
+   */
   takeTopOfOldest(): WaitingSpan | undefined {
     const [oldest] = this.#entries;
     if (oldest === undefined) return undefined;
     const passed = new Set([oldest]);
     let top = oldest;
-    // The loop ends at a cycle, which ids that an application has set may form.
+    // The loop stops at a cycle. Ids that an application has set may form a cycle.
     for (let above = this.#byIds.get(top.parent); above !== undefined; above = this.#byIds.get(top.parent)) {
       if (passed.has(above)) break;
       passed.add(above);

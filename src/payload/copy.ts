@@ -28,8 +28,8 @@ const TOO_DEEP = '[Truncated: too deep]';
 
 /**
  * Copies a value into plain data, masks secrets and applies the limits. Reads each property once. Calls getters,
- * `toJSON` and proxy traps no more often than `JSON.stringify` would. A marker replaces a property that throws. Never
- * changes the original value.
+ * `toJSON` and proxy traps no more often than `JSON.stringify` would. A property that throws is replaced with a marker.
+ * Never changes the original value.
  */
 export class Copier {
   readonly #rules: PayloadRules;
@@ -111,7 +111,7 @@ export class Copier {
     return isList ? this.#items(value, value.length, value.length) : this.#properties(value, Object.keys(value), value);
   }
 
-  /** Copies a proxy. A trap may throw, or return a value of an unexpected type. */
+  /** Copies a proxy. The traps of a proxy may throw, or return values of an unexpected type. */
   #proxy(value: object, asksToJson: boolean): unknown {
     let length: unknown;
     let keys: readonly string[] = [];
@@ -149,7 +149,7 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The object has already been counted as a node.
+    // The number of nodes is corrected, because the object has already been counted as a node.
     this.#nodesLeft++;
     return this.copy(description);
   }

@@ -5,7 +5,7 @@ import { failureText, MASK, type Redaction } from './redact.ts';
 import { matcherAt } from './redaction-paths.ts';
 import { serialize } from './serialize.ts';
 
-/** Maximum number of recorded causes. Also ends a circular chain of causes. */
+/** Maximum number of recorded causes. This maximum also ends a circular chain of causes. */
 const CAUSES_MAX = 8;
 
 const CHARACTERS_MAX = 65_536;

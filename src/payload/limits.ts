@@ -34,8 +34,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The last `MARGIN` characters before the cut and the first after it are dropped, because they may contain part of a
-  // secret.
+  // The `MARGIN` additional characters at each cut are dropped again, because they may contain an incomplete secret.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;

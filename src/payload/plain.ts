@@ -36,7 +36,7 @@ class KnownKey {
   readonly isSpecial: boolean;
   /** The key that most recently followed this key in an object. */
   next: KnownKey | undefined = undefined;
-  /** The previous value of `next`, because two keys may follow this key in turn. */
+  /** The previous value of `next`, because two keys may alternately follow this key. */
   other: KnownKey | undefined = undefined;
 
   constructor(key: string, isSpecial: boolean) {

@@ -34,8 +34,8 @@ export interface RedactOptions {
 }
 
 /**
- * Returns a value for the option `redact` of `configure`, `createExporter` and `recordRuns`. Values are masked before a
- * run is queued. If an option is invalid, every payload is masked and one line is logged.
+ * Creates the value for the option `redact` of `configure`, `createExporter` and `recordRuns`. Values are masked before
+ * a run is queued. If an option is invalid, every payload is masked and an error is logged.
  */
 export function redact(options: RedactOptions = {}): Redaction {
   try {
@@ -83,7 +83,7 @@ export class Redaction {
   readonly wantsTrail: boolean;
   /** @internal */
   readonly names: SecretNames | undefined;
-  /** @internal Finds payloads that need no masking. Undefined if each value must be examined. */
+  /** @internal Finds payloads that need no masking. The check is undefined if each value must be examined. */
   readonly plain: PlainCheck | undefined;
   readonly #ofChunks: Redaction;
   readonly #texts: TextSecrets | undefined;

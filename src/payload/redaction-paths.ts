@@ -28,8 +28,8 @@ export function matcherAt(root: PathMatcher | undefined, path: ValuePath): PathM
 type Segment = string;
 
 /**
- * The maximum number of levels below each field of a run. Undefined for a field that is an object, which has no such
- * maximum.
+ * The maximum number of levels below each field of a run, or undefined for a field without a maximum, which is an
+ * object.
  */
 const FIELDS: Readonly<Record<string, number | undefined>> = {
   inputs: undefined,

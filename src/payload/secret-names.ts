@@ -65,7 +65,7 @@ const CACHED_CHARACTERS_MAX = 64;
 export class SecretNames {
   readonly #kinds = new Map<string, NameKind>();
   readonly #likely: RegExp;
-  /** Cached kinds by key. Null if the key is not the name of a secret. */
+  /** Cached kinds by key. The kind is null if the key is not the name of a secret. */
   readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
   readonly lastWords: readonly string[];
 
@@ -157,7 +157,9 @@ export function isHeaders(key: string): boolean {
   return /headers$/i.test(key);
 }
 
-/** Maximum number of values examined below one key. An object or list with more values is hidden. */
+/**
+ * Maximum number of values examined below one key. An object or list with more than this number of values is hidden.
+ */
 const NESTED_MAX = 100;
 
 /**

@@ -26,7 +26,8 @@ const NAME_CHARACTERS_MAX = 128;
 const GAP_MAX = 16;
 
 /**
- * Whether a text may contain names of secrets. True for JSON text, header lines, a URL path and any text with a URL.
+ * Whether a text may contain names of secrets. Returns true for JSON text, header lines, a URL path and any text with a
+ * URL.
  */
 export function mayHoldNames(text: string): boolean {
   if (text.length < CHARACTERS_MIN) return false;
@@ -103,7 +104,7 @@ export class TextSecrets {
     }
   }
 
-  /** Valid JSON text remains valid. */
+  /** Masks the secrets in a text. If the text is valid JSON, the result is valid JSON too. */
   masked(text: string, trail: Trail): string {
     const json = isLikeJson(text) && this.isLikelyIn(text) ? this.#maskJson(text, trail) : undefined;
     return json ?? this.#urls.masked(this.#maskHead(text, trail), trail);

@@ -10,7 +10,7 @@ import { currentSink, noopSink, type RunSink } from './sink.ts';
  */
 export interface RunContext {
   /**
-   * The run id of the parent. Undefined if the context only sets an exporter. A run in such a context starts a new
+   * The run id of the parent, or undefined if the context only sets an exporter. A run in such a context starts a new
    * trace.
    */
   readonly id: string | undefined;
@@ -20,10 +20,10 @@ export interface RunContext {
   readonly tags: readonly string[] | undefined;
   /** Metadata values are JSON text. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
-  /** Whether the sink refused the parent run. If so, the sink also refuses nested runs. */
+  /** Whether the sink refused the parent run. The sink also refuses all runs below a refused run. */
   readonly refused: boolean;
   readonly sampled: boolean;
-  /** The sink of nested runs. Undefined if nested runs use the sink of the parent, which is `owner.sink`. */
+  /** The sink of nested runs, or undefined if nested runs use the sink of the parent, which is `owner.sink`. */
   readonly exporter: RunSink | undefined;
   /** The OpenTelemetry span that was active when this context became current. */
   readonly span: object | undefined;
@@ -40,7 +40,7 @@ export const PACKAGE_COPY: object = Object.freeze({});
 export interface RunOwner {
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
-  /** The model call that the run records. Undefined if the run has ended or is not a model call. */
+  /** The model call that the run records, or undefined if the run has ended or is not a model call. */
   readonly modelCall: ModelCall | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface ModelCall {
   readonly runType: RunType;
   /** The requested model. */
   readonly model: string;
-  /** The instrumentation scope of the span that records the call. Undefined if no span records the call. */
+  /** The instrumentation scope of the span that records the call, or undefined if no span records it. */
   readonly scope?: string | undefined;
 }
 

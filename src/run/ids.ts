@@ -101,7 +101,9 @@ function isText(key: unknown): boolean {
   return typeof key === 'string' || typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key));
 }
 
-/** Whether a text consists of exactly `digits` lower-case hexadecimal digits. Faster than a regular expression. */
+/**
+ * Whether a text consists of exactly `digits` lower-case hexadecimal digits. This is faster than a regular expression.
+ */
 export function isHex(text: string, digits: number): boolean {
   if (text.length !== digits) return false;
   for (let at = 0; at < digits; at++) {

@@ -41,12 +41,15 @@ export interface RunRecord {
   run_type: RunType;
   /** ISO 8601 timestamp in UTC with microseconds. */
   start_time: string;
-  /** Absent while the run is open. */
+  /** The end time in the format of `start_time`. The field is absent while the run is open. */
   end_time?: string;
   inputs: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   events?: RunEvent[];
-  /** Error text: `Name: message` on the first line, then the stack and the causes. Absent if the run succeeded. */
+  /**
+   * Error text: `Name: message` on the first line, then the stack and the causes. The field is absent if the run
+   * succeeded.
+   */
   error?: string;
   tags?: string[];
   extra?: { metadata?: Record<string, unknown>; runtime?: Record<string, unknown>; [key: string]: unknown };

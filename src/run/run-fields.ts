@@ -21,7 +21,7 @@ export const TAGS_MAX = 1_000;
 /** Path of a tag for matching redaction paths: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
-/** Does not change `present`, which nested runs share. */
+/** Never changes `present`, because nested runs share it. */
 export function withTags(
   present: readonly string[] | undefined,
   added: readonly string[] | undefined,
@@ -57,7 +57,7 @@ const KEYS_MAX = 10_000;
 /** Metadata keys that the library sets. These keys are recorded even if a run already has `KEYS_MAX` keys. */
 const ALWAYS_KEPT: ReadonlySet<string> = new Set(['usage_metadata', 'end_reason', 'dropped_events', 'dropped_chunks']);
 
-/** Does not change `present`, which nested runs share. */
+/** Never changes `present`, because nested runs share it. */
 export function withMetadata(
   present: ReadonlyMap<string, string> | undefined,
   added: Fields,

@@ -38,7 +38,7 @@ export interface RunOptions {
    * parent run, or of the exporter if there is no parent
    */
   project?: string;
-  /** The id of the project. Takes precedence over `project`. */
+  /** The id of the project. The option `projectId` takes precedence over `project`. */
   projectId?: string;
   /**
    * A UUID to use instead of a generated UUID, so that you can find the run again. `runIdFrom` derives a UUID from your
@@ -157,7 +157,7 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
 
 /** An option of another library that was passed to runspan. */
 export interface ForeignOption {
-  /** Describes the effect of the option in a log line. Empty if the option has no effect. */
+  /** Describes the effect of the option in a log line. The text is empty if the option has no effect. */
   readonly effect: string;
   readonly instead: string;
   /** The runspan options that are applied instead. */
@@ -180,10 +180,13 @@ const RENAMED: Readonly<Record<string, string>> = {
   workspaceid: 'workspaceId',
 };
 
-/** Matches the names of options that hide payloads in other libraries. The group is `input` or `output`. */
+/** Matches the names of options that hide payloads in other libraries. The capture group is `input` or `output`. */
 const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
 
-/** Matches options that hide payloads if they are false. All other hiding options hide payloads if they are truthy. */
+/**
+ * Matches options that hide payloads if they are false. All other options that match `HIDING` hide payloads if they are
+ * truthy.
+ */
 const SWITCH = /^(?:capture|record|tracing)/;
 
 /**

@@ -54,7 +54,7 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal The context of nested runs. */
   readonly context: RunContext;
-  /** @internal Whether the run still records data. False if the run has ended or is not sent. */
+  /** @internal Whether the run still records data. This is false if the run has ended or is not sent. */
   isOpen: boolean;
   /** @internal */
   modelCall: ModelCall | undefined;
@@ -231,8 +231,8 @@ export class Run {
   }
 
   /**
-   * Whether a method was called on a run. False if the method was called on a proxy of a run, or without a run as in
-   * `promise.catch(run.fail)`.
+   * Whether a method was called on a run. Returns false if the method was called on a proxy of a run, or without a run
+   * as in `promise.catch(run.fail)`.
    */
   static #isAttached(self: unknown, method: string): boolean {
     if (typeof self === 'object' && self !== null && #record in self) return true;

@@ -19,7 +19,8 @@ export type Sampler = (start: TraceStart) => boolean | number | undefined;
 export interface SamplingResult {
   readonly isKept: boolean;
   /**
-   * The run id on which the sampling decision is based. Undefined if no decision is made, for example for a nested run.
+   * The run id on which the sampling decision is based, or undefined if no decision is made, for example for a nested
+   * run.
    */
   readonly id: string | undefined;
 }

@@ -45,16 +45,16 @@ export interface Stats {
   requests: { multipart: number; simple: number };
   /** The records in memory that wait to be sent or are being sent. */
   backlog: Backlog;
-  /** Durations of requests. Undefined until the first request has ended. */
+  /** Durations of requests, or undefined until the first request has ended. */
   latency: Latency | undefined;
-  /** The last failed request. Kept after delivery recovers. Undefined if no request has failed. */
+  /** The last failed request, even if delivery has recovered since then, or undefined if no request has failed. */
   lastError: DeliveryError | undefined;
 }
 
 export interface Backlog {
   /** Total bytes of all exporters. `limits.queueBytes` applies to each exporter, not to the total. */
   bytes: number;
-  /** Age in milliseconds of the oldest record of all exporters. 0 if there are no records. */
+  /** Age in milliseconds of the oldest record of all exporters, or 0 if there are no records. */
   oldestMs: number;
 }
 
@@ -71,7 +71,7 @@ export interface Latency {
 export interface DeliveryError {
   /** ISO 8601 timestamp in UTC. */
   at: string;
-  /** The response status or the connection error. Contains no key, payload or URL credentials. */
+  /** The response status or the connection error. The text contains no key, payload or URL credentials. */
   message: string;
 }
 
@@ -105,9 +105,9 @@ export interface RequestMessage {
   readonly endpoint: string;
   /** A `multipart` request contains a batch. A `simple` request contains the start or the end of one run. */
   readonly kind: 'multipart' | 'simple';
-  /** The response status. Undefined if no response arrived. */
+  /** The response status, or undefined if no response arrived. */
   readonly status: number | undefined;
-  /** The reason of the failure. Undefined if the service accepted the request. */
+  /** The reason for the failure, or undefined if the service accepted the request. */
   readonly error: string | undefined;
   /** Milliseconds from sending the request to the end of the response or the failure. */
   readonly durationMs: number;

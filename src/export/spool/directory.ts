@@ -133,7 +133,10 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /** Moves one segment to this folder. Returns an empty list if another process was faster or the move fails. */
+  /**
+   * Moves one segment to this folder. Returns an empty list if another process has already moved the segment, or if the
+   * move fails.
+   */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
     try {
@@ -243,7 +246,10 @@ function isRunning(fs: SpoolFs, pid: number, startTime: string): boolean {
   }
 }
 
-/** Reads field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may contain spaces and parentheses. */
+/**
+ * Returns the start time of a process, which is field 22 of `/proc/<pid>/stat`. Field 2 is the program name, which may
+ * contain spaces and parentheses.
+ */
 function startTimeOf(fs: SpoolFs, pid: number | 'self'): string | undefined {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

@@ -41,7 +41,7 @@ export interface StoredSegment extends Segment {
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
   readonly monotonicMs: () => number;
-  /** Interval at which written data is synced to the device. Undefined if written data is not synced. */
+  /** Interval at which written data is synced to the device, or undefined if written data is not synced. */
   readonly syncEveryMs: number | undefined;
   readonly syncFailed: (problem: Error) => void;
 }

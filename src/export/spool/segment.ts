@@ -112,7 +112,7 @@ const KEPT_BYTES_MAX = 2 * 1024 * 1024;
  * ordinals show how many records are lost. Later versions of the format must keep this head, so that version 2 can
  * distinguish a file of a later version from a damaged file.
  *
- * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum is of
+ * In version 1, the head has 16 bytes: magic 4 | version 1 | zero 3 | payload length 4 | crc32 4. The checksum covers
  * the first twelve bytes and the payload.
  */
 const MAGIC: Buffer = Buffer.from([0xff, 0x52, 0x53, 0x50]);
@@ -127,7 +127,7 @@ const PAYLOAD_CRC_AT = 52;
 const HEAD_CRC_AT = 56;
 const HEAD_BYTES = 60;
 
-/** A payload consists of sections. Each section follows its length, which is stored in 4 bytes. */
+/** A payload consists of sections. The length of each section is stored in the 4 bytes before the section. */
 const LENGTH_BYTES = 4;
 
 const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;

@@ -66,7 +66,7 @@ export class Spool {
     return this.#segments.next === undefined;
   }
 
-  /** Whether a segment can be read now. False for a minute after a read error. */
+  /** Whether a segment can be read now. After a read error, this is false for a minute. */
   get hasNext(): boolean {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }

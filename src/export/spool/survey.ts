@@ -18,7 +18,7 @@ export interface Files {
   readonly folder: string;
   readonly files: readonly string[];
   readonly bytes: number;
-  /** Time at which the oldest file was last written. Undefined if there are no files. */
+  /** Time at which the oldest file was last written, or undefined if there are no files. */
   readonly oldestMs: number | undefined;
 }
 

@@ -30,7 +30,7 @@ export class ServiceInfo {
   readonly #defaults: BatchSize;
   readonly #monotonicMs: () => number;
   #reported: BatchSize;
-  /** Maximum bytes of a batch after a refusal. Infinite until the service refuses a batch as too large. */
+  /** Maximum bytes of a batch, or infinity until the service refuses a batch as too large. */
   #bytesMax = Number.POSITIVE_INFINITY;
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
@@ -155,7 +155,7 @@ export class SendGate {
   refusals = 0;
   /** Time at which the current pause ends. The back-off after a failed request does not count as a pause. */
   pausedUntilMs: number = PAST;
-  /** Time at which the current outage started. Infinity if there is no outage. */
+  /** Time at which the current outage started, or infinity if there is no outage. */
   outageSinceMs: number = NEVER;
 
   constructor(options: GateOptions) {

@@ -83,7 +83,7 @@ export class SimpleIngestion {
     return patched.kind === 'unsupported' ? this.#outcomeOfUnknown(item, patched.detail) : patched;
   }
 
-  /** Called if the service has the route of a patch but does not know the run. */
+  /** Returns the outcome of a patch if the service does not know its run. */
   #outcomeOfUnknown(item: Item, detail: string): Outcome {
     const times = (this.#unknown.get(item) ?? 0) + 1;
     this.#unknown.set(item, times);

@@ -61,7 +61,7 @@ const wrappers = new WeakMap<object, Callable>();
 
 function tracedFunction(name: string, original: Callable, sdk: Fields): Callable {
   const prepare = (options: unknown, ...rest: unknown[]): unknown => {
-    // There is a current run, which was started for this call, unless tracing is off.
+    // Unless tracing is off, the current run is the run of this call.
     const isTraced = currentRun() !== undefined;
     return original(isTraced ? prepared(options, sdk) : options, ...rest);
   };

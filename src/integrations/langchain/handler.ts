@@ -28,7 +28,7 @@ export interface StepEnd {
 export interface GraphInterrupt {
   /** LangChain's id of the run of the graph. */
   readonly runId: string | undefined;
-  /** The requests for input. Empty if the graph was configured to stop before or after a node. */
+  /** The requests for input. The list is empty if the graph was configured to stop before or after a node. */
   readonly interrupts: readonly unknown[];
 }
 

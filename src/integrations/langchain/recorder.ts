@@ -35,7 +35,7 @@ export interface StepStart {
   readonly runName: string | undefined;
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Fields> | undefined;
-  /** Returns the inputs. Undefined if LangChain passes the inputs only when the step ends. */
+  /** Returns the inputs. The function is undefined if LangChain passes the inputs only when the step ends. */
   readonly inputs: (() => Readonly<Fields>) | undefined;
   /** For a model call, contains its parameters as `invocation_params`. */
   readonly extra?: Readonly<Fields> | undefined;

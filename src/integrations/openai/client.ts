@@ -45,7 +45,10 @@ export function wrapOpenAI<Client extends OpenAILike>(client: Client, options?: 
   return wrapClient(sdk, client, options);
 }
 
-/** Restores the original methods of a wrapped client and returns the client. Runs that are still open end normally. */
+/**
+ * Restores the original methods of a wrapped client and returns the client. A run that is still open ends normally
+ * afterwards.
+ */
 export function unwrapOpenAI<Client extends OpenAILike>(client: Client): Client {
   return unwrapClient(sdk, client);
 }

@@ -64,8 +64,10 @@ const metadata: Rows = [
 ];
 
 /**
- * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`. This table takes precedence over the
- * GenAI table, because the SDK's GenAI attributes contain fewer details: https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ * Vercel's AI SDK, versions 4 to 6, and version 7 with `LegacyOpenTelemetry`:
+ * https://ai-sdk.dev/docs/ai-sdk-core/telemetry
+ *
+ * This table takes precedence over the GenAI table, because the SDK's GenAI attributes contain fewer details.
  */
 export const aiSdk: Vocabulary = {
   name: 'ai_sdk',

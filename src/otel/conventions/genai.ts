@@ -54,8 +54,9 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
 ]);
 
 /**
- * OpenTelemetry's conventions for generative AI. In each list, deprecated names follow their replacements:
- * https://github.com/open-telemetry/semantic-conventions-genai
+ * OpenTelemetry's conventions for generative AI: https://github.com/open-telemetry/semantic-conventions-genai
+ *
+ * In each list, deprecated names come after the names that replace them.
  */
 export const genAi: Vocabulary = {
   name: 'gen_ai',

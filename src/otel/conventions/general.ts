@@ -7,7 +7,7 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 /** OpenInference's packages write tags as JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/** Attributes that any span may have. They take precedence over protocol attributes only. */
+/** Attributes that any span may have. These attributes take precedence over protocol attributes only. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'tag', 'gen_ai'],
@@ -25,7 +25,9 @@ export const generalAttributes: Vocabulary = {
 
 const PROJECT = 'runspan.project';
 
-/** runspan's own attributes, for fields that no convention defines. They take precedence over all others. */
+/**
+ * runspan's own attributes, for fields that no convention defines. These attributes take precedence over all others.
+ */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],

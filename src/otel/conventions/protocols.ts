@@ -3,8 +3,10 @@ import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /**
- * OpenTelemetry's conventions for HTTP clients and servers. Deprecated names follow their replacements:
+ * OpenTelemetry's conventions for HTTP clients and servers:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+ *
+ * Deprecated names come after the names that replace them.
  *
  * The inputs contain the full URL, or, on servers that do not know the full URL, the path and the query.
  */
@@ -96,11 +98,12 @@ const WRITES =
   /^(?:add|batch[_.]?(?:add|insert|upsert|delete)|create|delete|drop|insert|modify|put|remove|update|upsert|write)/i;
 
 /**
- * OpenTelemetry's conventions for database clients. Deprecated names follow their replacements:
- * https://opentelemetry.io/docs/specs/semconv/db/database-spans/
+ * OpenTelemetry's conventions for database clients: https://opentelemetry.io/docs/specs/semconv/db/database-spans/
+ *
+ * Deprecated names come after the names that replace them.
  *
  * A search of a vector database becomes a retriever run. All other database spans become chains instead of tools,
- * because tools are called by a model.
+ * because only a model calls tools.
  */
 export const database: Vocabulary = {
   name: 'database',
@@ -150,11 +153,12 @@ const SYSTEMS: readonly string[] = [
 ];
 
 /**
- * OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service. Deprecated names follow
- * their replacements. These spans contain only a destination and no payload:
+ * OpenTelemetry's conventions for messaging, remote procedure calls and functions as a service:
  * https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
  * https://opentelemetry.io/docs/specs/semconv/rpc/rpc-spans/
  * https://opentelemetry.io/docs/specs/semconv/faas/faas-spans/
+ *
+ * Deprecated names come after the names that replace them. These spans contain only a destination and no payload.
  */
 export const messaging: Vocabulary = {
   name: 'messaging',

@@ -48,6 +48,7 @@ const WRITES: readonly string[] = ['db.vector.add.count', 'db.vector.delete.coun
 /**
  * Traceloop's OpenLLMetry: attributes of its SDK, and of its instrumentations before they adopted the GenAI
  * conventions. Instrumentations of vector databases report results as events; see `attributesOfVectorEvent`.
+ *
  * https://github.com/traceloop/openllmetry-js/blob/main/packages/ai-semantic-conventions/src/SemanticAttributes.ts
  * https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions
  */

@@ -31,8 +31,7 @@ export const FIRST_TOKEN = 'first_token';
 export const SERVICE_TIER = 'service_tier';
 
 /**
- * Returned by a `Read` function if its attribute contains nothing that other attributes do not contain, and must not be
- * copied to the metadata.
+ * Returned by a `Read` function if its attribute only repeats other attributes and must not be copied to the metadata.
  */
 export const NOTHING_NEW: unique symbol = Symbol('nothing new');
 
@@ -43,7 +42,7 @@ export type Group = 'inputs' | 'outputs' | 'usage' | 'parameters' | 'metadata' |
 export interface Kind {
   readonly runType?: string | undefined;
   readonly nameFrom?: string | undefined;
-  /** A better name that is built from inputs. Not used if inputs are hidden. */
+  /** A better name that is built from inputs. This name is not used if inputs are hidden. */
   readonly rename?: Rename | undefined;
 }
 
@@ -67,7 +66,8 @@ export interface Vocabulary {
    */
   readonly namespaces: readonly string[];
   /**
-   * Whether a span with these attributes uses the vocabulary. Needed if other vocabularies use the same first words.
+   * Whether a span with these attributes uses the vocabulary. This check is needed if other vocabularies use the same
+   * first words.
    */
   matches?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
