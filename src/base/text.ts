@@ -52,8 +52,8 @@ export function visible(text: string): string {
 /** Like `visible`, but uses JSON escapes, so that the escaped JSON text still parses to the same value. */
 export function visibleJson(json: string): string {
   return json.replace(unsafePattern(), (character) =>
-    // Line breaks in JSON text are kept. They are white space between values, because a string contains line breaks
-    // only as escapes.
+    // Line breaks in JSON text are kept, because they are white space between values. Strings contain line breaks only
+    // as escapes.
     character === '\n' ? character : character.split('').map(unitEscapeOf).join(''),
   );
 }

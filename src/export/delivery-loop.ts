@@ -38,7 +38,10 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /** The batches in flight. This is an array, because a Set would delay the garbage collection of sent batches. */
+  /**
+   * The batches in flight. The batches are in an array, because a Set would delay the garbage collection of sent
+   * batches.
+   */
   readonly #inFlight: Batch[] = [];
   /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
@@ -127,7 +130,7 @@ export class DeliveryLoop {
     }
   }
 
-  /** Resolves when each request in flight has an outcome. */
+  /** Stops sending. Aborts the requests in flight and resolves when all of them have ended. */
   async stop(): Promise<void> {
     this.#sleep?.abort();
     this.#wakesAtMs = Number.NEGATIVE_INFINITY;

@@ -70,7 +70,9 @@ export class Delivery {
   incompleteAt: string | undefined;
   /** Bytes that count towards the limits of the queue. */
   bytes = 0;
-  /** The metadata whose size is `metadataBytes`. It is kept so that unchanged metadata is not measured again. */
+  /**
+   * The metadata whose size is `metadataBytes`. The reference is kept so that unchanged metadata is not measured again.
+   */
   countedMetadata: EncodedRun['metadata'];
   metadataBytes = 0;
   /** Flush groups that count the post and the patch of the run until these records are settled. */

@@ -224,7 +224,7 @@ export class Exporter implements RunSink {
     const states = this.#states;
     if (!states.isFullFor(run)) return undefined;
     if (this.#spill === undefined) return 'queue_full';
-    // Only waiting runs can be written to disk. Runs in batches have a separate limit.
+    // Only runs that wait in the queue can be written to disk. Another limit applies to runs in batches.
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;

@@ -130,7 +130,7 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // Process 1 of a container continues, because signals have no default action for it.
+  // If this is process 1 of a container, it continues to run, because signals have no default action for process 1.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {
@@ -143,7 +143,9 @@ function endBy(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Turns off the raw mode of the terminal. Node does so itself only if the signal never had a listener. */
+/**
+ * Turns off the raw mode of the terminal. Node restores the terminal itself only if the signal never had a listener.
+ */
 function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }

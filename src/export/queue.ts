@@ -63,7 +63,7 @@ export class DeliveryQueue {
     this.bytes += delivery.bytes;
   }
 
-  /** Removes the oldest start that waits to be sent. Its run stays in the list of open runs. */
+  /** Removes the oldest start that waits to be sent. The run stays in the list of open runs. */
   shiftStart(): void {
     const delivery = this.firstStart as Delivery;
     this.firstStart = delivery.newer;
@@ -118,9 +118,9 @@ export class DeliveryQueue {
   }
 
   /**
-   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. Their total
-   * size is at most `bytesMax`, except that a larger first run is returned alone. Runs that cannot be written move to
-   * the end of the queue.
+   * Removes and returns runs that can be written to disk, the oldest first, while `isWanted` returns true. The returned
+   * runs have a total size of at most `bytesMax`, except that a larger first run is returned alone. Runs that cannot be
+   * written move to the end of the queue.
    */
   takeFresh(bytesMax: number, isWanted: () => boolean): Delivery[] {
     const taken: Delivery[] = [];

@@ -91,7 +91,7 @@ export class Replay {
     this.#settleUnfinished();
   }
 
-  /** Leaves all segments to the next process. */
+  /** Stops reading and leaves all segments to the next process. */
   close(): void {
     this.#isClosed = true;
     clearTimer(this.#timer);

@@ -35,8 +35,9 @@ export interface ConfigureOptions {
   endpoint?: string;
   /**
    * API key, sent as the `x-api-key` header to the endpoint only. If the key is empty, no `x-api-key` header is sent. A
-   * function is called for each request and returns the key or a promise of the key. If it throws, rejects or returns
-   * no key, the runs are kept and sent later. Traced functions that it calls are not recorded. `RUNSPAN_API_KEY`
+   * function is called for each request and returns the key or a promise of the key. If the function throws, rejects or
+   * returns no key, the runs are kept and sent later. Traced functions that the function calls are not recorded.
+   * `RUNSPAN_API_KEY`
    */
   apiKey?: string | (() => string | Promise<string>);
   /** Id of the workspace. Required if the API key gives access to several workspaces. `RUNSPAN_WORKSPACE_ID` */
@@ -98,7 +99,7 @@ export interface ConfigureOptions {
   limits?: Partial<Limits>;
   /**
    * Headers sent with every request, given as an object, `Headers`, a `Map` or a list of pairs. A function is called
-   * for each request and returns the headers in one of these forms, or a promise of them. Headers that contain
+   * for each request and returns the headers in one of these forms, or a promise of the headers. Headers that contain
    * credentials are sent over plain HTTP only to localhost, unless `allowInsecure` is set.
    */
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);

@@ -25,8 +25,8 @@ const UNNEEDED_BODY_MS = 1_000;
 export interface HttpClientOptions extends ConnectionOptions {
   /**
    * Headers of every request. Only `endpoint` receives the headers, because redirects are not followed. A function is
-   * called for each request, and its running time counts towards the deadline of the request. If it throws, the request
-   * fails.
+   * called for each request, and its running time counts towards the deadline of the request. If the function throws,
+   * the request fails.
    */
   readonly headers: Headers | HeadersFunction;
   /** If a dispatcher is set, the connection pool of the client is not used, and proxy settings have no effect. */

@@ -34,8 +34,8 @@ export function followResult(result: unknown, run: Run, plan: Plan): unknown {
 }
 
 /**
- * Like `followResult`, but for the promise of an `async` function. Such a promise is always new, so no other code can
- * have cached or changed it.
+ * Like `followResult`, but for a call of an `async` function. The promise of an `async` function is always new, so no
+ * other code can have cached or changed it.
  */
 export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): unknown {
   if (plan.follow?.(promise, run, plan) === true) return promise;
@@ -71,7 +71,7 @@ type Follow = (value: object, observer: StreamObserver) => boolean;
 
 function adapterFor(value: object): Follow | undefined {
   try {
-    // Arrays are recorded as plain values. They are checked first, because most results are arrays or plain objects.
+    // Arrays are recorded as plain values. This check comes first, because most results are arrays or plain objects.
     if (Array.isArray(value)) return undefined;
     const { next, [Symbol.asyncIterator]: iterate } = value as Partial<AsyncIterableIterator<unknown>>;
     if (typeof iterate === 'function') {

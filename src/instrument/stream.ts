@@ -28,8 +28,8 @@ export function isNodeReadable(value: object): boolean {
 }
 
 /**
- * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). Such
- * a helper reads the response and emits its chunks as events.
+ * Whether a value is a stream of an OpenAI or Anthropic SDK helper (`messages.stream`, `chat.completions.stream`). An
+ * SDK helper reads the response and emits its chunks as events.
  */
 export function isHelperStream(value: object): boolean {
   const { _emit, done, ended } = value as Record<string, unknown>;

@@ -29,8 +29,8 @@ export interface AnswerReader {
  */
 export interface Fold {
   /**
-   * Adds a chunk. Returns the number of characters in it that the model generated. If `isFull` is set, the text is
-   * counted but not kept.
+   * Adds a chunk. Returns the number of generated characters in the chunk. If `isFull` is set, the text is counted but
+   * not kept.
    */
   add(chunk: unknown, isFull: boolean): number;
   /** Returns the combined response, in the format of a response that is not streamed. */

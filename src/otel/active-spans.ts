@@ -10,8 +10,8 @@ import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
 /**
- * This is an array instead of a Set, because it is read at the start of each span, and iterating over a Set takes
- * longer.
+ * The registries are in an array instead of a Set, because they are read at the start of each span, and iterating over
+ * a Set takes longer.
  */
 let registries: readonly SpanRegistry[] = [];
 

@@ -72,7 +72,8 @@ export class AttributeReader {
     this.#knownText = knownText;
     let candidates = 0;
     const names = Object.keys(attributes);
-    // These loops run for each span. They use indexes, which is faster until V8 has fully optimized the function.
+    // These loops run for each span. Loops with an index are used, because they are faster until V8 has fully optimized
+    // the function.
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string;
       const value = attributes[name];
@@ -104,7 +105,7 @@ export class AttributeReader {
     for (const source of this.#sources) if (source.name === name && source.parts === undefined) source.isUsed = true;
   }
 
-  /** Calls `add` for each attribute that no table has used. These attributes become metadata. */
+  /** Calls `add` for each attribute that no table has used. Unused attributes become metadata. */
   forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
     for (let at = 0; at < this.#sources.length; at++) {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;

@@ -12,8 +12,8 @@ import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /**
- * The run of a span that another process recorded. Has the same fields as the run that a `RunSpanProcessor` with
- * default options would record.
+ * The run of a span that another process recorded. The run has the same fields as a run that a `RunSpanProcessor` with
+ * default options records.
  */
 export interface FinishedRun {
   /** The record without payloads. `trace_id` and `dotted_order` are set as if the run had no parent. */

@@ -44,7 +44,10 @@ export interface NameFacts {
    * Bit mask of the vocabularies that a span with this attribute may use. Bit n stands for the vocabulary with rank n.
    */
   readonly candidates: number;
-  /** If the attribute is part of a flattened list or object: the prefix under which rows read that list or object. */
+  /**
+   * The prefix under which rows read the flattened list or object that contains the attribute, or undefined if the
+   * attribute is not part of one.
+   */
   readonly prefix: string | undefined;
   readonly isList: boolean;
   /** Rows that read the attribute or its prefix. */

@@ -26,15 +26,15 @@ export interface LogRecordProcessorLike {
 
 /**
  * Some instrumentations emit messages and exceptions as log records. This processor adds these records to the runs of
- * their spans. Add the processor to the `processors` of a logger provider. It sends nothing itself and needs a
- * `RunSpanProcessor` in the same process. A record is added to the run of the span that was active when the record was
- * emitted, in each `RunSpanProcessor` that has recorded the span.
+ * their spans. Add the processor to the `processors` of a logger provider. The processor sends nothing itself and needs
+ * a `RunSpanProcessor` in the same process. A record is added to the run of the span that was active when the record
+ * was emitted, in each `RunSpanProcessor` that has recorded the span.
  *
  * The processor reads the message events of the GenAI conventions and the events `exception` and
- * `gen_ai.client.operation.exception`. It identifies them by `eventName` or by the attribute `event.name`. All other
+ * `gen_ai.client.operation.exception`. Events are identified by `eventName` or by the attribute `event.name`. All other
  * records are ignored, and no record is modified. Attributes and events of the span take precedence over log records.
  * The limits of one payload apply to all messages of a span together. A record that is emitted after its span has ended
- * is dropped. The first such record is logged.
+ * is dropped. A warning is logged for the first dropped record.
  */
 export class RunLogRecordProcessor implements LogRecordProcessorLike {
   #isShutdown = false;

@@ -152,8 +152,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Returns the context of the parent run. This is the run of the parent span, the remote run from the same message, or
-   * a run that became current inside the parent span.
+   * Returns the context of the parent run. The parent run is the run of the parent span, the remote run from the same
+   * message, or a run that became current inside the parent span.
    */
   #parentOf(parentSpan: Span | undefined, parentContext: Context): RunContext | undefined {
     const entered = enteredContext();

@@ -6,7 +6,8 @@ import type { SpanLike } from './span-like.ts';
 
 /**
  * Selects the spans that become runs: `'llm'` selects spans that are related to model calls. A function must return a
- * boolean synchronously. If it throws or returns another value, the span is kept and a warning is logged once.
+ * boolean synchronously. If the function throws or returns another value, the span is kept and a warning is logged
+ * once.
  */
 export type ShouldExport = 'llm' | ((span: SpanLike) => boolean);
 

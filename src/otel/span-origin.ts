@@ -53,7 +53,7 @@ function droppedJson(what: string, count: unknown): string {
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }
 
-/** Describes a link. Its context may be missing, because an application may link to an empty context. */
+/** Describes a link. The context of a link may be missing, because an application may link to an empty context. */
 function linkOf(link: Partial<LinkLike> | undefined): Fields {
   return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }

@@ -22,8 +22,8 @@ export interface SpanKey {
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
   /**
-   * Entries in the order in which the spans started. This is an array, because searches are rare and appending to an
-   * array is faster than adding to a map.
+   * Entries in the order in which the spans started. The entries are in an array, because searches are rare and
+   * appending to an array is faster than adding to a map.
    */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;

@@ -55,7 +55,7 @@ export function startSpanRun(span: SpanLike, start: SpanStart): SpanEntry {
 
 /**
  * The run of a span, from the start of the span to its end. The attributes are mapped once, when the span ends. If the
- * sink sends the start earlier, they are also mapped then.
+ * sink sends the start earlier, the attributes are also mapped at that time.
  */
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;

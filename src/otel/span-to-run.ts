@@ -75,8 +75,8 @@ const USAGE = 'usage_metadata';
 const METADATA_KEYS_MAX = 1_000;
 
 /**
- * Maps an ended span to the fields of its run. This is a pure function: the same arguments always give the same fields.
- * If one part of the span is invalid, the other parts are still mapped.
+ * Maps an ended span to the fields of its run. The function is pure: the same arguments always give the same fields. If
+ * one part of the span is invalid, the other parts are still mapped.
  */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields: SpanFields = {
@@ -204,8 +204,8 @@ function withoutUsed(
 ): readonly SpanEventLike[] {
   const own = Object.keys(beside).filter((name) => !Object.hasOwn(attributes, name));
   const used = new Set(own.filter((name) => reader.isUsed(name)));
-  // Messages that no table uses must not become metadata, because they are not attributes of the span. Their events are
-  // recorded unchanged.
+  // Messages that no table uses must not become metadata, because they are not attributes of the span. The events of
+  // these messages are recorded unchanged.
   for (const name of own) reader.use(name);
   return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
@@ -237,8 +237,8 @@ function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, 
 const CLIENT = 2;
 
 /**
- * Whether a span has the token counts of an agent whose model calls have no spans. This is assumed for agents that run
- * in another service, and for agents that OpenInference reports.
+ * Whether a span has the token counts of an agent whose model calls have no spans. The model calls of an agent are
+ * assumed to have no spans if the agent runs in another service or is reported by OpenInference.
  */
 function isAgentAlone(kind: number, attributes: Attributes): boolean {
   if (attributes['gen_ai.operation.name'] === 'invoke_agent' && kind === CLIENT) return true;

@@ -20,7 +20,7 @@ interface RunStart extends Readonly<Pick<EncodedRun, 'id' | 'project' | 'name' |
 
 /** The object from which the fields of an open run are read, for example an OpenTelemetry span. */
 export interface RunSource {
-  /** Sets the fields of the open run. Called once, before the start of the run is sent or stored. */
+  /** Sets the fields of the open run. This method is called once, before the start of the run is sent or stored. */
   describe(): void;
 }
 
@@ -50,7 +50,7 @@ export class EncodedRun {
   name: string;
   runType: string;
   tags: readonly string[] | undefined;
-  /** Metadata values are JSON text. Nested runs share the map. */
+  /** Metadata values are JSON text. Nested runs share the map with their parent. */
   metadata: ReadonlyMap<string, string> | undefined;
   /** JSON text of `extra.runtime`. Only the first run of a trace has this field. */
   runtime: string | undefined;
@@ -62,8 +62,8 @@ export class EncodedRun {
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
   /**
-   * Set until the fields of the open run are read from the source. Reading is delayed, because most runs end before
-   * their start is sent.
+   * The source from which the fields of the open run must still be read, or undefined if the fields are known. The
+   * fields are read as late as possible, because most runs end before their start is sent.
    */
   source: RunSource | undefined = undefined;
   /** The sink's state for this run. A field of the run is faster to read than an entry in a map of all runs. */

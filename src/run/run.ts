@@ -39,13 +39,13 @@ import { isoTimestamp } from './time.ts';
  * creates a run. No method throws. An ended run does not change. While tracing is off, a run records nothing.
  */
 export class Run {
-  /** The id from the options, or a new UUIDv7. */
+  /** The run id: the option `id`, or a new UUIDv7. */
   readonly id: string;
   /** The id of the first run of the trace. */
   readonly traceId: string;
   /**
-   * The position of the run in its trace: the start times and ids of its ancestors, from the first run of the trace,
-   * and of the run itself.
+   * The position of the run in its trace: the start times and ids of all runs from the first run of the trace down to
+   * this run.
    */
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
@@ -54,7 +54,10 @@ export class Run {
   readonly sink: RunSink | undefined;
   /** @internal The context of nested runs. */
   readonly context: RunContext;
-  /** @internal Whether the run still records data. This is false if the run has ended or is not sent. */
+  /**
+   * @internal Whether the run still records data. An ended run records no data, and neither does a run that is not
+   * sent.
+   */
   isOpen: boolean;
   /** @internal */
   modelCall: ModelCall | undefined;
@@ -171,7 +174,7 @@ export class Run {
 
   /**
    * Ends the run. A plain object is recorded as is, and any other value as `{ outputs: value }`. If `outputs` is
-   * undefined, outputs that were set with `set` are kept. Later calls have no effect.
+   * undefined, outputs that were set with `set` are kept. Calling `end` again has no effect.
    */
   end(outputs?: unknown): void {
     if (!Run.#isAttached(this, 'end') || !this.isOpen) return;
@@ -260,7 +263,7 @@ export class Run {
   }
 
   #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined): void {
-    // A getter of the error may have ended the run.
+    // Reading a getter of the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
     this.#record.error = error;
@@ -269,7 +272,7 @@ export class Run {
 
   /** @internal */
   finish(): void {
-    // A getter or a `toJSON` of the payload may have ended the run.
+    // Reading a getter or calling `toJSON` of the payload may have ended the run in the meantime.
     if (!this.isOpen) return;
     const record = this.#record;
     if (this.#events !== undefined) {
@@ -279,7 +282,7 @@ export class Run {
     }
     record.endTime = isoTimestamp(this.#nowUs());
     this.isOpen = false;
-    // Releases these objects, because the application may keep the run in memory for a long time.
+    // Releases the events and attachments, because the application may keep the run in memory for a long time.
     this.#events = undefined;
     this.#attachments = undefined;
     this.modelCall = undefined;

@@ -10,7 +10,7 @@ import type { RunSink, SamplingDecision, TraceStart } from './sink.ts';
 
 /**
  * Decides whether a trace is recorded. Called when the first run of a trace starts. Returns true to record the trace,
- * false to leave out the trace, or a sample rate from 0 to 1 that applies to the trace. The function must be
+ * false to leave out the trace, or a sample rate from 0 to 1 that applies to the trace. The sampler must be
  * synchronous. `sampleRate` applies if the function throws, returns `undefined` or returns an invalid value. An invalid
  * value is also logged once.
  */
@@ -28,7 +28,9 @@ export interface SamplingResult {
 export const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
-/** The sink makes the sampling decision for the first run of a trace. The decision also applies to nested runs. */
+/**
+ * The sink makes the sampling decision for the first run of a trace. The sampling decision also applies to nested runs.
+ */
 export function sample(
   run: Pick<RunOptions, 'name' | 'runType' | 'id' | 'project' | 'projectId'>,
   parent: RunContext | undefined,

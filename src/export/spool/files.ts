@@ -24,7 +24,7 @@ export interface ReadSegment {
   readonly isExpired: boolean;
 }
 
-/** A segment in the folder of this owner. */
+/** A segment in the folder of this process. */
 export interface StoredSegment extends Segment {
   /** Monotonic time of creation. For a segment of another owner, the modification time of the file. */
   readonly writtenAtMs: number;

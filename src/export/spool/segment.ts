@@ -139,7 +139,7 @@ interface SegmentContent {
   readonly records: readonly SpooledRecord[];
   /** Run ids of the lost records. An id that cannot be read is empty. */
   readonly lostIds: readonly string[];
-  /** Whether a later version of runspan has written the file. Such a file must not be changed. */
+  /** Whether a later version of runspan has written the file. A file of a later version must not be changed. */
   readonly isLaterVersion: boolean;
 }
 

@@ -61,7 +61,7 @@ export class Spool {
     return this.#segments.bytes;
   }
 
-  /** Whether no segment waits to be read. */
+  /** Whether all segments have been read. */
   get isDrained(): boolean {
     return this.#segments.next === undefined;
   }
@@ -167,7 +167,10 @@ export class Spool {
     this.#delete(segment);
   }
 
-  /** Leaves the segments to the next process. A closed spool no longer reads, writes or takes over segments. */
+  /**
+   * Closes the spool and leaves its segments to the next process. A closed spool no longer reads, writes or takes over
+   * segments.
+   */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

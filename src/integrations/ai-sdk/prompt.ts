@@ -48,7 +48,7 @@ function withFiles(output: unknown): unknown {
   return parts === value ? output : { ...fieldsOf(output), value: parts };
 }
 
-/** Converts a tool call. Its arguments are `args` in version 4 and `input` in later versions. */
+/** Converts a tool call, whose arguments are `args` in version 4 and `input` in later versions. */
 export function toolCallOf(part: unknown): Fields {
   const { toolCallId, toolName, input, args } = fieldsOf(part);
   return toolCall(toolCallId, toolName, input ?? args);

@@ -32,8 +32,8 @@ const MODEL_FACTORIES = ['languageModel', 'embeddingModel', 'textEmbeddingModel'
  */
 export function wrapAISDK<Sdk extends object>(sdk: Sdk): Sdk;
 export function wrapAISDK<Sdk extends object>(sdk: Sdk, options?: unknown): Sdk {
-  // `wrapAISDK` has no options. If options are passed, each is logged. If one of them would hide payloads, the SDK is
-  // not traced.
+  // `wrapAISDK` has no options. If options are passed, each is logged. If an option would hide payloads, the SDK is not
+  // traced.
   if (Object.keys(usableOptions<object>('wrapAISDK', options, {})).length > 0) return sdk;
   preloadDelivery();
   const wrapped = guard('wrapAISDK', () => wrappedMembers(fieldsOf(sdk)));
@@ -174,7 +174,7 @@ function tracedTools(tools: unknown): unknown {
   return Object.keys(changes).length === 0 ? tools : copyWith(tools, changes);
 }
 
-/** Traced copies of tools. They are not traced again, for example when an agent passes its tools to `generateText`. */
+/** Traced copies of tools, which are not traced again, for example when an agent passes its tools to `generateText`. */
 const tracedCopies = new WeakSet<object>();
 
 function tracedTool(name: string, tool: unknown): Fields | undefined {

@@ -46,7 +46,10 @@ const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 export class RunspanCallbackHandler {
   /** The name by which LangChain's configure hooks recognize the handler, so that they do not add a second one. */
   readonly name: string = 'runspan_callback_handler';
-  /** Makes LangChain call the handler immediately. Queued calls would lose parents and times. */
+  /**
+   * Makes LangChain call the handler immediately. If the calls were queued, the runs would lose their parents and exact
+   * times.
+   */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
   readonly #recorder: StepRecorder;

@@ -60,14 +60,14 @@ function blockOf(part: Fields): Fields {
   return type === 'file' || type === 'image' ? fileOf(part) : part;
 }
 
-/** Converts a tool call. Its arguments are `input` in version 5 and later, and `args` in version 4. */
+/** Converts a tool call, whose arguments are `input` in version 5 and later, and `args` in version 4. */
 function toolCallOf({ toolCallId, toolName, input, args }: Fields): Fields {
   return toolCall(toolCallId, toolName, input ?? args);
 }
 
 /**
- * Converts a tool result. Its content is `output`, an object with a type, in version 5 and later, and `result` in
- * version 4.
+ * Converts a tool result. The content of a tool result is `output`, an object with a type, in version 5 and later, and
+ * `result` in version 4.
  */
 function toolResultOf({ toolCallId, toolName, output, result }: Fields): Fields {
   const given = isObject(output) && 'value' in output ? output.value : output;

@@ -32,8 +32,8 @@ const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([
     embedding: ['embeddings', 'embedding'],
     retriever: ['retrieval', 'rerank', 'search_memory'],
     tool: MEMORY_WRITES,
-    // `agent_step` and `handoff` are not part of the conventions. They are listed, because their spans name the model
-    // of nested calls and would otherwise look like model calls.
+    // `agent_step` and `handoff` are not part of the conventions, but their spans name the model of nested calls and
+    // would look like model calls if these operations were not listed here.
     chain: ['plan', 'agent_step', 'handoff'],
   }),
   ['execute_tool', { runType: 'tool', nameFrom: 'gen_ai.tool.name' }],
@@ -184,7 +184,8 @@ function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] |
 }
 
 /**
- * Maps the system instructions to a system message. They are a list of parts or, in some instrumentations, plain text.
+ * Maps the system instructions to a system message. The instructions are a list of parts or, in some instrumentations,
+ * plain text.
  */
 function genAiInstructions(value: unknown): Fields[] | undefined {
   const given = json(value);

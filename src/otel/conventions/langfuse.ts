@@ -119,9 +119,9 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds the detail counts to the input and output counts if these do not include them. For Langfuse's OpenAI wrapper,
- * this is the case if the total equals the sum of all counts. For Anthropic's input count, it is the case unless the
- * total equals the sum of input and output.
+ * Adds the detail counts to the input and output counts if these do not include them. The counts of Langfuse's OpenAI
+ * wrapper do not include the details if the total equals the sum of all counts. Anthropic's input count does not
+ * include the details unless the total equals the sum of input and output.
  */
 function includeDetails(
   usage: Record<string, number>,

@@ -23,7 +23,7 @@ const METADATA = 'langsmith.metadata';
  *
  * `langsmith.span.id`, `.parent_id`, `.dotted_order` and `langsmith.trace.id` stay in the metadata and do not determine
  * the id of a run. The run id is derived from the span, so that the processor, the exporter and other processes agree
- * on it. An id from these attributes would come too late: nested runs may already refer to the derived id.
+ * on it. When these attributes are set, nested runs may already refer to the derived id.
  */
 export const langSmith: Vocabulary = {
   name: 'langsmith',

@@ -39,7 +39,7 @@ export function count(value: unknown): number | undefined {
   return result === undefined || result < 0 ? undefined : result;
 }
 
-/** Reads an object of counts. Its values may also be objects of counts. All other values are dropped. */
+/** Reads an object of counts, whose values may also be objects of counts. All other values are dropped. */
 export function counts(value: unknown): Fields | undefined {
   const given = jsonObject(value);
   return given && countsIn(given, true);

@@ -11,7 +11,7 @@ export type Row = readonly [attribute: string, key: string, read: Read, manner?:
  * - `list`: `attribute` is the prefix of a flattened list.
  * - `repeats`: the attribute repeats the attribute of an earlier row. If the earlier row was used, this attribute is
  *   not copied to the metadata.
- * - `merged`: the attribute is an object. Its keys are added to the group, unless they are already set.
+ * - `merged`: the attribute is an object, whose keys are added to the group unless they are already set.
  * - `below`: like `merged`, but the object is flattened: each of its keys is an attribute whose name starts with
  *   `attribute`.
  * - `kept`: the attribute is also copied to the metadata, unless another row uses it.
@@ -82,8 +82,8 @@ export interface Vocabulary {
   /** Microseconds since the start of the span. */
   readonly times?: Rows;
   /**
-   * The attribute that contains the project. It is read when the span starts, because the project of a run cannot
-   * change later.
+   * The attribute that contains the project. This attribute is read when the span starts, because the project of a run
+   * cannot change later.
    */
   readonly project?: string;
   /** Attributes that are never copied to the metadata. */
