@@ -10,7 +10,7 @@ export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 export interface OptionMistake {
   readonly name?: string;
   readonly value: unknown;
-  /** Undefined if the option is unknown. */
+  /** The check of the option, or undefined if the option is unknown. */
   readonly check?: Check | undefined;
 }
 
@@ -96,8 +96,8 @@ export function wholeFrom(least: number, most: number): Check {
 }
 
 /**
- * Whether a host name without a port always refers to this machine. True for `localhost`, for addresses in 127.0.0.0/8,
- * and for `::1` with or without brackets. Other names are not resolved.
+ * Whether a host name without a port always refers to this machine. Returns true for `localhost`, for addresses in
+ * 127.0.0.0/8, and for `::1` with or without brackets. Other names are not resolved.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase();

@@ -39,8 +39,8 @@ let compiledPattern: RegExp | undefined;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Escapes characters that control a terminal and characters that hide or reorder text. Applied to every log line and
- * all terminal output.
+ * Escapes characters that control a terminal and characters that hide or reorder text. This function is applied to
+ * every log line and to all terminal output.
  */
 export function visible(text: string): string {
   return text.replace(

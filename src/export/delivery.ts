@@ -81,9 +81,9 @@ export class Delivery {
   /** If `durability` is `write-ahead`, the segments on disk that contain the start and the end of the run. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
-  /** Set if the run was read from disk. */
+  /** The ticket of the segment from which the run was read, or undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
-  /** Neighbours of the run in the list of open runs. */
+  /** The neighbours of the run in the linked list of open runs. */
   older: Delivery | undefined;
   newer: Delivery | undefined;
 
@@ -225,7 +225,7 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
 }
 
 /**
- * Removes the payloads of an ended run. Attachments stay while the post is in a batch, because the post may contain
+ * Removes the payloads of an ended run. Attachments are kept while the post is in a batch, because the post may contain
  * them.
  */
 export function dropEndPayloads({ run, stage }: Delivery): void {

@@ -13,7 +13,7 @@ export interface ExporterParts {
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
   readonly gate: SendGate;
-  /** Undefined if `durability` is `memory`. */
+  /** The spool on disk, or undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;

@@ -182,7 +182,7 @@ export class Replay {
 /** A segment whose runs are in delivery. */
 class SegmentTicket implements Ticket {
   readonly segment: Segment;
-  /** Set if this process has spilled the segment. */
+  /** The number and the flush group of the spilled runs, or undefined if another process wrote the segment. */
   readonly spilled: Spilled | undefined;
   /** Number of unsettled runs. */
   left = 0;

@@ -117,7 +117,7 @@ export interface NamedProxy {
 }
 
 export interface Proxies {
-  /** The proxy of HTTP endpoints. Also the proxy of HTTPS endpoints if `https` is undefined. */
+  /** The proxy of HTTP endpoints, and of HTTPS endpoints if `https` is undefined. */
   readonly http: NamedProxy | undefined;
   readonly https: NamedProxy | undefined;
   /** Hosts that are reached without a proxy, in the format of `NO_PROXY`. */

@@ -12,15 +12,18 @@ import {
 } from './observer.ts';
 import { followIfThenable } from './promise.ts';
 
-/** Whether a value is a web stream. Recognized by its methods, because a library may implement its own stream class. */
+/**
+ * Whether a value is a web stream. A stream is recognized by its methods, because a library may implement its own
+ * stream class.
+ */
 export function isReadableStream(value: object): value is ReadableStream {
   const { getReader, tee, cancel } = value as Partial<ReadableStream>;
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
 /**
- * Whether a value is a readable Node stream. Recognized by its methods, because a library may implement its own stream
- * class.
+ * Whether a value is a readable Node stream. A stream is recognized by its methods, because a library may implement its
+ * own stream class.
  */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;

@@ -61,7 +61,10 @@ function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   return true;
 }
 
-/** Observes the response of a promise and its parser. Also observes promises that `_thenUnwrap` derives from it. */
+/**
+ * Observes the response of a promise and its parser. Promises that `_thenUnwrap` derives from the promise are observed
+ * too.
+ */
 function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>, call: FollowedCall): void {
   if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = observed;

@@ -93,7 +93,7 @@ class EventFold implements Fold {
       if (type === 'error') this.error ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
       return this.#fold.add(event, isFull);
     } catch (thrown) {
-      // The error is recorded, because the SDK throws the same error when it parses the event.
+      // The application receives the same error, because the SDK parses the event too.
       this.error ??= thrown;
       return 0;
     }

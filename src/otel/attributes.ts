@@ -255,7 +255,7 @@ function wholeOf(value: unknown, key: string): Fields {
   return { [isMessageList(value) ? 'messages' : key]: value };
 }
 
-/** Maximum number of nesting levels that are built. Deeper levels remain one name with dots. */
+/** Maximum number of nesting levels that `unflatten` builds. The names of deeper levels stay joined with dots. */
 const LEVELS_MAX = 16;
 
 type Branch = Map<string, unknown>;

@@ -42,7 +42,7 @@ export function isCallAbove(span: SpanLike, parent: RunContext | undefined, sink
 
 /**
  * Whether it is too early to decide if a span that has just started records a call that already has a run. The
- * attributes may be set later.
+ * attributes of a span may be set after its start.
  */
 export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
   if (isEmpty(span.attributes)) return enclosingModelCall(parent, sink) !== undefined;

@@ -78,8 +78,8 @@ export class SpanRegistry {
   }
 
   /**
-   * Removes ended spans from the list. Called when the list has doubled in length, because removing each span at its
-   * end would be slower.
+   * Removes ended spans from the list. This is done when the list has doubled in length, because removing each span at
+   * its end would be slower.
    */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;

@@ -63,7 +63,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
-  /** Undefined if the run has ended or the sink has refused the run. */
+  /** The record of the run, or undefined if the run has ended or the sink has refused it. */
   #record: EncodedRun | undefined;
   /**
    * The open span. Becomes a `WeakRef` when the start is sent, because the span may never end and must not stay in

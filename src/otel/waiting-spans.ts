@@ -35,10 +35,10 @@ export class WaitingSpans {
   readonly #byIds = new Map<string, Entry>();
   readonly #byParent = new Map<string, Set<Entry>>();
   #characters = 0;
-  /** Fires when the oldest span exceeds the age limit. */
+  /** The timer that fires when the oldest span exceeds the age limit. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** A timer calls `overdue` when the oldest span exceeds the age limit. */
+  /** `overdue` is called when the oldest span exceeds the age limit. */
   constructor(overdue: () => void) {
     this.#overdue = overdue;
   }

@@ -4,7 +4,7 @@ import type { Redaction } from './redact.ts';
 import type { Trail } from './redaction-paths.ts';
 
 export interface PayloadRules extends PayloadLimits {
-  /** Undefined if nothing is masked. */
+  /** The redaction to apply, or undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
 }
 

@@ -208,7 +208,7 @@ function isName(key: unknown): boolean {
   return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
-/** Masks every payload. Declared here, because the constructor needs the classes above. */
+/** Masks every payload. This constant is declared here, because the constructor needs the classes above. */
 export const hideAll: Redaction = new Redaction(undefined);
 
 export function defaultRedaction(): Redaction {

@@ -58,7 +58,7 @@ export class EncodedRun {
   outputs: string | undefined = undefined;
   events: string | undefined = undefined;
   error: string | undefined = undefined;
-  /** Undefined while the run is open. */
+  /** The end time, or undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
   /**

@@ -229,7 +229,7 @@ function hidingOption(
   return isKnown('redact') ? 'redact' : 'redact` of `configure';
 }
 
-/** Whether an option is set to hide payloads. Also true if the getter of the option throws. */
+/** Whether an option is set to hide payloads. Returns true if the getter of the option throws. */
 function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
   try {
     const value = (given as Record<string, unknown>)[name];

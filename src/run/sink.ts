@@ -9,7 +9,7 @@ export interface CapturePolicy {
   readonly payload: PayloadRules;
   /** Maximum total bytes of the attachments of a run. */
   readonly attachmentBytes: number;
-  /** Undefined if every trace is recorded. */
+  /** The function that makes sampling decisions, or undefined if every trace is recorded. */
   readonly sampling: SamplingDecision | undefined;
   /** Milliseconds without a read after which a stream is abandoned. */
   readonly streamIdleMs: number;
@@ -62,7 +62,7 @@ export interface RunSink {
   skip(): void;
   /** Waits for at most `timeoutMs` until every run recorded before the call is delivered or dropped. Never rejects. */
   flush(limit?: FlushLimit): Promise<FlushResult>;
-  /** Flushes and then closes the sink. Later runs are counted as dropped. Never rejects. */
+  /** Flushes and then closes the sink. Runs that start after the call are counted as dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }
 

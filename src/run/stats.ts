@@ -59,8 +59,9 @@ export interface Backlog {
 }
 
 /**
- * Durations of the latest 500 requests of each exporter. A request lasts until the end of the response, or until it
- * fails. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer than 100 requests.
+ * Durations of the latest 500 requests of each exporter. The duration of a request ends with the last byte of the
+ * response, or when the request fails. Percentiles use the nearest rank, so `p99Ms` is the maximum if there are fewer
+ * than 100 requests.
  */
 export interface Latency {
   p50Ms: number;

@@ -196,7 +196,7 @@ function describeExecution([input, options]: unknown[]): CallDescription {
   return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
 }
 
-/** Returns a copy of an object with some values replaced. Also works for frozen objects. */
+/** Returns a copy of an object with some values replaced. The object may be frozen. */
 function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };

@@ -35,7 +35,8 @@ export const embeddingsReader: AnswerReader = objectReader((answer) => {
 });
 
 /**
- * Replaces a generated image in an item with a marker. Also applied to input items, which may repeat an earlier output.
+ * Replaces a generated image in an item with a marker. Input items are handled too, because they may repeat an earlier
+ * output.
  */
 export function markedOutput(item: unknown): unknown {
   return fieldsOf(item).type === 'image_generation_call' ? marked(item, 'result', 'Image') : item;

@@ -144,7 +144,7 @@ function inputMessages(value: unknown, attributes: Attributes): unknown {
 /** The text that replaces a value if a variable `OPENINFERENCE_HIDE_…` is set. */
 const REDACTED = '__REDACTED__';
 
-/** Returns the prompts. In early versions of the specification, the list contains plain text. */
+/** Returns the prompts. In early versions of the OpenInference specification, the list contains plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
   return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
