@@ -20,9 +20,9 @@ export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
     '# Span attributes',
     '<!-- Generated from the tables in src/otel/ by `npm run matrix`. -->',
     [
-      'Each column is a vocabulary. Vocabularies on the left take precedence: a vocabulary sets only the fields that no',
-      'earlier one has set. Inputs and outputs each come from one vocabulary. Attributes that no vocabulary reads are',
-      'recorded in `extra.metadata` under their own names.',
+      'Each column of the table is a vocabulary of span attributes. If several vocabularies set a field, the leftmost one',
+      'takes precedence. Inputs all come from one vocabulary, as do outputs. Attributes that no vocabulary reads are recorded',
+      'in `extra.metadata` under their own names.',
     ].join('\n'),
     table(
       ['', ...titles],
@@ -39,7 +39,7 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
   if (specification !== undefined) parts.push(`<${specification}>`);
   if (kinds.length > 0)
     parts.push(
-      table(['attribute', 'run type', 'name of the run, if not the name of the span'], kinds.map(kindRow(vocabulary))),
+      table(['attribute', 'run type', 'name of the run (default: name of the span)'], kinds.map(kindRow(vocabulary))),
     );
   const rows = [...sources].sort(([a], [b]) => byPlace(a, b));
   if (rows.length > 0)
@@ -52,7 +52,7 @@ function section(vocabulary: Vocabulary, sources: FieldSources): string {
   if (vocabulary.ignored !== undefined) parts.push(`Not recorded: ${list(vocabulary.ignored)}.`);
   if (omitted.length > 0)
     parts.push(
-      'Specified attributes without a field:',
+      'The specification also defines these attributes, which become metadata instead of fields:',
       table(
         ['attribute', 'reason'],
         [...reasons(omitted)].map(([reason, attributes]) => [list(attributes), reason]),

@@ -13,10 +13,10 @@ export interface Notes {
 const samples = (attribute: string, ...values: readonly string[]): Attributes[] =>
   values.map((value) => ({ [attribute]: value }));
 
-const NO_FIELD = 'a run has no field for it';
+const NO_FIELD = 'runs have no matching field';
 const CONNECTION = 'describes the connection, which many runs share';
-const OTHER_SYSTEMS = 'specific to one system';
-const VERDICTS = 'evaluations, which are not part of a run';
+const OTHER_SYSTEMS = 'specific to one database system';
+const VERDICTS = 'evaluations are not part of a run';
 
 /** By the name of the vocabulary. */
 export const notes: Readonly<Record<string, Notes>> = {
@@ -47,14 +47,14 @@ export const notes: Readonly<Record<string, Notes>> = {
     ),
     omitted: [
       ['openinference.span.kind', 'distinguishes guardrails and evaluators from other chains'],
-      ['tool.description', 'the definition of a tool, not its call'],
-      ['tool.json_schema', 'the definition of a tool, not its call'],
+      ['tool.description', 'describes the definition of a tool, not a call'],
+      ['tool.json_schema', 'describes the definition of a tool, not a call'],
       ['prompt.vendor', NO_FIELD],
       ['prompt.id', NO_FIELD],
       ['prompt.url', NO_FIELD],
-      ['graph.node.id', 'the tree of runs follows the tree of spans'],
-      ['graph.node.name', 'the tree of runs follows the tree of spans'],
-      ['graph.node.parent_id', 'the tree of runs follows the tree of spans'],
+      ['graph.node.id', 'the parents of runs are taken from the spans'],
+      ['graph.node.name', 'the parents of runs are taken from the spans'],
+      ['graph.node.parent_id', 'the parents of runs are taken from the spans'],
       ['annotations.*', VERDICTS],
       ['evaluations.*', VERDICTS],
       ['trace.annotations.*', VERDICTS],
@@ -89,9 +89,9 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['gen_ai.embeddings.dimension.count', NO_FIELD],
       ['gen_ai.response.id', NO_FIELD],
       ['gen_ai.openai.response.system_fingerprint', NO_FIELD],
-      ['gen_ai.token.type', 'an attribute of metrics'],
-      ['gen_ai.tool.description', 'the definition of a tool, not its call'],
-      ['gen_ai.tool.type', 'the definition of a tool, not its call'],
+      ['gen_ai.token.type', 'used by metrics, not by spans'],
+      ['gen_ai.tool.description', 'describes the definition of a tool, not a call'],
+      ['gen_ai.tool.type', 'describes the definition of a tool, not a call'],
       ['gen_ai.evaluation.*', VERDICTS],
     ],
   },
@@ -140,15 +140,15 @@ export const notes: Readonly<Record<string, Notes>> = {
       { 'http.request.method': 'GET', 'http.route': '/users/:id' },
     ],
     omitted: [
-      ['http.request.header.*', 'headers are many and long; values under secret names are hidden'],
-      ['http.response.header.*', 'headers are many and long; values under secret names are hidden'],
+      ['http.request.header.*', 'requests have many long headers; values under secret names are hidden'],
+      ['http.response.header.*', 'requests have many long headers; values under secret names are hidden'],
       ['http.request.resend_count', NO_FIELD],
-      ['http.request.size', 'inputs describe the request, not the size of its body'],
-      ['http.request.body.size', 'inputs describe the request, not the size of its body'],
-      ['http.request_content_length', 'inputs describe the request, not the size of its body'],
-      ['http.request_content_length_uncompressed', 'inputs describe the request, not the size of its body'],
-      ['http.response.size', 'only the size of the body is an output'],
-      ['http.response_content_length_uncompressed', 'only the size of the body is an output'],
+      ['http.request.size', 'the inputs contain no sizes'],
+      ['http.request.body.size', 'the inputs contain no sizes'],
+      ['http.request_content_length', 'the inputs contain no sizes'],
+      ['http.request_content_length_uncompressed', 'the inputs contain no sizes'],
+      ['http.response.size', 'the outputs contain only the size of the body'],
+      ['http.response_content_length_uncompressed', 'the outputs contain only the size of the body'],
       ['http.connection.state', CONNECTION],
       ['http.flavor', CONNECTION],
       ['http.client_ip', CONNECTION],
@@ -156,7 +156,7 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['http.scheme', 'a part of the URL'],
       ['http.server_name', CONNECTION],
       ['http.user_agent', 'a header'],
-      ['url.original', 'the URL before parsing'],
+      ['url.original', 'the URL as it was before parsing'],
       ['url.template', 'a part of the name'],
       ['url.scheme', 'a part of the URL'],
       ['url.domain', 'a part of the URL'],
@@ -185,7 +185,7 @@ export const notes: Readonly<Record<string, Notes>> = {
       ['db.connection_string', CONNECTION],
       ['db.instance.id', CONNECTION],
       ['db.client.*', CONNECTION],
-      ['db.query.summary', 'a summary of the query, which is recorded'],
+      ['db.query.summary', 'summarizes the query, and the query itself is recorded'],
       ['db.operation.batch.size', NO_FIELD],
       ['db.cassandra.*', OTHER_SYSTEMS],
       ['db.cosmosdb.*', OTHER_SYSTEMS],
@@ -200,8 +200,8 @@ export const notes: Readonly<Record<string, Notes>> = {
     specification: 'https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/',
     kinds: [{ 'messaging.system': 'kafka' }, { 'rpc.system': 'grpc' }, { 'faas.trigger': 'timer' }],
     omitted: [
-      ['messaging.*', 'describes the broker and the message; no attribute contains the content'],
-      ['rpc.*', 'describes the protocol; no attribute contains the content'],
+      ['messaging.*', 'describes the broker and the message, but contains no message content'],
+      ['rpc.*', 'describes the protocol, but contains no message content'],
       ['faas.*', 'describes the platform'],
     ],
   },
