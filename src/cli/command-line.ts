@@ -9,7 +9,7 @@ import { messageOf, visible } from '../base/text.ts';
 export type Output = Pick<NodeJS.WriteStream, 'write'> &
   Partial<Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'hasColors'>>;
 
-/** The exit code of the process, or the signal that ends the process. */
+/** How the process ends: an exit code, or a signal that the process sends to itself. */
 export type Ending = number | NodeJS.Signals;
 
 export interface CommandContext {
@@ -21,13 +21,13 @@ export interface CommandContext {
   endAs(ending: Ending): void;
 }
 
-/** The module of a command, which is loaded only if the command is called. */
+/** The module of a command. It is loaded only when the user calls the command. */
 export interface CommandModule {
-  /** Adds the options, the arguments, the help and the action. */
+  /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;
 }
 
-/** A failure whose message is printed on one line. */
+/** An error whose message is printed on one line, without a stack. */
 export class CommandFailure extends Error {
   readonly exitCode: number;
 
@@ -50,17 +50,17 @@ export function withCommandNames(error: unknown, names: Readonly<Record<string, 
   return new CommandFailure(visible(error.message.replace(/`(\w+)`/g, (all, name: string) => names[name] ?? all)));
 }
 
-/** The options that a function adds to a command. */
+/** Type of the options that the function `Define` adds to a command. */
 export type OptionsOf<Define extends (command: Command) => { opts(): unknown }> = ReturnType<
   ReturnType<Define>['opts']
 >;
 
-/** Appends a value of a repeatable option to the previous values. */
+/** Parser for a repeatable option. Appends each value to a list. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];
 }
 
-/** Parses a repeatable option. Accepts only the given values. */
+/** Returns a parser for a repeatable option that accepts only the given values. */
 export function collectFrom<Value extends string>(
   values: readonly Value[],
 ): (text: string, previous: Value[] | undefined) => Value[] {

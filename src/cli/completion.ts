@@ -1,7 +1,10 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import type { CommandContext } from './command-line.ts';
 
-/** Each script calls `runspan complete`. If it prints nothing, the shell completes file names. */
+/**
+ * Completion scripts by shell. Each script calls `runspan complete`. If that command prints nothing, the shell
+ * completes file names.
+ */
 const SCRIPTS = {
   bash: `_runspan() {
   local IFS=$'\\n'
@@ -42,7 +45,10 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .action((shell) => void stdout.write(SCRIPTS[shell]));
 }
 
-/** Defines the hidden command that the scripts call. Its last argument is the word to complete, which may be empty. */
+/**
+ * Defines the hidden command `complete`, which the scripts call. The last argument is the word to complete and may be
+ * empty.
+ */
 export function defineComplete(program: Command, { stdout }: CommandContext): void {
   program
     .command('complete', { hidden: true })

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { Ending } from './command-line.ts';
 import { main } from './program.ts';
 
-// When the reader of a pipe exits, as in `runspan dev | head`, a stream without an error listener throws.
+// In `runspan dev | head`, `head` exits first. Without these listeners, the next write would then throw.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 void main(process.argv.slice(2), process).then(endAs);
@@ -13,9 +13,9 @@ async function endAs(ending: Ending): Promise<void> {
     process.exitCode = ending;
     return;
   }
-  // Exit code if the signal does not end this process. Shells use the same code.
+  // If the signal does not end this process, it exits with the code that a shell reports for the signal.
   process.exitCode = 128 + (constants.signals[ending] ?? 0);
-  // Resolves after all earlier writes, even if the reader has exited.
+  // An empty write completes after all earlier writes, even if the reader of a pipe has exited.
   await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
   process.kill(process.pid, ending);
 }

@@ -10,7 +10,10 @@ import {
   UsageError,
 } from './command-line.ts';
 
-/** Each command's module is loaded when the command is called, because the receiver and the clients load slowly. */
+/**
+ * Summary and module of each command. A module is loaded when its command is called, because the receiver and the
+ * clients load slowly.
+ */
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
   dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev/dev.ts')],
   traces: ['list the recorded traces', () => import('./query/traces.ts')],

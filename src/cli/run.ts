@@ -155,10 +155,10 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/** Maximum width of a line. It exceeds the width of a screen, because output may go to a log. */
+/** Maximum width of a line. It is wider than a screen, because the output may be written to a log. */
 const LINE_COLUMNS = 200;
 
-/** Prints the text of a model as it arrives, and other events on separate lines. */
+/** Prints the text of model messages as it arrives, and every other event on a separate line. */
 class EventPrinter {
   readonly #write: (text: string) => void;
   /** The message whose text is on the current, unfinished line. */
@@ -168,7 +168,10 @@ class EventPrinter {
     this.#write = write;
   }
 
-  /** Prints data with an unexpected structure as JSON, because the server may have any version. */
+  /**
+   * Prints an event. Data with an unexpected structure is printed as JSON, because servers of other versions may send
+   * it.
+   */
   print(event: AgentEvent): void {
     if (event.event === 'messages' && Array.isArray(event.data) && isObject(event.data[0])) {
       this.#message(event.data[0]);
@@ -177,12 +180,12 @@ class EventPrinter {
       for (const [node, update] of Object.entries(event.data)) this.line(graph + node, update);
     } else if (event.event === 'feedback') {
       this.endText();
-      // Addresses are printed in full, so that users can open them.
+      // Feedback URLs are not shortened, so that users can open them.
       for (const [key, address] of Object.entries(event.data)) {
         this.#write(`${visible(`feedback ${key}: ${address}`)}\n`);
       }
     }
-    // Errors are thrown when the stream ends.
+    // An `error` event is skipped, because the stream throws the error when it ends.
     else if (event.event !== 'error' && event.event !== 'end') this.line(event.name, event.data);
   }
 
@@ -210,7 +213,7 @@ class EventPrinter {
   }
 }
 
-/** Returns the text of a message. Content is text or a list of blocks, some of which have text. */
+/** Returns the text of a message. `content` is a string or a list of blocks, some of which have text. */
 function textOf(content: AgentMessage['content']): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

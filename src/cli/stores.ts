@@ -14,10 +14,10 @@ import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
 import { CommandFailure } from './command-line.ts';
 
-/** The port of `runspan dev`. */
+/** The default port of `runspan dev`. */
 export const DEFAULT_PORT = 4777;
 
-/** Returns the file of the store, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
+/** Returns the path of the store file, or undefined if `RUNSPAN_STORE=memory` selects a store in memory. */
 export function storeFile(named: string | undefined): string | undefined {
   const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
   return file === 'memory' ? undefined : file;
@@ -34,7 +34,7 @@ export interface RunSource {
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
-  /** Returns a trace as JSON text that can be imported. */
+  /** Returns an export of the trace: JSON text that a receiver can import. */
   exported(traceId: string): Promise<string | undefined>;
 }
 
@@ -57,8 +57,8 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the store file. Opens a store in memory if there is no file, or if SQLite is missing and no option names the
- * file.
+ * Opens the store file. Opens a store in memory if `RUNSPAN_STORE=memory` is set, or if SQLite is missing and no option
+ * names a file.
  */
 export async function openStore(
   file: string | undefined,

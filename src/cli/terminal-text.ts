@@ -7,7 +7,10 @@ const QUOTED_MAX = 80;
 const clusters = new Intl.Segmenter();
 
 const PLAIN = /^[\x20-\x7e]*$/;
-/** East Asian wide and fullwidth characters (Unicode Standard Annex 11) and emoji have a width of two columns. */
+/**
+ * Matches characters that are two columns wide: East Asian wide and fullwidth characters (Unicode Standard Annex 11)
+ * and emoji.
+ */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 const MARKS_ALONE = /^\p{M}+$/u;
@@ -21,7 +24,7 @@ export function visibleLines(text: string): string {
   return text.split(/\r?\n/).map(visible).join('\n');
 }
 
-/** Returns the width of the text in terminal columns. Terminals differ for some characters. */
+/** Returns the width of the text in terminal columns. Some terminals draw some characters wider or narrower. */
 export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let columns = 0;

@@ -6,17 +6,17 @@ import { parseIsoTimestamp } from '../run/time.ts';
 import type { Output } from './command-line.ts';
 import { columnsOf, counted, cut } from './terminal-text.ts';
 
-/** Part of a drawing. It determines the colour. */
+/** Part of a drawing. Each part has its own colour. */
 export type Ink = 'glyph' | 'name' | 'type' | 'detail' | 'notice' | 'failure';
 
 export interface TreeOptions {
   /** Maximum width of a line. Names are shortened first, then errors. */
   readonly widthColumns: number;
-  /** Colours text. Called after the text is shortened. */
+  /** Colours text. Called with text that is already shortened, so that colour codes are never cut. */
   readonly paint: (ink: Ink, text: string) => string;
 }
 
-/** Width for files and pipes, and for terminals that report no width. */
+/** Line width for files, for pipes, and for terminals that do not report a width. */
 const LOG_COLUMNS = 200;
 
 const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
@@ -28,7 +28,10 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/** Returns the width of the stream. Text is coloured only in a terminal with colours, if `NO_COLOR` is unset. */
+/**
+ * Returns the line width and the colours for a stream. Text is coloured only if the stream is a terminal with colours
+ * and `NO_COLOR` is unset.
+ */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const hasColours = stream.isTTY === true && stream.hasColors?.() === true;
   return {
@@ -50,13 +53,13 @@ const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
 interface Line {
   readonly tree: Tree<RunOutline>;
   readonly glyphs: string;
-  /** The text before the glyphs of child runs. */
+  /** Text that precedes the glyphs of child runs. */
   readonly indent: string;
 }
 
 /**
- * Draws each run on one line: its name, type, duration and tokens, the status if it is cancelled or interrupted, and
- * the first line of its error. Each trace is a separate tree. A run whose parent is missing is marked.
+ * Draws each run on one line: name, type, duration, tokens, and the first line of its error. The status is shown if the
+ * run is cancelled or interrupted. Each trace is a separate tree. Runs without their parent are marked.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint } = options;
@@ -85,13 +88,13 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
   return lines.join('\n');
 }
 
-/** Cuts the left part of long glyphs, so that half of the line remains for the run. */
+/** Cuts long glyphs on the left, so that they take up at most half of the line. */
 function shortened(glyphs: string, widthColumns: number): string {
   const columnsMax = Math.max(8, Math.floor(widthColumns / 2));
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws a run on one line. The texts in `more` follow the duration and the tokens. */
+/** Draws a run on one line. The texts in `more` are drawn after the duration and the tokens. */
 export function drawRun(run: RunOutline, more: readonly string[], { widthColumns, paint }: TreeOptions): string {
   const { error } = run;
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);

@@ -30,7 +30,7 @@ import {
 } from './errors.ts';
 import { Secrets, secretsIn } from './secrets.ts';
 
-/** Maximum number of bytes to read from an unsuccessful response. */
+/** Maximum number of bytes to read from the body of an unsuccessful response. */
 const FAILURE_BYTES_MAX = 256 * 1024;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 8_000;
@@ -38,29 +38,29 @@ const CLOSED = 'the client was closed';
 
 /** The address of a service and the credentials for it. */
 export interface Service {
-  /** Option that sets the address. */
+  /** Name of the option that sets the address, for errors. */
   readonly option: string;
   readonly url: unknown;
-  /** Headers that only the service receives. */
+  /** Headers that must be sent only to the service. */
   readonly credentials: Readonly<Record<string, string | undefined>>;
 }
 
 export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
   readonly url: URL;
-  /** Additional values to mask in errors, runs and hooks. */
+  /** Additional values to mask in errors, recorded runs and hooks. */
   readonly secrets?: readonly string[];
 }
 
-/** A successful response. */
+/** The data and headers of a successful response. */
 export interface Answer<Data> {
   /** The parsed body, or undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
-  /** Headers by name in lower case. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Returns a sender for a service. Throws a RunspanError if the address cannot be used. */
+/** Returns the Api for a service. Throws a RunspanError if the address is invalid. */
 export function serviceApi({ option, url, credentials }: Service, options: ClientOptions): Api {
   const { apiKey: _, headers: custom = {}, ...rest } = options;
   const own = Object.entries(credentials).flatMap(([name, value]) => (value ? [[name, value.trim()]] : []));
@@ -71,8 +71,8 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
 }
 
 /**
- * Sends the calls of all clients, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError,
- * a TimeoutError, an InvalidAnswerError, or the reason of the caller's signal.
+ * Sends the calls of a client, with deadlines, retries and hooks. A call rejects with an ApiError, a ConnectionError, a
+ * TimeoutError, an InvalidAnswerError, or the reason of the caller's signal.
  */
 export class Api {
   readonly #options: ApiOptions;
@@ -97,16 +97,16 @@ export class Api {
       proxies: environmentProxies(),
       holdsProcess: true,
     });
-    // Calls, uploads and waits all listen to this signal.
+    // Every call, upload and wait adds a listener to this signal.
     allowListeners(this.#closing.signal);
   }
 
-  /** Returns the URL of a path, without a query. */
+  /** Returns the full URL of a path, without a query. */
   urlOf(path: string): string {
     return this.#address + path.replace(/\?.*$/s, '');
   }
 
-  /** Sends a call and reads the response to its end. */
+  /** Sends a call and reads the whole response. */
   async send<Data>(call: Call): Promise<Answer<Data>> {
     const { response = 'object' } = call;
     try {
@@ -118,7 +118,7 @@ export class Api {
       });
     } catch (thrown) {
       const isGone = thrown instanceof ApiError && thrown.status === 404 && thrown.request.attempts > 1;
-      // An earlier attempt deleted the resource.
+      // A 404 after a retry means that an earlier attempt has deleted the resource.
       if (!isGone || call.method !== 'DELETE' || response !== 'none') throw thrown;
       return { data: undefined as Data, status: thrown.status, headers: thrown.headers };
     }
@@ -126,7 +126,7 @@ export class Api {
 
   /**
    * Sends a call and resolves when the response headers arrive. Reading the body has no deadline. If the caller's
-   * signal aborts, reading fails with its reason.
+   * signal aborts, reading fails with the signal's reason.
    */
   async open(call: Call): Promise<OpenAnswer> {
     return this.#send(call, async (_, answer) => answer);
@@ -145,14 +145,17 @@ export class Api {
     return { method: call.method, url: this.masked(this.urlOf(call.path), call), attempts: 1 };
   }
 
-  /** Masks the keys and secrets of a call in text from the service. */
+  /** Masks the call's keys and secrets in text from the service. */
   masked(text: string, call: Call): string {
     return this.#secretsOf(call).masked(text);
   }
 
-  /** Waits for a time. Rejects with the reason of the signal, or with a ConnectionError if the client closes. */
+  /**
+   * Waits for `ms` milliseconds. Rejects with the signal's reason if it aborts, or with a ConnectionError if the client
+   * closes.
+   */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
-    // `AbortSignal.any` leaks memory on Node 20 if one of the signals lives long.
+    // `AbortSignal.any` is not used, because it leaks memory on Node 20 if one of the signals is long-lived.
     const ends = new AbortController();
     const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
     const signals = [this.closing, ...(signal ? [signal] : [])];
@@ -165,7 +168,7 @@ export class Api {
     }
   }
 
-  /** Aborts with a ConnectionError when the client closes. */
+  /** A signal that aborts with a ConnectionError when the client closes. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
@@ -174,7 +177,7 @@ export class Api {
     return this.closing.aborted;
   }
 
-  /** Ends all calls with a ConnectionError and closes the connections. */
+  /** Rejects all pending calls with a ConnectionError and closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort(new ConnectionError({ method: 'GET', url: this.#address, attempts: 0 }, CLOSED, false));
     await this.#http.destroy();
@@ -183,7 +186,7 @@ export class Api {
   async #send<Result>(call: Call, take: Take<Result>): Promise<Result> {
     const options = checkedOptions<CallOptions>(`the options of ${call.name}`, call.options ?? {}, callChecks);
     const { signal, timeoutMs = this.timeoutMs, maxRetries = this.#options.maxRetries ?? 2 } = options;
-    // Many calls may share a signal, but Node warns about the eleventh listener.
+    // Many calls may share this signal. Without this call, Node would warn about the eleventh listener.
     if (signal !== undefined) allowListeners(signal);
     const untilMs = monotonicNowMs() + timeoutMs;
     const leftMs = (): number => untilMs - monotonicNowMs();
@@ -249,8 +252,8 @@ export class Api {
   }
 
   /**
-   * Reads the body of a failed response. Returns an empty string if the connection breaks, because the status is enough
-   * for the error.
+   * Reads the body of an unsuccessful response. Returns an empty string if the connection breaks, because the error can
+   * be created from the status alone.
    */
   async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
     try {
@@ -283,7 +286,7 @@ const ACCEPT_JSON = { accept: 'application/json' };
 
 interface Attempt {
   readonly call: Call;
-  /** The body as JSON. */
+  /** The request body as JSON. */
   readonly body: string | undefined;
   readonly options: CallOptions;
   readonly timeoutMs: number;
@@ -295,7 +298,7 @@ interface Attempt {
 /** Reads a successful response. */
 type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
 
-/** A failed attempt. It is never retried if the failure is lasting. */
+/** A failed attempt. If the failure is lasting, the attempt is not retried. */
 class FailedAttempt extends Error {
   readonly error: ApiError | ConnectionError;
   readonly isLasting: boolean;
@@ -309,8 +312,8 @@ class FailedAttempt extends Error {
 
 /**
  * Returns the delay before the next attempt, or undefined if the call must not be retried. A call that is not
- * idempotent is retried only if the service cannot have started it: if no connection was made, or after 429 (RFC 6585,
- * 4).
+ * idempotent is retried only if the service cannot have processed it: if the connection could not be opened, or after
+ * 429 (RFC 6585, 4).
  */
 function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: number): number | undefined {
   const { isIdempotent = !['POST', 'PATCH'].includes(call.method) } = call;

@@ -4,33 +4,39 @@ import type { ResponseBody } from '../http/client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { type FailedAnswer, parseJson } from './errors.ts';
 
-/** Expected kind of a response body. Nothing else in the body is checked. `none` ignores the body. */
+/** Expected kind of a response body. Only the kind is validated. With `none`, the body is ignored. */
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
-/** `pages` is a page of a list, `events` a stream of events, and `result` the final state of a run. */
+/**
+ * Expected kind of a response. `pages` is a page of a list, `events` a stream of events, `result` the final state of a
+ * run.
+ */
 export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
 
-/** A valibot schema. Public declarations must not refer to valibot's types, because the build bundles valibot. */
+/**
+ * A valibot schema. The public declarations use this type, because valibot is bundled and its types are not available
+ * to users.
+ */
 export interface BodySchema {
   readonly kind: 'schema';
 }
 
-/** Maximum size of a response in bytes. A longer response causes an InvalidAnswerError. */
+/** Maximum size of a response in bytes. A longer response is rejected with an InvalidAnswerError. */
 export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
 
 interface ReadOptions {
   readonly bytesMax: number;
-  /** Maximum time for the whole body, in milliseconds. */
+  /** Maximum time to read the whole body, in milliseconds. */
   readonly timeoutMs?: number;
-  /** Maximum time between two chunks, in milliseconds. */
+  /** Maximum time to wait for the next chunk, in milliseconds. */
   readonly idleTimeoutMs?: number;
-  /** Whether to truncate a longer body. */
+  /** Whether a body that is too long is truncated. */
   readonly truncate?: boolean;
 }
 
 /**
- * Reads a body as text. If the body is longer than `bytesMax`, returns the truncated text if `truncate` is set,
- * otherwise undefined. Rejects with a DeadlineError after a timeout.
+ * Reads a body as text. If the body is longer than `bytesMax`, the result is undefined, or the truncated text if
+ * `truncate` is set. Rejects with a DeadlineError after a timeout.
  */
 export async function readText(body: ResponseBody, options: ReadOptions): Promise<string | undefined> {
   const { bytesMax, timeoutMs, idleTimeoutMs = 0, truncate = false } = options;
@@ -47,7 +53,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
         clearTimer(timer);
         timer = startTimer();
       }
-      // A server sends an empty line per second while a run is not finished.
+      // Leading blank lines are skipped. A server sends one per second until the run has finished.
       if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
       const excess = bytes + chunk.length - bytesMax;
       if (excess > 0 && !truncate) return undefined;
@@ -61,7 +67,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
   }
 }
 
-/** Returns the data of a successful response, or the reason why it is invalid. */
+/** Returns the data of a successful response, or the reason why the response is invalid. */
 export function parseBody(
   kind: ResponseKind,
   text: string | undefined,
@@ -71,7 +77,7 @@ export function parseBody(
   if (kind === 'text') return { data: text };
   const isEmpty = text.trim() === '';
   if (kind === 'none') {
-    // A proxy may respond with a login page.
+    // A proxy may respond with an HTML page, for example a login page.
     const isPage = /^text\/html\b/i.test(String(headers['content-type'] ?? '')) && !isEmpty;
     return isPage ? { problem: 'is a web page' } : {};
   }

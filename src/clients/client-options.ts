@@ -3,42 +3,43 @@ import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, isLoopback, isObject, wholeFrom } from '../base/options.ts';
 
-/** Options of all clients. */
+/** Options that all clients accept. */
 export interface ClientOptions {
-  /** API key, sent as `X-Api-Key`. Redirects are not followed, so only the client's address receives the key. */
+  /** API key, sent as `X-Api-Key`. Redirects are not followed, so the key is sent only to the client's address. */
   apiKey?: string | undefined;
-  /** Headers of every request. They replace headers of the client with the same name. */
+  /** Headers to send with every request. A header replaces the client's own header of the same name. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Timeout of a call in milliseconds, including retries and the response body. For a stream, it limits only the time
-   * until the response headers arrive. After the timeout, a call rejects with a TimeoutError. @default 60_000
+   * Timeout of a call in milliseconds, including its retries and the response body. For a stream, the timeout applies
+   * only until the response headers arrive. After the timeout, the call rejects with a TimeoutError. @default 60_000
    */
   timeoutMs?: number | undefined;
-  /** Timeout to connect, in milliseconds. Has no effect in browsers. @default 5_000 */
+  /** Timeout for opening a connection, in milliseconds. Has no effect in browsers. @default 5_000 */
   connectTimeoutMs?: number | undefined;
   /**
    * Maximum number of retries. A call is retried if no response arrives, or after 408, 429 and 5xx. The delay is
-   * `Retry-After`, or a random delay up to 0.5 s, doubled with each retry up to 8 s. A call that creates something is
-   * retried only if no connection was made, or after 429. @default 2
+   * `Retry-After`; without that header, it is random, up to 0.5 s before the first retry, with a limit that doubles
+   * with each retry up to 8 s. A call that creates something is retried only if the connection could not be opened, or
+   * after 429. @default 2
    */
   maxRetries?: number | undefined;
   /** Whether a key may be sent over plain HTTP to another machine. @default false */
   allowInsecure?: boolean | undefined;
   /** An undici Dispatcher that sends the requests, for example a proxy or a custom pool. Has no effect in browsers. */
   dispatcher?: Dispatcher | undefined;
-  /** Functions that are called for each attempt. */
+  /** Functions that are called for each attempt to send a request. */
   hooks?: ClientHooks | undefined;
 }
 
-/** Options of one call. They override the options of the client. */
+/** Options of one call. They override the client's options. */
 export interface CallOptions {
-  /** Aborts the call, its retries and its stream. The call rejects with the reason of the signal. */
+  /** Aborts the call, its retries and its stream. The call rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   /** See `timeoutMs` of the client. */
   timeoutMs?: number | undefined;
   /** See `maxRetries` of the client. */
   maxRetries?: number | undefined;
-  /** Headers of this call. They replace the client's headers. `null` removes a header. */
+  /** Headers of this call. A header replaces the client's header of the same name, and `null` removes it. */
   headers?: Readonly<Record<string, string | null>> | undefined;
 }
 
@@ -52,7 +53,7 @@ export interface ClientHooks {
   onRetry?: ((event: RetryEvent) => void) | undefined;
 }
 
-/** An attempt to send a request. */
+/** Describes an attempt to send a request. */
 export interface RequestEvent {
   /** Name of the call, for example `deployments.create`. */
   readonly call: string;
@@ -63,18 +64,18 @@ export interface RequestEvent {
   readonly attempt: number;
 }
 
-/** An attempt that received a response. */
+/** Describes an attempt that received a response. */
 export interface ResponseEvent extends RequestEvent {
   readonly status: number;
-  /** Request id from the service, if the response has one. */
+  /** The service's id for the request, if the response has one. */
   readonly requestId: string | undefined;
-  /** Milliseconds until the response headers arrived. */
+  /** Time until the response headers arrived, in milliseconds. */
   readonly durationMs: number;
 }
 
-/** An attempt that will be retried. */
+/** Describes an attempt that failed and will be retried. */
 export interface RetryEvent extends RequestEvent {
-  /** Reason of the failure. */
+  /** Why the attempt failed. */
   readonly error: Error;
   readonly delayMs: number;
 }
@@ -112,13 +113,15 @@ export const callChecks: Checks<CallOptions> = {
   ],
 };
 
-/** Returns only the options that all calls share. */
+/** Returns the options that all calls share, without any others. */
 export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
   const options = { signal, timeoutMs, maxRetries, headers };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Merges headers under lower-case names. Later headers replace earlier headers, and `null` removes a header. */
+/**
+ * Merges headers by lower-case name. A later header replaces an earlier one of the same name, and `null` removes it.
+ */
 export function mergedHeaders(...sources: readonly (CallOptions['headers'] | undefined)[]): Record<string, string> {
   const headers = new Map<string, string>();
   for (const [name, value] of sources.flatMap((source) => Object.entries(source ?? {}))) {
@@ -129,8 +132,8 @@ export function mergedHeaders(...sources: readonly (CallOptions['headers'] | und
 }
 
 /**
- * Returns the address of a service. Throws a RunspanError if the value is not an address, or if it contains
- * credentials, a query or a fragment. Also throws if a key would be sent over plain HTTP to another machine.
+ * Parses the address of a service. Throws a RunspanError if the value is not an address or contains credentials, a
+ * query or a fragment. Also throws if a key would be sent over plain HTTP to another machine.
  */
 export function serviceAddress(
   option: string,
@@ -155,7 +158,7 @@ export function serviceAddress(
   return url;
 }
 
-/** Returns the problem without the address, which may contain credentials. */
+/** Returns the problem with an address. The text omits the address, which may contain credentials. */
 function addressProblem(url: URL | undefined): string | undefined {
   if (url === undefined) return 'cannot be parsed';
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'has another protocol';
@@ -168,12 +171,14 @@ function isKey(value: unknown): boolean {
 }
 
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Matches values that undici can send. */
+/** Matches header values that undici can send. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Headers about the connection and the body length. Only undici sets them. */
+/** Matches headers about the connection and the body length, which only undici may set. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-/** Refuses `Headers` and `Map`, because their entries are not properties. */
+/**
+ * Whether a value is a plain object of headers. Rejects `Headers` and `Map`, because their entries are not properties.
+ */
 function areHeaders(value: unknown, mayBeNull: boolean): boolean {
   if (typeof value !== 'object' || value === null || Symbol.iterator in value) return false;
   return Object.entries(value).every(([name, text]) => {

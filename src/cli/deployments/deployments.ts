@@ -90,12 +90,12 @@ function defineChanges(command: Command, context: CommandContext): void {
     .option('--repo <url>', 'address of the git repository')
     .action(({ name, source, repo, ...options }) =>
       call(options, context, async ({ deployments }, printer) => {
-        // A new deployment must have both configurations, even if they are empty.
+        // The service requires both configurations in a new deployment, even if they are empty.
         const body = { source_config: {}, source_revision_config: {}, ...(await bodyOf(options)) };
         const fields = { ...body, ...defined({ name, source }), ...merged(body, 'source_config', { repo_url: repo }) };
         const deployment = await deployments.create(fields as unknown as DeploymentCreate);
         if (!options.wait) return printer.deployment({ deployment });
-        // The user needs the id to resume an interrupted wait.
+        // The id is printed before the wait, so that a user who interrupts the wait can resume it.
         printer.note(`created ${visible(deployment.id)}`);
         printer.deployment(await deployments.waitUntilDeployed(deployment.id, waitOptions(options, printer)));
       }),

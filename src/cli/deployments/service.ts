@@ -22,7 +22,7 @@ const OPTION_NAMES = {
   allowInsecure: 'RUNSPAN_ALLOW_INSECURE=true',
 };
 
-/** Calls `use` with the service, and closes the service afterwards. */
+/** Calls `use` with a client for the service, then closes the client. */
 export async function call(
   options: ServiceOptions,
   context: CommandContext,
@@ -123,7 +123,8 @@ function jsonLine(value: unknown): string {
 }
 
 /**
- * Removes the value. If a user sends the output back, the service rejects a missing value but would store a masked one.
+ * Removes the value instead of masking it. If a user sends the output back, the service rejects a variable without a
+ * value, but would store a masked value.
  */
 function withoutValue(variable: unknown): unknown {
   if (typeof variable !== 'object' || variable === null) return variable;

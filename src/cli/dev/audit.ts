@@ -49,7 +49,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
     (file ?? stderr).write(`${text}\n`);
   });
   const receiver = await createReceiver({ store });
-  // The receiver ends with the command, so the command must not spool runs on disk for it.
+  // Runs that the command spools on disk would stay there, because this receiver closes when the command ends.
   const environment = { ...environmentFor(receiver.url), RUNSPAN_DURABILITY: 'memory' };
   const ending = await runTraced(command, environment, store).finally(() => receiver.close());
   file?.end();
@@ -59,7 +59,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
   return ending;
 }
 
-/** Shows and counts each received record, and stores nothing. */
+/** A store that prints and counts each received record but keeps none. */
 export class AuditStore extends MemoryStore {
   readonly counts = { posts: 0, patches: 0, attachments: 0, bytes: 0 };
   readonly #show: (operation: RunOperation) => void;
@@ -86,13 +86,13 @@ export class AuditStore extends MemoryStore {
   }
 }
 
-/** Returns the size in bytes of the attachments and of the fields in JSON. */
+/** Returns the size of a record in bytes: its fields as JSON, plus its attachments. */
 function recordBytes({ fields, attachments }: RunOperation): number {
   const sizes = Object.values(fields).map((value) => Buffer.byteLength(JSON.stringify(value)));
   return [...sizes, ...attachments.map(({ bytes }) => bytes.length)].reduce((sum, size) => sum + size, 0);
 }
 
-/** Maximum number of characters printed per field on standard error. A file contains the complete field. */
+/** Maximum number of characters printed per field on standard error. An output file contains complete fields. */
 const SHOWN_MAX = 2_000;
 
 /** Returns a line for each field and each attachment, with its size in bytes. */
@@ -115,7 +115,7 @@ function line(label: string, bytes: number, text: string): string {
   return `  ${label.padEnd(13)} ${String(bytes).padStart(7)}  ${text}`;
 }
 
-/** Returns the complete record on one line of JSON, without the bytes of attachments. */
+/** Returns the complete record as one line of JSON. Attachments are included without their bytes. */
 export function recordJson(operation: RunOperation): string {
   const { kind, id, fields } = operation;
   const attachments = operation.attachments.map(({ name, mimeType, bytes }) => ({
@@ -135,13 +135,13 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
   return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
 }
 
-/** File mode of the output, because records may contain confidential data. */
+/** File mode of the output. Only its owner can read it, because records may contain confidential data. */
 const OWNER_ONLY = 0o600;
 
 async function openFile(path: string): Promise<Writable> {
   try {
     const file = await open(path, 'w', OWNER_ONLY);
-    // An existing file keeps its mode when it is opened. The mode of a device or a pipe is not changed.
+    // Opening an existing file does not change its mode, so the mode is set here. Devices and pipes keep theirs.
     if ((await file.stat()).isFile()) await file.chmod(OWNER_ONLY);
     return file.createWriteStream();
   } catch (error) {

@@ -8,10 +8,13 @@ export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Number of signals after which the command is killed, because it ignored the earlier ones. */
+/** Number of signals after which the command is killed. A command that gets this many has ignored the earlier ones. */
 const SIGNALS_MAX = 3;
 
-/** Returns the command after `--`, or undefined if there is no `--`. `words` are the arguments that are not options. */
+/**
+ * Returns the command after `--`, or undefined if there is no `--`. `words` contains the arguments that are not
+ * options.
+ */
 export function childCommand(words: readonly string[], { argv }: CommandContext): ChildCommand | undefined {
   const end = argv.indexOf('--');
   const own = end === -1 ? words : words.slice(0, words.length - (argv.length - end - 1));
@@ -23,8 +26,9 @@ export function childCommand(words: readonly string[], { argv }: CommandContext)
 }
 
 /**
- * Runs a command without a shell. The command shares the standard streams of this process and receives its signals.
- * With `stderr`, the standard output of the command goes to standard error. Rejects if the command cannot be started.
+ * Runs a command without a shell. The command shares the standard streams of this process and receives its signals. If
+ * `stderr` is given, the command's standard output is written to standard error. Rejects if the command cannot be
+ * started.
  */
 export async function runChild(
   [program, ...args]: ChildCommand,
@@ -38,7 +42,7 @@ export async function runChild(
       stopForwarding = forwardSignals(child);
       child.on('exit', (code, signal) => resolve(signal ?? code ?? 1));
       child.on('error', (error) => {
-        // After the start, errors are emitted only if a signal cannot be sent.
+        // Once the command has started, an `error` event means only that a signal could not be sent.
         if (child.pid === undefined) reject(error);
       });
     });
@@ -71,8 +75,8 @@ export function forwardedSignal(
   isInTerminal: boolean,
 ): NodeJS.Signals | undefined {
   if (count >= SIGNALS_MAX) return 'SIGKILL';
-  // A terminal sends SIGINT and SIGHUP to all processes in the foreground, so the command has received the first one.
-  // The second is forwarded, because the first may have been sent to this process only.
+  // A terminal sends SIGINT and SIGHUP to all foreground processes, so the first signal has already reached the
+  // command. The second signal is forwarded, in case the first was sent to this process alone.
   const isFromTerminal = isInTerminal && (signal === 'SIGINT' || signal === 'SIGHUP');
   return isFromTerminal && count === 1 ? undefined : signal;
 }

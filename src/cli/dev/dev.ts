@@ -90,7 +90,7 @@ async function dev(
       }
       if (command === undefined) return await untilStopped();
       const environment = environmentFor(receiver.url, env('RUNSPAN_RECEIVER_KEY'), env('RUNSPAN_RECEIVER_WRITE_KEY'));
-      // Programs that read the JSON lines cannot parse other output between them.
+      // With `--json`, the command's output goes to standard error, so that standard output contains only JSON lines.
       return await runTraced(command, environment, store, options.json ? 'stderr' : 'stdout');
     } finally {
       await receiver.close();

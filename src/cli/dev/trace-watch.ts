@@ -6,23 +6,26 @@ import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import { counted } from '../terminal-text.ts';
 
 /**
- * A trace is checked when none of its runs has arrived for this long. An exporter sends a batch every 250 ms, so child
- * runs may arrive one batch after their root.
+ * Idle time after which a trace is checked. An exporter sends a batch every 250 ms, so child runs may arrive one batch
+ * after their root.
  */
 const SETTLE_MS = 300;
-/** A check reads the whole trace, so the delay doubles with each check, up to this limit. */
+/** Maximum delay before a check. The delay doubles with each check, because a check reads the whole trace. */
 const SETTLE_MAX_MS = 4_800;
-/** Number of the check at which a ragged trace is drawn. It takes place after at least 2.1 s. */
+/** Number of checks before a ragged trace is drawn. The third check runs after at least 2.1 s. */
 const RAGGED_CHECKS = 3;
 const REMEMBERED_MAX = 10_000;
 
 export interface TraceWatchOptions {
   store: Store;
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
-  /** Shows only drawings, without notes. @default false */
+  /** Whether to show drawings without notes about open or additional runs. @default false */
   isPlain?: boolean;
   show: (text: string) => void;
-  /** Number of traces to remember. Later runs of a forgotten trace are drawn as a new trace. @default 10000 */
+  /**
+   * Maximum number of traces to remember. If runs arrive for a forgotten trace, they are drawn as a new trace. @default
+   * 10000
+   */
   rememberedMax?: number;
 }
 
@@ -31,16 +34,17 @@ interface Watched {
   checks: number;
   /** Whether runs have arrived since the last drawing. */
   isDue: boolean;
-  /** The last drawing, as a hash because its text may be megabytes long. */
+  /** Hash and number of runs of the last drawing. The text itself is not kept, because it may be megabytes long. */
   drawn: { readonly hash: string; readonly runs: number } | undefined;
 }
 
 /**
- * Draws each trace when it finishes, and again when more of its runs arrive. At the end, draws the unfinished traces.
+ * Draws each trace when it finishes, and again if more of its runs arrive. When the watch closes, it draws the
+ * unfinished traces.
  */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;
-  /** Sorted by the time of the last change. */
+  /** Watched traces by id. The trace that changed least recently comes first. */
   readonly #traces = new Map<string, Watched>();
   readonly #unsubscribe: () => void;
   /** Resolves when no check is in progress. */
@@ -89,10 +93,10 @@ export class TraceWatch {
     if (!watched.isDue) return;
     watched.checks += 1;
     const runs = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
-    // More runs arrived, so another check follows.
+    // More runs arrived during the query and scheduled another check.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
-    // The store deleted the trace, or the trace is now a part of another one.
+    // The store has deleted the trace or merged it into another trace.
     if (runs.length === 0) this.#traces.delete(traceId);
     else if (this.#isClosed || progress === 'finished') await this.#draw(traceId, runs, watched);
     else if (progress === 'ragged' && watched.checks < RAGGED_CHECKS) this.#checkLater(traceId, watched);
@@ -108,7 +112,7 @@ export class TraceWatch {
     const hash = createHash('sha256').update(text).digest('base64');
     watched.drawn = { hash, runs: runs.length };
     this.#forgetOldest();
-    // Repeated messages do not change the drawing.
+    // A repeated message does not change the drawing, so nothing is shown.
     if (hash === drawn?.hash) return;
     show(drawn === undefined || isPlain ? text : `${againNote(runs.length - drawn.runs)}\n${text}`);
   }
@@ -126,8 +130,8 @@ export class TraceWatch {
  * The progress of a trace:
  *
  * - `finished`: all runs have ended, and no parent is missing.
- * - `ragged`: the root has ended, but another run has not, or a parent is missing. More runs may arrive.
- * - `open`: a root has not ended.
+ * - `ragged`: the root has ended, but another run is still open or a parent is missing. More runs may arrive.
+ * - `open`: a root run has not ended.
  */
 function progressOf(runs: readonly RunOutline[]): 'finished' | 'ragged' | 'open' {
   const ids = new Set(runs.map(({ id }) => id));

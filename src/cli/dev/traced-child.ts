@@ -24,8 +24,8 @@ const LANGSMITH_TRACING: readonly EnvironmentName[] = [
 ];
 
 /**
- * Returns the environment for a command that uses runspan or the langsmith package. If langsmith tracing was turned
- * off, it stays off. Otherwise, langsmith and a runspan handler would both record each step.
+ * Returns the environment for a command that uses runspan or the langsmith package. If the user turned langsmith
+ * tracing off, it stays off, because langsmith and a runspan handler would both record each step.
  */
 export function environmentFor(url: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
@@ -33,22 +33,22 @@ export function environmentFor(url: string, readKey?: string, writeKey?: string)
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
-    // Open runs appear on the page soon. A delay that the user has set takes precedence.
+    // A short delay shows open runs on the page early. A delay that the user has set takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
-    // The clients of langsmith send nothing without a key, even if the receiver requires none.
+    // The langsmith clients send nothing without a key, even though the receiver may not require one.
     LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? 'runspan-dev',
     // This variable would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });
 }
 
-/** The last request of a command may arrive this long after the command ends. */
+/** Time to wait for further runs. A command's last request may arrive this long after the command ends. */
 const IDLE_MS = 300;
-/** Maximum wait, in case another program keeps sending. */
+/** Maximum time to wait, in case another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;
 
 /** Resolves when no runs have arrived for `IDLE_MS`. */

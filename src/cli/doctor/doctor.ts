@@ -40,7 +40,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
     findings.push(finding);
     if (!isJson) stdout.write(`${findingLine(finding)}\n`);
   };
-  // The sockets of the HTTP client do not keep the process alive.
+  // The timer keeps the process alive, because the HTTP client's sockets do not.
   const keepAlive = setInterval(() => {}, DELAY_MAX_MS);
   try {
     for await (const finding of allFindings()) add(finding);
@@ -75,7 +75,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
   }
 }
 
-/** The minimum version in `engines` of package.json. */
+/** Minimum Node version, as `engines` in package.json states it. */
 const NODE_MIN = [20, 19] as const;
 
 export function nodeFinding(running: string): Finding {
@@ -86,7 +86,7 @@ export function nodeFinding(running: string): Finding {
   return isSupported ? ok('node', message) : fail('node', message, `install Node ${majorMin}.${minorMin} or later`);
 }
 
-/** Block size of most file systems. A smaller file may fit on a full disk. */
+/** Size of the test file: the block size of most file systems. A smaller file could fit on a full disk. */
 const TEST_FILE_BYTES = 4_096;
 
 /** Checks the spool folder: writes a file to it and deletes the file. */

@@ -30,10 +30,10 @@ export function findingLine({ level, check, message, advice }: Finding): string 
   return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
 }
 
-/** Minimum length of the secrets to hide. Shorter values also occur in other text by chance. */
+/** Minimum length of a secret to hide. Shorter values also occur in unrelated text. */
 const SECRET_LENGTH_MIN = 6;
 
-/** Removes the given secrets, and text that looks like a secret. */
+/** Masks the given secrets, and other text that looks like a secret. */
 export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
   const hidden = (text: string): string => {
     let shown = text;

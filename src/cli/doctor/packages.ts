@@ -47,7 +47,7 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   );
 }
 
-/** Several copies of OpenTelemetry are allowed, because they share their state. */
+/** Reports copies of an OpenTelemetry package. Several copies are allowed, because they share their state. */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
   for (const { version, folder } of copies) {
@@ -60,7 +60,7 @@ function otelFinding(name: string, { range, has }: Versions, copies: readonly Co
   return ok(name, `${versions}${copies.length > 1 ? ` (${copies.length} copies)` : ''}`);
 }
 
-/** Searches the folders in which Node looks for packages. Returns each copy once, even if several links lead to it. */
+/** Searches the folders in which Node looks for packages. Returns each copy once, even if several links point to it. */
 function installedCopies(folder: string, names: readonly string[]): Copy[] {
   const found = new Map<string, Copy>();
   const seen = new Set<string>();
@@ -73,7 +73,8 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       if (path === undefined) continue;
       const version = names.includes(name) ? ignoreErrors(() => versionIn(path, name)) : undefined;
       if (version !== undefined) found.set(path, { name, version, folder: path });
-      // A link may point to another folder, for example to the store of pnpm.
+      // A package may be a link into another folder, for example into pnpm's store. Node looks for its dependencies
+      // near the link's target.
       pending.push(...nodeModulesFor(path));
     }
   }
@@ -94,8 +95,8 @@ function packagesIn(nodeModules: string): string[] {
 }
 
 /**
- * Returns the version of the package in a folder. Undefined if the folder contains another package, for example an
- * alias.
+ * Returns the version of the package in a folder, or undefined if the folder contains a package of another name, as an
+ * alias does.
  */
 function versionIn(folder: string, name: string): string | undefined {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>;

@@ -13,7 +13,7 @@ import { parsedJson } from '../command-line.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
-/** Maximum clock difference. A larger difference puts runs of different machines in the wrong order. */
+/** Maximum clock difference. With a larger difference, runs of different machines appear in the wrong order. */
 const SKEW_MAX_MS = 5_000;
 
 /** Checks the connection to the service, `GET /info` and the clocks. */
@@ -28,7 +28,7 @@ export async function* serviceFindings(settings: Settings, client: HttpClient): 
       'unset it, and add your own authority with NODE_EXTRA_CA_CERTS',
     );
   }
-  // A proxy resolves the name and connects to the service.
+  // If a proxy is used, the proxy resolves the host name and connects to the service, so these checks are skipped.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
   yield* infoFindings(client, proxy, sendsKey(settings));
 }
@@ -71,7 +71,7 @@ export async function queryTrace(client: HttpClient, traceId: string): Promise<{
   return { status, json: parsedJson(text) };
 }
 
-/** Explains each reason for a direct connection. */
+/** Texts that explain why no proxy is used. */
 const DIRECT: Readonly<Record<NoProxy, string>> = {
   'none is named': 'HTTPS_PROXY applies to https only',
   'this machine': 'a connection to this machine uses no proxy',
@@ -112,7 +112,7 @@ async function connected(host: string, port: number, isTls: boolean, timeoutMs: 
   const socket = isTls ? connectTls({ host, port, ...servername }) : connectTcp({ host, port });
   socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no connection within ${timeoutMs} ms`)));
   try {
-    // Rejects if the socket emits an error.
+    // `once` rejects if the socket emits `error`.
     await once(socket, isTls ? 'secureConnect' : 'connect');
   } finally {
     socket.destroy();
@@ -128,7 +128,7 @@ async function* infoFindings(
   let startedAtMs = 0;
   let answer: HttpAnswer;
   try {
-    // The first request opens the connection and loads undici.
+    // The first request also opens the connection and loads undici, so a second request measures the latency.
     await client.send(request);
     startedAtMs = performance.now();
     answer = await client.send(request);
@@ -157,7 +157,8 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The header has a resolution of one second. The service wrote it about halfway through the request.
+  // The `Date` header has no fractions of a second, so 500 ms, the average fraction, are added. The service is assumed
+  // to have written it halfway through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);
@@ -192,7 +193,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   501: PATH_ADVICE,
 };
 
-/** Returns advice for the status of a response, or for a missing response. */
+/** Returns advice for a response status. `status` is undefined if no response arrived. */
 export function adviceFor(status: number | undefined, hasKey: boolean): string {
   if (status === undefined) return LATER_ADVICE;
   if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';

@@ -11,7 +11,7 @@ import { durabilityOf, resolveSettings, type Settings } from '../../export/setti
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** Kind of a variable, which determines how its value is printed. A word is a number or one of a few values. */
+/** Kind of a variable. It determines how the value is printed. A `word` is a number or one of a few fixed values. */
 type Kind = 'secret' | 'address' | 'word' | 'text';
 
 const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {
@@ -33,7 +33,7 @@ const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, other
 
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
-/** Variables of the commands and the receiver. */
+/** Variables that the commands and the receiver read. */
 const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_STORE',
   'RUNSPAN_RECEIVER_KEY',
@@ -45,25 +45,25 @@ const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_AGENT_KEY',
 ];
 
-/** Returns the variable that sets the sample rate to 0, if any. */
+/** Returns the name of the variable that sets the sample rate to 0, if one does. */
 export function samplingOff(): EnvironmentName | undefined {
   const variable = variableOf('sampleRate');
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
 }
 
-/** Returns the keys and workspace ids of the environment, which no finding may contain. */
+/** Returns the keys and workspace ids in the environment. Findings must not contain them. */
 export function secretsOfEnvironment(): string[] {
   return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
 }
 
-/** Resolves the settings in the same way as an exporter with tracing on. Returns a finding for each setting. */
+/** Resolves the settings as an exporter does when tracing is on. Returns one finding per setting. */
 export function settingFindings(): { readonly findings: readonly Finding[]; readonly settings: Settings | undefined } {
   let settings: Settings | undefined;
   let isOn = true;
   const problems = collectProblems(() => {
     settings = resolveSettings({ tracing: true, log: 'silent' });
     isOn = flag('tracing', undefined, true);
-    // Only some endpoints need these settings.
+    // `resolveSettings` validates these two settings only for some endpoints. The calls below always validate them.
     durabilityOf({});
     flag('allowInsecure', undefined, false);
   });
@@ -98,7 +98,7 @@ function findingOf(
   problem: string | undefined,
   isOn: boolean,
 ): Finding {
-  // An invalid value is not shown, because it may be a secret in the wrong variable.
+  // An invalid value is not printed, because the user may have put a secret into the wrong variable.
   if (problem !== undefined) {
     return warn(setting, `${hiddenValue(used)}, from ${used}: ${problem}`, `correct ${used}`);
   }
@@ -115,7 +115,7 @@ function defaultOf(setting: SettingName, otherwise: string): string {
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }
 
-/** Returns a finding for each variable of the setting that is set but not used. */
+/** Returns a finding for each variable of a setting that has a value but is not used. */
 function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName | undefined): Finding[] {
   let reason = `${used} takes precedence`;
   if (SERVICE.includes(setting) && !usesLangsmithService()) {
@@ -126,7 +126,7 @@ function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName 
   }
   const unused = VARIABLES[setting].filter((name) => name !== used && env(name) !== undefined);
   return unused.map((name) => {
-    // An unused word has not been validated.
+    // The value of an unused variable has not been validated, so a `word` is hidden.
     const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
     return ok(name, `${value}, not used: ${reason}`);
   });
@@ -141,7 +141,7 @@ function unknownVariables(): Finding[] {
     );
 }
 
-/** Maximum number of printed characters. */
+/** Maximum number of characters printed of a value. */
 const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: Kind): string {
@@ -155,7 +155,7 @@ function hiddenValue(name: EnvironmentName): string {
   return `set (${counted(env(name)?.length ?? 0, 'character')})`;
 }
 
-/** Returns an address without user, password, query and fragment. Undefined if the text is not an address. */
+/** Returns an address without user, password, query and fragment, or undefined if the text is not an address. */
 export function addressOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin + url.pathname.replace(/\/$/, '') : undefined;

@@ -12,7 +12,7 @@ export interface SourceOptions {
   readonly store?: string | undefined;
 }
 
-/** Adds the options that select the source. */
+/** Adds the options that select where a command reads runs: from a receiver or from a file. */
 export function withSourceOptions<Args extends unknown[], Options extends Record<string, unknown>>(
   command: Command<Args, Options>,
 ): Command<Args, Options & SourceOptions> {
@@ -45,7 +45,7 @@ export async function withSource(
   throw new CommandFailure(`${noReceiver}${noFile}; start a receiver with runspan dev, or name one with --url`);
 }
 
-/** Timeout of a request. It is long because a receiver under load may respond late. */
+/** Timeout of a request. The timeout is long because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
 
 class NoReceiver extends CommandFailure {}
@@ -104,7 +104,7 @@ class ReceiverSource implements RunSource {
     const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
     switch (response.status) {
       case 404:
-        // Other servers usually respond to an unknown path with other content.
+        // A receiver sends `detail` with a 404. Other kinds of servers usually do not.
         if (detail !== undefined) return undefined;
         break;
       case 401:

@@ -69,7 +69,7 @@ async function runOf(source: RunSource, id: string): Promise<RunDetails> {
   return run;
 }
 
-/** Number of recent traces to search when the user gives part of an id. */
+/** Number of recent traces to search if the user gives only part of an id. */
 const RECENT = 1_000;
 const COMPLETE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/;
 
@@ -113,7 +113,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
 /** Maximum number of characters of a payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
-/** Returns the sections for the error, metadata, payloads, attachments and feedback of a run. */
+/** Returns a section for each of a run's error, metadata, payloads, attachments and feedback. */
 async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Promise<string[]> {
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));

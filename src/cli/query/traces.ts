@@ -61,7 +61,7 @@ function startTime(text: string): string {
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');
 }
 
-/** Parses a local day or time, which has no zone, in the time zone of this machine. */
+/** Parses a day or time without a zone in this machine's time zone. */
 function localTime(text: string): string | undefined {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text) ?? [];
   const at = new Date(`${day}T${time}`);
@@ -84,12 +84,15 @@ async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, 
 
 const RUNS_PAGE = 1_000;
 
-/** Returns traces in which some run matches the status, type and model, and the root matches the other filters. */
+/**
+ * Returns traces that contain a run with the given status, type and model, and whose root run matches the other
+ * filters.
+ */
 async function tracesWithRun(
   source: RunSource,
   { status, runType, model, limit = Number.POSITIVE_INFINITY, ...ofRoot }: ListQuery,
 ): Promise<Page<TraceSummary>> {
-  // A run never starts before its root run, so the lower bound also applies to runs.
+  // No run starts before its root run, so the lower bound of the start time also applies to runs.
   const ofRun = defined({ status, runType, model, startedFrom: ofRoot.startedFrom });
   const seen = new Set<string>();
   const found: TraceSummary[] = [];
@@ -112,7 +115,10 @@ function latestFirst(traces: TraceSummary[]): TraceSummary[] {
   return traces.sort((one, other) => (one.start_time < other.start_time ? 1 : -1));
 }
 
-/** Number of characters shown of an id. They are the last ones, because ids start with their time. */
+/**
+ * Number of characters shown of an id. The last characters are shown, because the first ones encode the time and are
+ * similar.
+ */
 const SHORT_ID = 12;
 
 function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {

@@ -8,7 +8,7 @@ import type { DestinationSurvey, Files, Holding } from '../../export/spool/surve
 import { CommandFailure } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 
-/** The options of each action. */
+/** Options that every `runspan spool` action accepts. */
 export interface FolderOptions {
   readonly dir?: string | undefined;
   readonly endpoint?: URL | undefined;
@@ -32,8 +32,8 @@ export function settingsFor({ dir, endpoint }: FolderOptions): Settings {
 }
 
 /**
- * Throws if the key or the workspace of the environment belongs to a different origin than `--endpoint`. Otherwise the
- * command would look for runs that were recorded without a key, and find none.
+ * Throws if the environment sets a key or a workspace for a different origin than `--endpoint`. The key would not be
+ * sent to `--endpoint`, so the command would look for runs that were recorded without a key and find none.
  */
 function checkEndpoint(endpoint: URL): void {
   const configured = env('RUNSPAN_ENDPOINT');
@@ -45,7 +45,10 @@ function checkEndpoint(endpoint: URL): void {
   );
 }
 
-/** Returns the folder name of the destination, and its display name, which omits the key and the workspace. */
+/**
+ * Returns the folder name (`hash`) and the display name of the destination. The display name omits the key and the
+ * workspace.
+ */
 export function namedDestination(settings: Settings): { readonly hash: string; readonly name: string } {
   const destination = destinationOf(settings);
   const { endpoint, workspaceId, apiKey } = destination;
@@ -63,7 +66,10 @@ export function runsIn(holdings: readonly Holding[]): number {
   return holdings.reduce((sum, { runs }) => sum + runs, 0);
 }
 
-/** Returns a line about runs of other destinations, if any. The spool folder does not record destination names. */
+/**
+ * Returns a line about runs of other destinations, if there are any. They are listed by hash, because the spool folder
+ * does not contain destination names.
+ */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;
   if (count === 0) return [];

@@ -17,11 +17,11 @@ import { type FolderOptions, holdingFiles, namedDestination, othersText, runsIn,
 export interface SendOptions extends FolderOptions {
   /** Hashes of other destinations whose runs are also sent. */
   readonly from?: readonly string[] | undefined;
-  /** Whether to send readable files that were set aside as damaged, too. */
+  /** Whether to also send files that were set aside as damaged but can be read. */
   readonly bad?: true | undefined;
 }
 
-/** If no run is delivered or dropped for this long, the service is considered unavailable. */
+/** If no run is delivered or dropped for this long, the command gives up, because the service is unavailable. */
 const PATIENCE_MS = 30_000;
 
 /**
@@ -38,7 +38,7 @@ export async function sendSpool(
   const hashes = [...new Set([...(options.from ?? []), destination.hash])];
   prepare(options, settings, hashes);
   let before = stockOf(settings, hashes);
-  // The files of a process that has just ended become claimable within 10 seconds.
+  // Wait for files of processes that have just ended. They can be claimed within 10 seconds.
   for (; before.running.some(({ state }) => state === 'ended'); before = stockOf(settings, hashes)) {
     await delay(500, undefined, true);
   }
@@ -46,7 +46,7 @@ export async function sendSpool(
   const after = stockOf(settings, hashes);
 
   const isLeft = after.dead.length > 0;
-  // Runs of files that were not claimed are not recovered.
+  // `recovered` does not include runs in files that could not be claimed.
   const total = isLeft ? Math.max(runsIn(before.dead), recovered) : recovered;
   const damaged = after.bad.filter((file) => !before.bad.includes(file)).length;
   const lines: string[] = [];
@@ -110,7 +110,7 @@ function stockOf({ spoolDir }: Settings, hashes: readonly string[]) {
   return {
     dead: holdings.filter(({ state }) => state === 'dead'),
     running: holdings.filter(({ state }) => state !== 'dead'),
-    /** Damaged files. */
+    /** Files that were set aside as damaged. */
     bad: own.flatMap(({ bad }) => bad.files),
     others: othersText(survey.filter((one) => !own.includes(one))),
   };

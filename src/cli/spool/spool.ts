@@ -88,7 +88,9 @@ function purgeRuns({ all, yes, ...options }: PurgeOptions): { lines: string[]; i
   return { lines: [...lines, ...others], isDryRun: what !== undefined && !yes };
 }
 
-/** Returns the configured destination if `isSelected` is set, otherwise all destinations in the folder. */
+/**
+ * Returns the files of the configured destination if `isSelected` is set, otherwise of all destinations in the folder.
+ */
 function survey(options: FolderOptions, isSelected: boolean) {
   const folder = resolve(options.dir ?? env('RUNSPAN_SPOOL_DIR') ?? defaultSpoolDir());
   const destination = isSelected ? namedDestination(settingsFor(options)) : undefined;

@@ -54,8 +54,8 @@ const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: '
 const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
 
 /**
- * A client for the agent server of a deployment. Each group of calls is a property, for example `server.threads`.
- * Within a run, calls that create runs are recorded.
+ * A client for the agent server of a deployment. Each group of calls is a property, for example `server.threads`. If
+ * the application calls it within a run, calls that create runs are recorded.
  */
 export class AgentServer {
   readonly assistants: Assistants;
@@ -88,7 +88,7 @@ export class AgentServer {
     this.system = systemOf(send);
   }
 
-  /** Address of the deployment. */
+  /** The deployment's address. */
   get url(): string {
     return this.#service.api.urlOf('');
   }
@@ -114,7 +114,7 @@ export class AgentServer {
     return this.#service.api.urlOf(callOf(A2A, { ids: [assistantId] }).path);
   }
 
-  /** Ends all calls and closes the connections. */
+  /** Aborts all pending calls and closes the connections. */
   async close(): Promise<void> {
     await this.#service.api.close();
   }

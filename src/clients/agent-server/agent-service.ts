@@ -10,15 +10,15 @@ import { BODY, both, whole } from '../schema.ts';
 import { tracedCall, traceHeaders } from '../tracing.ts';
 
 export interface AgentServerOptions extends ClientOptions {
-  /** Address of the deployment, including its path if it has one. */
+  /** The deployment's address, including its path if there is one. */
   url: string | URL;
   /**
-   * Maximum time without a byte, in milliseconds, before a stream or an awaited response counts as broken. After a
-   * server has sent heartbeats in a stream, the maximum is 60 s. @default 300_000
+   * Maximum time without data, in milliseconds. After this time, a stream or an awaited response counts as broken. Once
+   * the server has sent heartbeats in a stream, the maximum is 60 s. @default 300_000
    */
   idleTimeoutMs?: number | undefined;
   /**
-   * Whether calls that create runs send the current run to the server. The server's runs then join the trace.
+   * Whether calls that create runs send the current run's trace headers, so that the server's runs join the trace.
    * @default true
    */
   propagate?: boolean | undefined;
@@ -33,7 +33,7 @@ export const agentServerChecks: Checks<AgentServerOptions> = {
 
 /** The part of a list to request. */
 export interface PageRequest {
-  /** Items per page, 1 to 1 000. @default 10 */
+  /** Number of items per page, from 1 to 1 000. @default 10 */
   limit?: number;
   /** Number of items to skip. @default 0 */
   offset?: number;
@@ -41,7 +41,10 @@ export interface PageRequest {
 
 const PAGE_ITEMS = 10;
 
-/** Body or query of a list request. The client checks only the fields that it uses in calculations. */
+/**
+ * Body or query of a list request. The client validates only `limit` and `offset`, which it needs to request further
+ * pages.
+ */
 export const PAGE_BODY: BodySchema = v.pipe(
   BODY,
   v.looseObject({ limit: v.optional(whole(1, 1_000)), offset: v.optional(whole(0)) }),
@@ -51,11 +54,11 @@ export const PAGE_BODY: BodySchema = v.pipe(
 export class AgentService {
   readonly api: Api;
   readonly idleTimeoutMs: number;
-  /** Timeout for response headers that arrive only when a run ends. */
+  /** Timeout for response headers that the server sends only when the run ends. */
   readonly headTimeoutMs: number;
   readonly #options: Partial<AgentServerOptions>;
 
-  /** Expects options that are already checked. */
+  /** The options must already be validated. */
   constructor(options: Partial<AgentServerOptions>) {
     const { url, idleTimeoutMs = 300_000, propagate: _, ...client } = options;
     this.api = serviceApi({ option: 'url', url, credentials: { 'x-api-key': client.apiKey } }, client);
@@ -71,7 +74,7 @@ export class AgentService {
     return endpoint.makesRun ? this.traced(call, send) : send({});
   }
 
-  /** Lists items by offset. A POST sends the offset in its body, a GET in its query. */
+  /** Lists items in pages by offset. A POST request sends the offset in its body, a GET request in its query. */
   list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const part = endpoint.method === 'GET' ? 'query' : 'body';
     const first = (): { call: PreparedCall; limit: number; offset: number } => {
@@ -82,17 +85,17 @@ export class AgentService {
     return pagesFrom(first, async ({ call, limit, offset }) => {
       const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
       const { data } = answer;
-      // Some servers return the list without a wrapper object.
+      // Some servers return the bare list instead of an object with `listField`.
       const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
       const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
-      // An offset that does not advance would repeat the same page forever.
+      // If the next offset does not advance, the list ends. Otherwise the same page would be requested forever.
       const isLast = next === undefined || next <= offset;
       return { items, next: isLast ? undefined : { call, limit, offset: next } };
     });
   }
 
-  /** Records a call that creates a run. Within a run, the call is its child. */
+  /** Records a call that creates a run. The call becomes a child of the current run, if there is one. */
   traced<Result>(
     { name, ids, body }: PreparedCall,
     send: (headers: Record<string, string>, run: Run | undefined) => Promise<Result>,
@@ -112,8 +115,8 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
 }
 
 /**
- * Returns the offset of the next page. Some servers omit the header. A full page is then followed by another page,
- * unless the total shows that it is the last.
+ * Returns the offset of the next page. If the server omits the header, another page follows each full page, unless the
+ * total shows that it was the last.
  */
 function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);

@@ -5,10 +5,10 @@ import type { PageList } from '../page.ts';
 import { BODY, required, TEXT, whole } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
-/** Configuration of runs. */
+/** Configuration of an assistant's runs. */
 export interface AgentConfig {
   tags?: readonly string[];
-  /** Maximum steps of a run. */
+  /** Maximum number of steps of a run. */
   recursion_limit?: number;
   configurable?: Readonly<Record<string, unknown>>;
   readonly [field: string]: unknown;
@@ -20,7 +20,7 @@ export interface Assistant {
   readonly graph_id: string;
   readonly config: AgentConfig;
   readonly context?: unknown;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at?: string;
   readonly metadata: Readonly<Record<string, unknown>> | null;
@@ -32,31 +32,31 @@ export interface Assistant {
 
 export interface AssistantCreate {
   graph_id: string;
-  /** A UUID. @default a new UUID */
+  /** The assistant's id, a UUID. @default a new UUID */
   assistant_id?: string;
   config?: AgentConfig;
   context?: unknown;
   metadata?: Readonly<Record<string, unknown>>;
-  /** Behaviour if the id exists. `raise` responds with 409. @default 'raise' */
+  /** Behaviour if the id already exists. With `raise`, the server responds with 409. @default 'raise' */
   if_exists?: 'raise' | 'do_nothing';
   name?: string;
   description?: string;
 }
 
-/** Changes to an assistant. Missing fields do not change, and metadata is merged. */
+/** Changes to an assistant. Omitted fields stay unchanged, and metadata is merged. */
 export type AssistantUpdate = Partial<Omit<AssistantCreate, 'assistant_id' | 'if_exists'>>;
 
 export interface AssistantFilter {
   metadata?: Readonly<Record<string, unknown>>;
   graph_id?: string;
-  /** A part of the name, case-insensitive. */
+  /** Part of the assistant's name, case-insensitive. */
   name?: string;
 }
 
 export interface AssistantSearch extends AssistantFilter, PageRequest {
   sort_by?: 'assistant_id' | 'graph_id' | 'created_at' | 'updated_at' | 'name';
   sort_order?: 'asc' | 'desc';
-  /** Fields to return. */
+  /** Fields that the server returns. */
   select?: readonly string[];
 }
 
@@ -71,7 +71,7 @@ export interface AssistantGraph {
   readonly [field: string]: unknown;
 }
 
-/** JSON schemas of a graph. A schema that the server cannot generate is missing or null. */
+/** JSON schemas of a graph. If the server cannot generate a schema, the field is missing or null. */
 export interface GraphSchemas {
   readonly graph_id?: string;
   readonly input_schema?: unknown;
@@ -82,7 +82,7 @@ export interface GraphSchemas {
   readonly [field: string]: unknown;
 }
 
-/** Assistants of an agent server. A graph's default assistant has the graph's name as its id. */
+/** The assistants of an agent server. The id of a graph's default assistant is the graph's name. */
 export interface Assistants {
   create(assistant: AssistantCreate, options?: CallOptions): Promise<Assistant>;
   get(assistantId: string, options?: CallOptions): Promise<Assistant>;
@@ -90,17 +90,20 @@ export interface Assistants {
   delete(assistantId: string, options?: CallOptions & { deleteThreads?: boolean }): Promise<void>;
   search(filter?: AssistantSearch, options?: CallOptions): PageList<Assistant>;
   count(filter?: AssistantFilter, options?: CallOptions): Promise<number>;
-  /** Returns the graph. `xray` includes subgraphs. A number limits their depth. */
+  /**
+   * Returns the nodes and edges of the assistant's graph. `xray` includes subgraphs: `true` at any depth, a number up
+   * to that depth.
+   */
   graph(assistantId: string, options?: CallOptions & { xray?: boolean | number }): Promise<AssistantGraph>;
   schemas(assistantId: string, options?: CallOptions): Promise<GraphSchemas>;
-  /** Returns the schemas of subgraphs by name. `recurse` includes the subgraphs of subgraphs. */
+  /** Returns the schemas of the graph's subgraphs by name. `recurse` includes nested subgraphs. */
   subgraphs(
     assistantId: string,
     options?: CallOptions & { namespace?: string; recurse?: boolean },
   ): Promise<Readonly<Record<string, GraphSchemas>>>;
-  /** Lists the latest version first. */
+  /** Lists the assistant's versions, latest first. */
   versions(assistantId: string, filter?: AssistantVersionSearch, options?: CallOptions): PageList<Assistant>;
-  /** Sets the version that runs use. */
+  /** Selects the version of the assistant that new runs use. */
   setLatest(assistantId: string, version: number, options?: CallOptions): Promise<Assistant>;
 }
 

@@ -15,7 +15,7 @@ export interface Cron {
   readonly timezone?: string | null;
   readonly end_time: string | null;
   readonly enabled?: boolean;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
   readonly user_id?: string | null;
@@ -31,7 +31,7 @@ export interface CronSchedule {
   schedule: string;
   /** IANA time zone of the schedule, for example `Europe/Berlin`. @default UTC */
   timezone?: string | null;
-  /** End of the schedule, as ISO 8601. */
+  /** End of the schedule, as an ISO 8601 timestamp. */
   end_time?: string | null;
   /** @default true */
   enabled?: boolean;
@@ -51,7 +51,7 @@ export interface ThreadCronCreate extends Omit<CronCreate, 'on_run_completed'> {
   multitask_strategy?: NonNullable<RunRequest['multitask_strategy']>;
 }
 
-/** Changes to a cron. Missing fields do not change. */
+/** Changes to a cron. Omitted fields stay unchanged. */
 export type CronUpdate = Partial<Omit<CronCreate, 'assistant_id'>>;
 
 export interface CronFilter {
@@ -64,11 +64,11 @@ export interface CronFilter {
 export interface CronSearch extends CronFilter, PageRequest {
   sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'created_at' | 'updated_at' | 'next_run_date';
   sort_order?: 'asc' | 'desc';
-  /** Fields to return. */
+  /** Fields that the server returns. */
   select?: readonly string[];
 }
 
-/** Crons of an agent server. */
+/** The crons of an agent server. */
 export interface Crons {
   create(cron: CronCreate, options?: CallOptions): Promise<Cron>;
   createForThread(threadId: string, cron: ThreadCronCreate, options?: CallOptions): Promise<Cron>;

@@ -12,13 +12,13 @@ import {
 } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
-/** Ids of a run on an agent server and of its thread, if known. */
+/** Ids of a run on an agent server and of its thread, as far as they are known. */
 export interface RunPlace {
   readonly runId: string | undefined;
   readonly threadId: string | undefined;
 }
 
-/** The agent run ended with an error that the server reported. */
+/** The agent's run failed, and the server reported its error. */
 export class RunFailedError extends RunspanError {
   override readonly name: string = 'RunFailedError';
   readonly runId: string | undefined;
@@ -46,7 +46,7 @@ function textOf(value: unknown, masked: (text: string) => string): string | unde
   return masked(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** Description of an event in an error. */
+/** An event, as described in an error. */
 export interface LastEvent {
   readonly name: string;
   readonly id: string | undefined;
@@ -54,17 +54,17 @@ export interface LastEvent {
 
 /** The state of a stream when it broke. */
 export interface StreamBreak extends RunPlace {
-  /** The last event. Undefined if the stream had no event. */
+  /** The last event that was read. Undefined if the stream broke before its first event. */
   readonly lastEvent: LastEvent | undefined;
   /** Why the stream broke. */
   readonly problem: string;
-  /** Why the stream does not continue. */
+  /** Why the stream cannot continue. */
   readonly outlook: string;
 }
 
 /**
- * A stream or an awaited response broke before its run ended, and could not continue. The run may still be running.
- * Pass its `runId` to `runs.get` or `runs.join`.
+ * The connection of a stream or an awaited response broke before the run ended, and reading could not continue. The run
+ * may still be running. Pass its `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';
@@ -87,7 +87,10 @@ export class StreamError extends RunspanError {
   }
 }
 
-/** Returns the error for a stream that cannot be opened although its run was created. The error names the run. */
+/**
+ * Returns the error for a stream that could not be opened although the server created its run. The error contains the
+ * run's id.
+ */
 export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   const isAnswer = thrown instanceof ApiError || thrown instanceof InvalidAnswerError;
   if (!isAnswer && !(thrown instanceof ConnectionError) && !(thrown instanceof TimeoutError)) return thrown;
@@ -96,7 +99,7 @@ export function unopenedStreamError(thrown: unknown, place: RunPlace): unknown {
   return new StreamError(request, { ...place, lastEvent: undefined, problem: message, outlook }, { cause: thrown });
 }
 
-/** Reason for refusing a command. */
+/** Reason why the server refused a command. */
 export type CommandErrorReason =
   | 'invalid_argument'
   | 'unknown_command'
@@ -110,7 +113,9 @@ export type CommandErrorReason =
   | 'not_supported'
   | (string & {});
 
-/** The server refused a command with an error of the agent streaming protocol. The command had no effect. */
+/**
+ * The server refused a command and sent an error as the agent streaming protocol defines it. The command had no effect.
+ */
 export class CommandError extends RunspanError {
   override readonly name: string = 'CommandError';
   readonly reason: CommandErrorReason;
@@ -143,7 +148,7 @@ export class CommandError extends RunspanError {
     return new CommandError(command, { request, reason: masked(body.error), detail }, options);
   }
 
-  /** @internal Returns `thrown` if it does not concern the command. */
+  /** @internal Converts an error response to a CommandError. Returns any other error unchanged. */
   static ofStatus(command: string, thrown: unknown): unknown {
     if (!(thrown instanceof ApiError) || thrown.status >= 500 || thrown.status === 429) return thrown;
     return CommandError.of(command, thrown.body, thrown.request, undefined, { cause: thrown }) ?? thrown;

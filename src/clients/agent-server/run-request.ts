@@ -15,11 +15,11 @@ export type StreamMode =
   | 'custom'
   | 'tools';
 
-/** Fields of all calls that create runs. */
+/** Fields that all calls that create runs accept. */
 export interface RunSettings {
   /** Id of an assistant, or name of a graph. */
   assistant_id: string;
-  /** Input of the graph. `null` continues from the state of the thread. */
+  /** Input of the graph. `null` continues from the thread's state. */
   input?: unknown;
   command?: RunCommand;
   metadata?: Readonly<Record<string, unknown>>;
@@ -32,23 +32,23 @@ export interface RunSettings {
   interrupt_after?: '*' | readonly string[];
   /** @default 'values' */
   stream_mode?: StreamMode | readonly StreamMode[];
-  /** Whether to stream events of subgraphs, with their namespace. @default false */
+  /** Whether to stream the events of subgraphs too. Their namespace identifies the subgraph. @default false */
   stream_subgraphs?: boolean;
   /** Whether the server stores the events, so that a broken stream can continue. @default false */
   stream_resumable?: boolean;
   /** Whether the run is cancelled when the connection ends. @default 'continue' */
   on_disconnect?: 'cancel' | 'continue';
-  /** Keys for which the stream returns feedback URLs. */
+  /** Feedback keys. The stream returns a feedback URL for each key. */
   feedback_keys?: readonly string[];
   /** Delay before the run starts, in seconds. */
   after_seconds?: number;
-  /** When states are stored. @default 'async' */
+  /** When the server stores the graph's states. @default 'async' */
   durability?: 'sync' | 'async' | 'exit';
 }
 
 /** A run on a thread. */
 export interface RunRequest extends RunSettings {
-  /** State to continue from. @default the latest */
+  /** State to continue from. @default the latest state */
   checkpoint?: Checkpoint;
   checkpoint_id?: string;
   /** Behaviour if the thread already has a run. The default depends on the server. */
@@ -59,7 +59,7 @@ export interface RunRequest extends RunSettings {
 
 /** A run without a thread. */
 export interface StatelessRunRequest extends RunSettings {
-  /** Whether the data of the run is deleted when it ends. @default 'delete' */
+  /** Whether the server deletes the run's data when the run ends. @default 'delete' */
   on_completion?: 'delete' | 'keep';
 }
 
@@ -76,5 +76,5 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
-/** Checks only the assistant. The service checks all other fields. */
+/** Validates only `assistant_id`. The server validates all other fields. */
 export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT });

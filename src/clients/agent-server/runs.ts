@@ -12,7 +12,7 @@ import { runErrorOf } from './streams/agent-event.ts';
 import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
 import type { RunStream } from './streams/run-stream.ts';
 
-/** Known run statuses. Later servers may use others. */
+/** Known statuses of a run. Later servers may send others. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
 
 /** A run of an assistant. */
@@ -20,7 +20,7 @@ export interface AgentRun {
   readonly run_id: string;
   readonly thread_id: string;
   readonly assistant_id: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
   readonly status: RunStatus;
@@ -32,7 +32,7 @@ export interface AgentRun {
 
 export interface RunFilter extends PageRequest {
   status?: AgentRun['status'];
-  /** Fields to return. */
+  /** Fields that the server returns. */
   select?: readonly string[];
 }
 
@@ -42,14 +42,14 @@ export interface JoinOptions extends CallOptions {
 }
 
 export interface JoinStreamOptions extends StreamOptions {
-  /** See `JoinOptions`. @default false */
+  /** See `cancelOnDisconnect` of `JoinOptions`. @default false */
   cancelOnDisconnect?: boolean;
-  /** Modes to stream. @default the modes of the run */
+  /** Stream modes. @default the run's modes */
   streamMode?: StreamMode | readonly StreamMode[];
 }
 
 export interface CancelOptions extends CallOptions {
-  /** Whether to wait until the run has ended. @default false */
+  /** Whether the call waits until the run has ended. @default false */
   wait?: boolean;
   /** `rollback` deletes the run and its data. @default 'interrupt' */
   action?: 'interrupt' | 'rollback';
@@ -62,29 +62,34 @@ export interface RunCancellation {
   run_ids?: readonly string[];
 }
 
-/** Runs on threads. A request that creates a run is retried only if no connection was made, or after a 429 response. */
+/**
+ * Runs on threads. A request that creates a run is retried only if the connection could not be opened, or after a 429
+ * response.
+ */
 export interface AgentRuns {
   /** Starts a run in the background. */
   create(threadId: string, run: RunRequest, options?: CallOptions): Promise<AgentRun>;
   /**
-   * Starts a run and waits for its final state, without a time limit. If the call or the client sets `timeoutMs`, it
-   * limits only the time until the response headers. Otherwise `idleTimeoutMs` applies. Rejects with a RunFailedError
+   * Starts a run and waits for its final state, however long the run takes. If the call or the client sets `timeoutMs`,
+   * the response headers must arrive within this time, otherwise within `idleTimeoutMs`. Rejects with a RunFailedError
    * if the run fails.
    */
   wait<Values = Record<string, unknown>>(threadId: string, run: RunRequest, options?: CallOptions): Promise<Values>;
-  /** Starts a run and streams its events. */
+  /** Starts a run and returns a stream of its events. */
   stream<Values = Record<string, unknown>>(
     threadId: string,
     run: RunRequest,
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
-  /** Lists the latest run first. */
+  /** Lists the thread's runs, latest first. */
   list(threadId: string, filter?: RunFilter, options?: CallOptions): PageList<AgentRun>;
   get(threadId: string, runId: string, options?: CallOptions): Promise<AgentRun>;
   delete(threadId: string, runId: string, options?: CallOptions): Promise<void>;
-  /** Waits for the final state of a run. See `wait`. */
+  /** Waits for the final state of an existing run, with the same timeouts and errors as `wait`. */
   join<Values = Record<string, unknown>>(threadId: string, runId: string, options?: JoinOptions): Promise<Values>;
-  /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
+  /**
+   * Streams a run's new events. With `lastEventId`, the stream starts after that event if the server stores the events.
+   */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
     runId: string,
@@ -98,18 +103,20 @@ export interface AgentRuns {
 export interface StatelessRuns {
   /** Starts a run in the background. */
   create(run: StatelessRunRequest, options?: CallOptions): Promise<AgentRun>;
-  /** Starts a run and waits for its final state, as `runs.wait` does. */
+  /** Starts a run and waits for its final state, with the same timeouts and errors as `runs.wait`. */
   wait<Values = Record<string, unknown>>(run: StatelessRunRequest, options?: CallOptions): Promise<Values>;
-  /** Starts a run and streams its events. */
+  /** Starts a run and returns a stream of its events. */
   stream<Values = Record<string, unknown>>(
     run: StatelessRunRequest,
     options?: Omit<StreamOptions, 'lastEventId'>,
   ): Promise<RunStream<Values>>;
-  /** Streams the events of a run from now on, or after `lastEventId` if the server stores the events. */
+  /**
+   * Streams a run's new events. With `lastEventId`, the stream starts after that event if the server stores the events.
+   */
   joinStream<Values = Record<string, unknown>>(runId: string, options?: JoinStreamOptions): Promise<RunStream<Values>>;
-  /** Starts several runs with one request. Returns the runs in the order of the requests. */
+  /** Starts several runs with one HTTP request. Returns the runs in the order in which they were passed. */
   batch(runs: readonly StatelessRunRequest[], options?: CallOptions): Promise<AgentRun[]>;
-  /** Cancels runs, including runs on threads. `rollback` also deletes the runs and their data. */
+  /** Cancels several runs, including runs on threads. `rollback` also deletes the runs and their data. */
   cancel(which: RunCancellation, options?: CallOptions & { action?: 'interrupt' | 'rollback' }): Promise<void>;
 }
 
@@ -155,8 +162,8 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for the result of a run. The server keeps the connection alive with empty lines. `idleTimeoutMs` also applies to
- * the response headers, which may arrive with the result.
+ * Waits for the result of a run. The server sends empty lines to keep the connection alive. Because the response
+ * headers may arrive only with the result, `idleTimeoutMs` applies to them too.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
   const call = callOf(endpoint, args);

@@ -5,12 +5,12 @@ import type { PageList } from '../page.ts';
 import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
-/** A stored value, which does not belong to a thread. */
+/** A stored value. Values are independent of threads. */
 export interface StoreItem<Value = Record<string, unknown>> {
   readonly namespace: readonly string[];
   readonly key: string;
   readonly value: Value;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
   /** Relevance to the search query. */
@@ -22,9 +22,9 @@ export interface StorePut {
   namespace: readonly string[];
   key: string;
   value: Readonly<Record<string, unknown>>;
-  /** Fields to index for searches. `false` indexes none. */
+  /** Fields to index for searches. `false` indexes no fields. */
   index?: false | readonly string[];
-  /** Minutes until the value is deleted. */
+  /** Minutes after which the server deletes the value. */
   ttl?: number;
 }
 
@@ -38,15 +38,18 @@ export interface StoreSearch extends PageRequest {
 export interface NamespaceSearch extends PageRequest {
   prefix?: readonly string[];
   suffix?: readonly string[];
-  /** Maximum number of names in a namespace. Longer namespaces are truncated. */
+  /** Maximum number of names in a returned namespace. Longer namespaces are truncated. */
   max_depth?: number;
 }
 
-/** The long-term memory of an agent server. */
+/** The key-value store of an agent server, which agents use as long-term memory. */
 export interface Store {
-  /** Stores a value. Replaces any value with the same namespace and key. */
+  /** Stores a value. An existing value with the same namespace and key is replaced. */
   put(item: StorePut, options?: CallOptions): Promise<void>;
-  /** Returns undefined if the server reports that there is no value. Some servers respond with 404 instead. */
+  /**
+   * Returns a value, or undefined if the server responds that there is none. Some servers respond with 404, which
+   * rejects with an ApiError.
+   */
   get<Value = Record<string, unknown>>(
     namespace: readonly string[],
     key: string,
@@ -57,7 +60,7 @@ export interface Store {
   namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
 }
 
-/** Names must not contain dots, because a query separates names by dots. */
+/** Validates a namespace. Its names must not contain dots, because a query joins them with dots. */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),

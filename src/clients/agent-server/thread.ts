@@ -3,32 +3,32 @@ import type { AgentConfig } from './assistants.ts';
 
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
 
-/** A command that continues a graph after an interrupt. It replaces the input. */
+/** A command that continues a graph after an interrupt. It is sent instead of an input. */
 export interface RunCommand {
-  /** Response to the interrupt. */
+  /** The response to the interrupt. */
   resume?: unknown;
   update?: unknown;
-  /** The next nodes. */
+  /** The nodes to run next. */
   goto?: unknown;
 }
 
-/** An interrupt. The graph waits for a response. */
+/** An interrupt. The graph waits until it receives a response. */
 export interface Interrupt {
   readonly id?: string;
   readonly value?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** A conversation. Its runs change its state. */
+/** A conversation with a state, which its runs change. */
 export interface Thread<Values = Record<string, unknown>> {
   readonly thread_id: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly created_at: string;
   readonly updated_at: string;
   readonly metadata?: Readonly<Record<string, unknown>> | null;
   readonly status?: ThreadStatus;
   readonly values?: Values | null;
-  /** Interrupts by the id of the waiting task. */
+  /** Pending interrupts, by the id of the task that waits. */
   readonly interrupts?: Readonly<Record<string, readonly Interrupt[]>>;
   readonly config?: AgentConfig;
   readonly [field: string]: unknown;
@@ -55,10 +55,10 @@ export interface ThreadTask {
 
 export interface ThreadState<Values = Record<string, unknown>> {
   readonly values: Values;
-  /** The next nodes. Empty if the thread waits for input. */
+  /** The nodes that run next. Empty if the thread waits for input. */
   readonly next: readonly string[];
   readonly tasks: readonly ThreadTask[];
-  /** Null before the first run. */
+  /** The state's checkpoint. Null before the first run. */
   readonly checkpoint: Checkpoint | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly created_at: string | null;
@@ -67,23 +67,23 @@ export interface ThreadState<Values = Record<string, unknown>> {
   readonly [field: string]: unknown;
 }
 
-/** Lifetime of a thread in minutes, or an object with more settings. */
+/** Lifetime of a thread in minutes, or an object with further settings. */
 export type ThreadTimeToLive = number | Readonly<Record<string, unknown>>;
 
 export interface ThreadCreate {
-  /** A UUID. @default a new UUID */
+  /** The thread's id, a UUID. @default a new UUID */
   thread_id?: string;
   metadata?: Readonly<Record<string, unknown>>;
-  /** Behaviour if the id exists. `raise` responds with 409. @default 'raise' */
+  /** Behaviour if the id already exists. With `raise`, the server responds with 409. @default 'raise' */
   if_exists?: 'raise' | 'do_nothing';
   ttl?: ThreadTimeToLive;
-  /** Initial state updates, one entry for each step. */
+  /** Updates that create the initial states, one entry per step. */
   supersteps?: readonly {
     readonly updates: readonly { readonly values?: unknown; readonly command?: RunCommand; readonly as_node: string }[];
   }[];
 }
 
-/** Changes to a thread. Metadata is merged. */
+/** Changes to a thread. The given metadata is merged into the existing metadata. */
 export interface ThreadUpdate {
   metadata?: Readonly<Record<string, unknown>>;
   ttl?: ThreadTimeToLive;
@@ -91,7 +91,7 @@ export interface ThreadUpdate {
 
 export interface ThreadFilter {
   metadata?: Readonly<Record<string, unknown>>;
-  /** Field values that the state must have. */
+  /** Values that the fields of the state must have. */
   values?: Readonly<Record<string, unknown>>;
   status?: ThreadStatus;
 }
@@ -100,28 +100,28 @@ export interface ThreadSearch extends ThreadFilter, PageRequest {
   ids?: readonly string[];
   sort_by?: 'thread_id' | 'status' | 'created_at' | 'updated_at';
   sort_order?: 'asc' | 'desc';
-  /** Fields to return. */
+  /** Fields that the server returns. */
   select?: readonly string[];
 }
 
 export interface ThreadPrune {
   thread_ids: readonly string[];
-  /** `keep_latest` deletes all states but the latest. */
+  /** `delete` deletes the threads, `keep_latest` only their earlier states. */
   strategy: 'delete' | 'keep_latest';
 }
 
 export interface ThreadStateUpdate {
   values?: unknown;
-  /** State to change. @default the latest */
+  /** State to change. @default the latest state */
   checkpoint?: Checkpoint | null;
-  /** Node that makes the change. */
+  /** Node to which the change is attributed. */
   as_node?: string;
 }
 
 export interface ThreadHistory {
-  /** States per page. @default 10 */
+  /** Number of states per page. @default 10 */
   limit?: number;
-  /** Only states before this checkpoint or checkpoint id. */
+  /** Returns only states before this checkpoint or checkpoint id. */
   before?: string | Checkpoint;
   metadata?: Readonly<Record<string, unknown>>;
   checkpoint?: Checkpoint;

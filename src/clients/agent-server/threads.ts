@@ -21,18 +21,18 @@ import type {
 export interface ThreadStateOptions extends CallOptions {
   /** Id of an earlier state. @default the latest state */
   checkpointId?: string;
-  /** Checkpoint of an earlier state, which may belong to a subgraph. */
+  /** Checkpoint of an earlier state. The state may belong to a subgraph. */
   checkpoint?: Checkpoint;
   /** Whether to include the states of subgraph tasks. @default false */
   subgraphs?: boolean;
 }
 
 export interface ThreadStreamOptions extends StreamOptions {
-  /** Modes to stream. `run_modes` streams the modes of the runs. @default 'run_modes' */
+  /** Stream modes. `run_modes` streams each run in its own modes. @default 'run_modes' */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 
-/** Threads of an agent server. */
+/** The threads of an agent server. */
 export interface Threads {
   create(thread?: ThreadCreate, options?: CallOptions): Promise<Thread>;
   get<Values = Record<string, unknown>>(threadId: string, options?: CallOptions): Promise<Thread<Values>>;
@@ -40,30 +40,32 @@ export interface Threads {
   delete(threadId: string, options?: CallOptions): Promise<void>;
   search<Values = Record<string, unknown>>(filter?: ThreadSearch, options?: CallOptions): PageList<Thread<Values>>;
   count(filter?: ThreadFilter, options?: CallOptions): Promise<number>;
-  /** Creates a copy of the thread with the same states. */
+  /** Copies the thread with all its states. */
   copy(threadId: string, options?: CallOptions): Promise<Thread>;
   prune(prune: ThreadPrune, options?: CallOptions): Promise<{ readonly pruned_count: number }>;
   state<Values = Record<string, unknown>>(threadId: string, options?: ThreadStateOptions): Promise<ThreadState<Values>>;
-  /** Changes the state as if a node had changed it. The response identifies the new state. */
+  /** Changes the thread's state as if a node had changed it. Returns the checkpoint of the new state. */
   updateState(
     threadId: string,
     update: ThreadStateUpdate,
     options?: CallOptions,
   ): Promise<{ readonly checkpoint: Checkpoint; readonly [field: string]: unknown }>;
-  /** Lists the latest state first. */
+  /** Lists the thread's states, latest first. */
   history<Values = Record<string, unknown>>(
     threadId: string,
     filter?: ThreadHistory,
     options?: CallOptions,
   ): PageList<ThreadState<Values>>;
-  /** Streams the events of all runs of the thread from now on, or after `lastEventId`. */
+  /** Streams the new events of all the thread's runs. With `lastEventId`, the stream starts after that event. */
   joinStream<Values = Record<string, unknown>>(
     threadId: string,
     options?: ThreadStreamOptions,
   ): Promise<RunStream<Values>>;
 }
 
-/** Lists states. The client needs the limit to recognize the last page. */
+/**
+ * The endpoint that lists states. The client validates `limit`, because it needs the number to recognize the last page.
+ */
 export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   body: PAGE_BODY,
   response: 'list',
@@ -105,7 +107,7 @@ const THREADS = endpoints<Threads>('threads', {
   ],
 });
 
-/** Requests an earlier state, which may belong to a subgraph. */
+/** The endpoint that returns the state of a checkpoint, which may belong to a subgraph. */
 const STATE_OF_CHECKPOINT: Endpoint = {
   ...THREADS.state,
   method: 'POST',
@@ -126,12 +128,16 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // `before` is sent in the query, where all servers accept an id. In a body, servers expect different types.
+    // `before` is sent in the query, where all servers accept a checkpoint id. In a request body, servers expect
+    // different types.
     history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
   };
 }
 
-/** Lists states in pages, with checkpoints as cursors. `mayQuery` allows a GET if a query can carry the filter. */
+/**
+ * Lists states in pages. The cursor is a checkpoint. If `mayQuery` is set, a GET request is sent when a query string
+ * can express the filter.
+ */
 export function statePages<Values>(
   send: Send,
   endpoint: Endpoint,
@@ -146,7 +152,7 @@ export function statePages<Values>(
     const items = await send<Promise<ThreadState<Values>[]>>(page, { ...args, body: { ...filter, limit } });
     const last = items.at(-1)?.checkpoint;
     const next = (isQuery || !mayQuery ? last?.checkpoint_id : last) ?? undefined;
-    // A cursor that does not advance would repeat the same page forever.
+    // If the cursor does not advance, the list ends. Otherwise the same page would be requested forever.
     const isLast = items.length < limit || next === undefined || next === before;
     return { items, next: isLast ? undefined : { ...filter, limit, before: next } };
   });

@@ -38,34 +38,36 @@ import { allPaths, type ThreadPaths } from './thread-paths.ts';
 
 export interface AgentThreadsOptions extends AgentServerOptions {
   /**
-   * Paths of the calls, if they differ from the reference chat application. Use `agentServerPaths` for an agent server.
+   * Paths of the calls, if they differ from the reference chat application's paths. For an agent server, use
+   * `agentServerPaths`.
    */
   paths?: ThreadPaths | undefined;
 }
 
-/** A thread in a list. */
+/** A thread as returned by `list`. */
 export interface ThreadSummary {
   readonly id: string;
   readonly title: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly updatedAt: string | null;
   readonly [field: string]: unknown;
 }
 
 export interface BootstrapOptions extends CallOptions {
   /**
-   * Behaviour if the thread has no state. `true` creates a state without messages, an object creates a state with these
-   * values, and `false` rejects with the 404. @default true
+   * Behaviour if the thread has no state. `true` creates a state without messages. An object creates a state with these
+   * values. `false` rejects with the server's 404. @default true
    */
   bootstrap?: boolean | Readonly<Record<string, unknown>>;
 }
 
-/** Options for the events of a new run. */
+/** Options for reading the events of a new or continued run. */
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
 /**
  * A client of the agent streaming protocol, which connects a chat with its agent. It works with the reference chat
- * application and, with `agentServerPaths`, with an agent server. Within a run, calls that create runs are recorded.
+ * application and, with `agentServerPaths`, with an agent server. If the application calls it within a run, calls that
+ * create runs are recorded.
  */
 export class AgentThreads {
   readonly #service: AgentService;
@@ -79,7 +81,7 @@ export class AgentThreads {
     this.#calls = endpointsAt(paths);
   }
 
-  /** Address of the service. */
+  /** The service's address. */
   get url(): string {
     return this.#service.api.urlOf('');
   }
@@ -90,8 +92,8 @@ export class AgentThreads {
   }
 
   /**
-   * Lists the latest threads first. The server limits the list. The reference application returns at most 100 threads.
-   * Use `offset` to continue. For an agent server, use `threads.search` of `AgentServer` instead.
+   * Lists threads, latest first. The server limits the number of threads per call; the reference application returns at
+   * most 100. Set `offset` to request more. For an agent server, use `threads.search` of `AgentServer` instead.
    */
   async list(page: PageRequest = {}, options?: CallOptions): Promise<readonly ThreadSummary[]> {
     return this.#service.call(this.#calls.list, { body: page, options });
@@ -120,11 +122,14 @@ export class AgentThreads {
     const body = { values: bootstrap === true ? { messages: [] } : bootstrap };
     const update = callOf({ ...updateState, name: state.name }, { ids, body, options: call.options });
     const { data } = await api.send<Partial<ThreadState<Values>>>(update);
-    // Some servers return only the checkpoint.
+    // Some servers return only the new checkpoint, so the state is requested.
     return data.values === undefined ? latest() : (data as ThreadState<Values>);
   }
 
-  /** Changes the state as if a node had changed it. Some servers respond with the new state, others with its checkpoint. */
+  /**
+   * Changes the thread's state as if a node had changed it. Depending on the server, returns the new state or its
+   * checkpoint.
+   */
   async updateState<Values = Record<string, unknown>>(
     threadId: string,
     update: ThreadStateUpdate,
@@ -133,7 +138,7 @@ export class AgentThreads {
     return this.#service.call(this.#calls.updateState, { ids: { thread_id: threadId }, body: update, options });
   }
 
-  /** Lists the latest state first. */
+  /** Lists the thread's states, latest first. */
   history<Values = Record<string, unknown>>(
     threadId: string,
     filter: ThreadHistory = {},
@@ -148,17 +153,19 @@ export class AgentThreads {
     );
   }
 
-  /** Deletes a thread and its states. */
+  /** Deletes a thread and all its states. */
   async delete(threadId: string, options?: CallOptions): Promise<void> {
     return this.#service.call(this.#calls.delete, { ids: { thread_id: threadId }, options });
   }
 
-  /** Starts a run. Resolves when the server has accepted it. Rejects with a CommandError if the server refuses it. */
+  /**
+   * Starts a run. Resolves when the server accepts the run, and rejects with a CommandError if the server refuses it.
+   */
   async start(threadId: string, run: ThreadRunRequest, options?: CallOptions): Promise<StartedRun> {
     return this.#command(this.#calls.start, threadId, run, options) as Promise<StartedRun>;
   }
 
-  /** Responds to interrupts, so that the agent continues. */
+  /** Sends responses to interrupts, so that the agent continues. */
   async respond(threadId: string, response: ThreadResponse, options?: CallOptions): Promise<CommandedRun> {
     return this.#command(this.#calls.respond, threadId, response, options);
   }
@@ -170,8 +177,7 @@ export class AgentThreads {
   }
 
   /**
-   * Returns the events of a thread: first all stored events, then new events. Resolves when the stream is open. The
-   * events of earlier runs are complete, because the server sends stored events first.
+   * Returns a stream of the thread's events: first all stored events, then new ones. Resolves when the stream is open.
    */
   async events<Values = Record<string, unknown>>(
     threadId: string,
@@ -181,8 +187,8 @@ export class AgentThreads {
   }
 
   /**
-   * Starts a run and returns its events, which end with the run. Read or close the events, because their connection
-   * keeps the process alive. If nobody reads the events, use `start` instead.
+   * Starts a run and returns a stream of its events, which ends with the run. Read or close the stream, because its
+   * connection keeps the process alive. If you do not need the events, use `start` instead.
    */
   async run<Values = Record<string, unknown>>(
     threadId: string,
@@ -192,7 +198,7 @@ export class AgentThreads {
     return this.#runEvents(this.#calls.run, threadId, run, options);
   }
 
-  /** Responds to interrupts and returns the events of the continued run. The events end with the run. */
+  /** Sends responses to interrupts and returns a stream of the continued run's events, which ends with the run. */
   async resume<Values = Record<string, unknown>>(
     threadId: string,
     response: ThreadResponse,
@@ -201,7 +207,7 @@ export class AgentThreads {
     return this.#runEvents(this.#calls.resume, threadId, response, options);
   }
 
-  /** Ends all calls and closes the connections. */
+  /** Aborts all pending calls and closes the connections. */
   async close(): Promise<void> {
     await this.#service.api.close();
   }
@@ -234,11 +240,12 @@ export class AgentThreads {
     const { name } = endpoint;
     const call = callOf(endpoint, { ids: { thread_id: threadId }, body, options });
     const requestOf = (run: CommandedRun): PreparedCall => {
-      // Earlier events do not belong to this run, even if an interrupted run continues with the same id.
+      // Reading starts after the events that preceded the command. An interrupted run may continue with the same id,
+      // but its earlier events are skipped.
       const since = options?.since ?? run.applied_through_seq;
       return eventsRequest({ ...this.#calls.events, name }, threadId, { ...options, since, run });
     };
-    // Checks the options before the run starts.
+    // Validates the options before the run starts.
     requestOf({});
     return tracedStream(name, recordedInputs(call.ids, (call.body as Command).params), async (trace) => {
       const run = await this.#send({ ...call, headers: this.#service.traceHeaders() });
@@ -249,7 +256,10 @@ export class AgentThreads {
   }
 }
 
-/** `create` creates a thread. Its path is empty if the server does not need the call. */
+/**
+ * The calls of the client, and `create`, which creates a thread. The path of `create` is empty if the server does not
+ * need this call.
+ */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 
 function endpointsAt(given: ThreadPaths): Table<Calls> {

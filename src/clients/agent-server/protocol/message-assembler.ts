@@ -1,10 +1,10 @@
 import type { BlockDelta, ContentBlock, MessageData, MessageEvent, MessageUsage, ThreadEvent } from './thread-event.ts';
 
-/** A tool call that a message requests. */
+/** A tool call requested by a message. */
 export interface AssembledToolCall {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The parsed object once complete, or the raw text while streaming. */
+  /** The arguments as an object. While they are streaming, the raw JSON text so far. */
   readonly args: unknown;
   readonly isWhole: boolean;
 }
@@ -13,13 +13,13 @@ export interface AssembledToolCall {
 export class AssembledMessage {
   readonly id: string;
   readonly role: 'ai' | 'human' | 'system' | (string & {});
-  /** Path of the subagent that sent the message. Empty for the agent itself. */
+  /** Path of the subagent that sent the message. Empty if the agent itself sent it. */
   readonly namespace: readonly string[];
   readonly node: string | undefined;
   readonly status: 'streaming' | 'complete' | 'failed';
-  /** Tokens of a complete message, if the model reports them. */
+  /** Token counts of a complete message, if the model reports them. */
   readonly usage: MessageUsage | undefined;
-  /** Error of a failed message. */
+  /** The error, if the message failed. */
   readonly error: string | undefined;
   readonly #blocks: ReadonlyMap<number, ContentBlock>;
 
@@ -73,16 +73,16 @@ export class AssembledMessage {
 type MessageParts = Pick<AssembledMessage, 'id' | 'role' | 'namespace' | 'node' | 'status' | 'usage' | 'error'>;
 
 /**
- * Assembles messages from thread events. Pass every event to `take`. Each change creates a new object, so a page can
- * compare messages by identity.
+ * Assembles messages from thread events. Pass every event to `take`. A changed message is a new object, so a page can
+ * detect changes by comparing references.
  */
 export class MessageAssembler {
-  /** Messages by namespace and id, in starting order. */
+  /** Messages by namespace and id, in the order in which they started. */
   readonly #messages = new Map<string, AssembledMessage>();
   /** Key of the message that each source currently streams. */
   readonly #current = new Map<string, string>();
 
-  /** All messages, in starting order. */
+  /** All messages, in the order in which they started. */
   get messages(): readonly AssembledMessage[] {
     return [...this.#messages.values()];
   }
@@ -101,7 +101,7 @@ export class MessageAssembler {
     }
     const key = this.#current.get(source);
     const message = key === undefined ? undefined : this.#messages.get(key);
-    // The event that started the message was not read.
+    // The message's first event was not passed to `take`, for example because reading began later.
     if (key === undefined || message === undefined) return undefined;
     if (data.event === 'message-finish' || data.event === 'error') this.#current.delete(source);
     return this.#put(key, changed(message, data));

@@ -10,13 +10,16 @@ import type { RunRequest } from '../run-request.ts';
 
 /** A run to start on a thread. */
 export interface ThreadRunRequest {
-  /** Input of the agent. `null` continues from the state of the thread. */
+  /** Input of the agent. `null` continues from the thread's state. */
   input: unknown;
   /** @default '_', the only agent of an application */
   assistant_id?: string;
   config?: AgentConfig;
   metadata?: Readonly<Record<string, unknown>>;
-  /** State to continue from, which creates a branch of the thread. @default the latest state */
+  /**
+   * Id of the state to continue from. Continuing from an earlier state creates a branch of the thread. @default the
+   * latest state
+   */
   checkpoint_id?: string;
   /** Behaviour if the thread already has a run. The default depends on the server. */
   multitask_strategy?: RunRequest['multitask_strategy'];
@@ -26,32 +29,32 @@ export interface ThreadRunRequest {
 
 /** The response to one interrupt. */
 export interface InterruptResponse {
-  /** Id from the event `input.requested`, or from a task of the state. */
+  /** Id of the interrupt, from the event `input.requested` or from a task in the thread's state. */
   interrupt_id: string;
-  /** Value to continue with. */
+  /** Value with which the agent continues. */
   response: unknown;
   /** Namespace of the interrupt. @default [] */
   namespace?: readonly string[];
 }
 
-/** Optional fields that accompany the responses to interrupts. */
+/** Optional fields that are sent with the responses to interrupts. */
 export interface ResponseFields {
   /** Changes to the state, applied before the agent continues. */
   update?: unknown;
-  /** The nodes to run next. */
+  /** The node or nodes to run next. */
   goto?: unknown;
   config?: AgentConfig;
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** The response to one interrupt, or to all interrupts that wait at the same time. */
+/** The response to one interrupt, or a list of responses to all pending interrupts. */
 export type ThreadResponse =
   | (InterruptResponse & ResponseFields & { responses?: undefined })
   | (ResponseFields & { responses: readonly InterruptResponse[] });
 
-/** A run, as described by the response to a command. */
+/** A run as the server returns it in response to a command. */
 export interface CommandedRun {
-  /** Id of the run. Undefined if the server sends none, as some servers do when a run continues. */
+  /** Id of the run. Undefined if the server omits it. Some servers omit it when a run continues. */
   readonly run_id?: string;
   /** `seq` of the last event before the command took effect. */
   readonly applied_through_seq?: number;
@@ -61,7 +64,7 @@ export interface StartedRun extends CommandedRun {
   readonly run_id: string;
 }
 
-/** The body of a command, without its id. */
+/** The body of a command, except for the command's id. */
 export interface Command {
   readonly method: 'run.start' | 'input.respond';
   readonly params: Readonly<Record<string, unknown>>;
@@ -76,7 +79,7 @@ export const START: BodySchema = v.pipe(
       assistant_id: '_',
       ...run,
       ...((config !== undefined || isBranch) && { config: { ...config, ...branch } }),
-      // The protocol uses camel case for these parameters.
+      // In the protocol, these parameters are in camel case.
       ...(multitask_strategy !== undefined && { multitaskStrategy: multitask_strategy }),
       ...(if_not_exists !== undefined && { ifNotExists: if_not_exists }),
     };
@@ -86,7 +89,7 @@ export const START: BodySchema = v.pipe(
 
 const RESPONSE = v.pipe(
   required<Omit<InterruptResponse, 'response'> & { response?: unknown }>({ interrupt_id: TEXT }),
-  // An interrupt may be answered without a value.
+  // A response without a value is sent as `null`.
   v.transform((one) => ({ namespace: [], ...one, response: one.response ?? null })),
 );
 const RESPONSES = required<{ responses: object[] }>({ responses: listOf<object>(RESPONSE, 1) });

@@ -1,6 +1,6 @@
 import { isObject } from '../../../base/options.ts';
 
-/** A kind of event to request. `custom:<name>` requests the custom events with this name. */
+/** A kind of event to request. `custom:<name>` requests custom events with this name. */
 export type ThreadChannel =
   | 'values'
   | 'updates'
@@ -13,19 +13,19 @@ export type ThreadChannel =
   | 'custom'
   | (string & {});
 
-/** Fields that every event of a thread has. */
+/** Fields that all events of a thread have. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
-  /** The method that the server sent. Differs from `method` if this version does not recognize the event. */
+  /** The method as sent by the server. If this version does not recognize the event, it differs from `method`. */
   readonly name: string;
-  /** Id of the event. It stays the same if the event is sent again. */
+  /** Id of the event. If the server sends the event again, the id is the same. */
   readonly event_id?: string;
-  /** Number of the event in the thread. */
+  /** Sequence number of the event in its thread. */
   readonly seq?: number;
   readonly params: {
-    /** Path of the subagent that sent the event. Empty for the agent itself. */
+    /** Path of the subagent that sent the event. Empty if the agent itself sent it. */
     readonly namespace: readonly string[];
-    /** Milliseconds since 1970. */
+    /** Time of the event in milliseconds since 1970. */
     readonly timestamp?: number;
     readonly node?: string;
     /** Id of the run, if the server sends it. */
@@ -42,33 +42,33 @@ export type LifecycleStatus = 'started' | 'running' | 'completed' | 'failed' | '
 export interface LifecycleData {
   readonly event: LifecycleStatus;
   readonly graph_name?: string;
-  /** Reason for starting the subagent. */
+  /** Why the subagent was started. */
   readonly cause?: {
     readonly type: 'toolCall' | 'send' | 'edge' | (string & {});
     readonly tool_call_id?: string;
     readonly from_node?: string;
     readonly [field: string]: unknown;
   };
-  /** Error of a failed run. */
+  /** The error, if the run failed. */
   readonly error?: string;
   readonly checkpoint?: { readonly id: string; readonly ns?: string };
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
 
-/** A part of a message. Types are `text`, `reasoning`, `tool_call`, `tool_call_chunk`, `image` and others. */
+/** A part of a message. `type` is for example `text`, `reasoning`, `tool_call`, `tool_call_chunk` or `image`. */
 export interface ContentBlock {
   readonly type: string;
   readonly text?: string;
   readonly reasoning?: string;
   readonly id?: string | null;
   readonly name?: string | null;
-  /** Incomplete JSON text of a `tool_call_chunk`, or the object of a `tool_call`. */
+  /** Arguments of the tool call: incomplete JSON text in a `tool_call_chunk`, an object in a `tool_call`. */
   readonly args?: unknown;
   readonly [field: string]: unknown;
 }
 
-/** A change to a part of a message. */
+/** A change to a content block of a message. */
 export type BlockDelta =
   | { readonly type: 'text-delta'; readonly text: string; readonly [field: string]: unknown }
   | { readonly type: 'reasoning-delta'; readonly reasoning: string; readonly [field: string]: unknown }
@@ -80,7 +80,7 @@ export type BlockDelta =
     }
   | { readonly type: 'block-delta'; readonly fields: ContentBlock; readonly [field: string]: unknown };
 
-/** Tokens of a message, as counted by its model. */
+/** Token counts of a message, as reported by the model. */
 export interface MessageUsage {
   readonly input_tokens?: number;
   readonly output_tokens?: number;
@@ -88,10 +88,10 @@ export interface MessageUsage {
   readonly [field: string]: unknown;
 }
 
-/** Fields that every event of a message has. */
+/** Fields that all events of a message have. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
-  /** Id of the model call, if the server sends it. It differs from the id of the agent's run. */
+  /** Id of the model call, if the server sends it. This is not the id of the agent's run. */
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }
@@ -109,7 +109,7 @@ export type MessageData =
   | (MessageDataOf<'message-finish'> & { readonly usage?: MessageUsage | null; readonly reason?: string })
   | (MessageDataOf<'error'> & { readonly message: string; readonly code?: string });
 
-/** Fields that every event of a tool call has. */
+/** Fields that all events of a tool call have. */
 export interface ToolDataOf<Event extends string> {
   readonly event: Event;
   readonly tool_call_id: string;
@@ -129,15 +129,15 @@ export type MessageEvent = ThreadEventOf<'messages', MessageData>;
 export type ToolEvent = ThreadEventOf<'tools', ToolData>;
 /** The complete state after a step. */
 export type StateEvent<Values> = ThreadEventOf<'values', Values>;
-/** State changes by a node. `params.node` is the node's name. */
+/** State changes made by a node. `params.node` is the node's name. */
 export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
-/** A stored state, from which a run can start. */
+/** A stored state. A run can start from it. */
 export type CheckpointEvent = ThreadEventOf<
   'checkpoints',
   {
     readonly id: string;
     readonly parent_id?: string;
-    /** Number of the step. The input is -1. */
+    /** Number of the step. The state of the input has the number -1. */
     readonly step?: number;
     readonly source?: 'input' | 'loop' | 'update' | 'fork' | (string & {});
     readonly [field: string]: unknown;
@@ -145,19 +145,19 @@ export type CheckpointEvent = ThreadEventOf<
 >;
 /** The start or end of a task. */
 export type TaskEvent = ThreadEventOf<'tasks', unknown>;
-/** An event that the graph writes, or a report from the server. See `missedEvents`. */
+/** A custom event written by the graph, or a report from the server, such as the one that `missedEvents` reads. */
 export type ThreadCustomEvent = ThreadEventOf<
   'custom',
   { readonly name?: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** A request for input. The run waits until `threads.respond` is called. */
+/** The agent requests input. The run waits until `threads.respond` is called. */
 export type InputRequestedEvent = ThreadEventOf<
   'input.requested',
   { readonly interrupt_id: string; readonly payload?: unknown; readonly [field: string]: unknown }
 >;
-/** An event that this version does not know. `name` is its method. */
+/** An event whose method this version does not know. `name` contains the method. */
 export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
-/** A message that is not an event. `params.data` is its text. */
+/** A server-sent event that is not a valid thread event. `params.data` contains its text. */
 export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
 
 /** An event of a thread. `method` is its type. Some types have subtypes in `params.data.event`. */
@@ -174,13 +174,13 @@ export type ThreadEvent<Values = Record<string, unknown>> =
   | OtherThreadEvent
   | MalformedThreadEvent;
 
-/** The gap between two event numbers. The server skipped the events in it because the reader was too slow. */
+/** A gap in the sequence numbers. The server skipped these events because the reader was too slow. */
 export interface MissedEvents {
   readonly after: number;
   readonly before: number;
 }
 
-/** Returns the missed events that this event reports, or undefined for other events. */
+/** Returns the gap that the event reports, or undefined if the event does not report missed events. */
 export function missedEvents(event: ThreadEvent<unknown>): MissedEvents | undefined {
   if (event.method !== 'custom' || event.params.data.name !== 'missed_events') return undefined;
   const { payload } = event.params.data;

@@ -14,20 +14,24 @@ import { ThreadPolicy } from './thread-policy.ts';
 export interface ThreadEventsOptions extends StreamOptions {
   /** @default all channels of the protocol */
   channels?: readonly ThreadChannel[] | undefined;
-  /** Only events below one of these namespaces. `[[]]` with `depth: 1` is the agent itself and its subagents. */
+  /**
+   * Returns only events at or below one of these namespaces. `[[]]` with `depth: 1` selects the agent and its direct
+   * subagents.
+   */
   namespaces?: readonly (readonly string[])[] | undefined;
-  /** Maximum depth below the namespaces. @default unlimited */
+  /** Maximum depth of an event's namespace below the selected namespaces. @default unlimited */
   depth?: number | undefined;
-  /** Only events after the event with this `seq`. */
+  /** Returns only events after the event with this `seq`. */
   since?: number | undefined;
   /**
-   * Only events of this run, which `start` and `respond` return. The events end with the run. The channel `lifecycle`
+   * Returns only events of this run, and ends with it. Pass the result of `start` or `respond`. The channel `lifecycle`
    * is added automatically.
    */
   run?: CommandedRun | undefined;
   /**
-   * Called with `reconnecting` when the connection is lost. Called with `live` after the stored events, if the server
-   * sends the comment `live`, like the reference chat application. Errors of this function are logged.
+   * Called with `reconnecting` when the connection is lost, and with `live` after the stored events. `live` requires a
+   * server that sends the comment `live` after them, as the reference chat application does. Errors of this function
+   * are logged.
    */
   onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -59,13 +63,14 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
 };
 
 /**
- * The events of a thread. `for await (const event of events)` reads each event once, and only when needed. Leaving the
- * loop closes the connection. The connection keeps the process alive until the events end or are closed, for example by
- * `await using`. Runs continue without a reader.
+ * A stream of a thread's events. `for await (const event of events)` reads each event once, when the loop requests it.
+ * Leaving the loop closes the connection. The connection keeps the process alive until the stream ends or is closed,
+ * for example by `await using`. Closing the stream does not stop the run.
  *
- * If a connection breaks or ends, the stream reconnects, up to five times in a row without an event. Each event is
- * returned once. If the stream cannot continue, it throws a StreamError with the last event. The events of a run end
- * with the run. If the run fails, the stream throws a RunFailedError after the last event.
+ * If the connection breaks or ends, the stream reconnects. It gives up after five consecutive reconnects without an
+ * event. Events that the server sends again are skipped. If the stream cannot continue, it throws a StreamError that
+ * describes the last event. A stream for one run ends with the run. If the run fails, the stream throws a
+ * RunFailedError after the last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;
@@ -83,17 +88,20 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
     return this.#policy.place.threadId ?? '';
   }
 
-  /** Id of the run that the events belong to. Undefined for events of a whole thread, or if the server sends no id. */
+  /**
+   * Id of the run whose events are read. Undefined for the events of a whole thread, and if the server does not send
+   * the id.
+   */
   get runId(): string | undefined {
     return this.#policy.place.runId;
   }
 
-  /** The highest `seq` read so far. Pass it as `since` to continue later. */
+  /** The highest `seq` read so far. To continue later, pass it as `since`. */
   get lastSeq(): number | undefined {
     return this.#policy.lastSeq;
   }
 
-  /** Id of the last event, for servers that can continue after an id. */
+  /** Id of the last event read. Some servers can continue after this id. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }
@@ -129,7 +137,7 @@ export function eventsRequest(endpoint: Endpoint, threadId: string, options: Thr
   return { ...call, body: { channels: wanted, namespaces, depth } };
 }
 
-/** Opens the events of a thread. Resolves when the response headers arrive. */
+/** Opens a stream of a thread's events. Resolves when the response headers arrive. */
 export async function openThreadEvents<Values>(
   service: AgentService,
   call: PreparedCall,

@@ -20,7 +20,8 @@ export interface ThreadPaths {
   /** @default '/threads' */
   readonly list?: string | undefined;
   /**
-   * Path of the call that creates a thread. Set it if the server requires a thread before its first state.
+   * Path of the call that creates a thread. Set it if the server requires that a thread is created before its first
+   * state.
    * @default none
    */
   readonly create?: string | undefined;
@@ -50,7 +51,9 @@ export function allPaths(given: ThreadPaths): AllPaths {
   return { ...DEFAULTS, ...(checkedOptions<ThreadPaths>('`paths`', given, CHECKS) as AllPaths) };
 }
 
-/** Matches paths without a query. The segments `.` and `..` are refused, because they would lead to another path. */
+/**
+ * Matches paths without a query. The segments `.` and `..` are rejected, because they would resolve to another path.
+ */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~!$&'()*+,;=:@-]|%[\da-f]{2}|\{(?:thread|run)_id\})+)+$/i;
 
 const CHECKS = Object.fromEntries(
@@ -65,7 +68,7 @@ function pathCheck(placeholders: readonly string[]): Check {
   ];
 }
 
-/** Returns each placeholder once, the thread id first. */
+/** Returns the path's placeholders without duplicates, the thread id first. */
 function placeholdersOf(path: string): readonly string[] {
   return [...new Set(path.match(/\{\w+\}/g))].sort().reverse();
 }

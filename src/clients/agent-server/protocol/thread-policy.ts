@@ -9,35 +9,36 @@ import type { CommandedRun } from './thread-command.ts';
 import { type LifecycleData, missedEvents, type ThreadEvent } from './thread-event.ts';
 import { threadEventOf } from './thread-event-form.ts';
 
-/** Number of heartbeats after which a connection without events counts as working. */
+/** Number of heartbeats after which a connection counts as working, even if no event has arrived. */
 const WORKING_HEARTBEATS = 3;
 
-/** Maximum silence and heartbeats before the last event must arrive again. */
+/** After a reconnect, the last event must arrive again within this time and this number of heartbeats. */
 const CONFIRMATION_MS = 5_000;
 const CONFIRMATION_HEARTBEATS = 1;
 
-/** Number of recent events that are recognized by id. Earlier events are recognized by `seq`. */
+/** Number of recent events whose ids are kept to detect repeated events. Earlier events are detected by `seq`. */
 const WINDOW_EVENTS = 1_000;
 
 interface ThreadStream {
   readonly call: PreparedCall;
-  /** Only events after this `seq`. */
+  /** Requests only events after this `seq`. */
   readonly since: number | undefined;
-  /** Only events after the event with this id, if the server knows the id. */
+  /** Requests only events after the event with this id, if the server knows the id. */
   readonly lastEventId: string | undefined;
-  /** Run that ends the events. */
+  /** The run with which the stream ends. */
   readonly run: CommandedRun | undefined;
 }
 
 /**
- * A server never ends the stream of a thread, so each end is a break. On each connection, the server first sends all
- * requested events that it has stored.
+ * Continues the stream of a thread's events. A server never ends this stream, so the end of a connection is always a
+ * break. On each connection, the server first sends all stored events that were requested.
  *
  *     live ──break──→ resuming ──last event arrives first──→ live
  *                        └──other event, silence──→ restarted ──event──→ live
  *
- * `resuming` requests the last event and the events after it. A server that stored its events sends the last event first.
- * Another server may have restarted and count from 1 again, so `restarted` requests all events.
+ * `resuming` requests the last event and all later events. A server that still has its events sends the last event
+ * first. Any other response means that the server may have restarted and counts from 1 again. `restarted` therefore
+ * requests all events.
  */
 export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   readonly #stream: ThreadStream;
@@ -108,7 +109,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     this.#heartbeats++;
     if (this.#state === 'resuming' && this.#heartbeats > CONFIRMATION_HEARTBEATS) this.#restart();
     if (this.#heartbeats < WORKING_HEARTBEATS) return false;
-    // The server never ends the stream of a lost run.
+    // After a restart, the server does not know the run and would never send its end.
     if (this.#state === 'restarted' && this.#stream.run !== undefined)
       throw new UnrecoverableError('the server has lost its events');
     return true;
@@ -123,7 +124,10 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
     return this.#request(lastSeq - 1, this.#idBefore);
   }
 
-  /** Checks whether the server continues after the last event. An event without a `seq` does not show this. */
+  /**
+   * Checks whether the server continues after the last event. Events without a `seq` are ignored, because their
+   * position is unknown.
+   */
   #confirm(event: ThreadEvent<Values>): void {
     const isReport = missedEvents(event) !== undefined;
     if (event.seq === undefined && !isReport) return;
@@ -143,7 +147,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 }
 
-/** Whether an event belongs to a run: by its run id, or else by its `seq`. */
+/** Whether an event belongs to a run. Compares the run ids. If one is missing, compares the `seq`. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
   const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
@@ -151,7 +155,7 @@ function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<
   return applied_through_seq === undefined || seq === undefined || seq > applied_through_seq;
 }
 
-/** Returns the data of an event that ends a run. */
+/** Returns the data of an event if it ends a run, otherwise undefined. */
 function endOf(event: ThreadEvent<unknown>): LifecycleData | undefined {
   if (event.method !== 'lifecycle' || event.params.namespace.length > 0) return undefined;
   return ['completed', 'failed', 'interrupted'].includes(event.params.data.event) ? event.params.data : undefined;
@@ -164,18 +168,18 @@ interface SeenEvent {
 }
 
 /**
- * Recognizes repeated events in bounded memory: the latest 1 000 by id, and all earlier events by their highest `seq`.
- * After a restart, a server may reuse ids and numbers for new events. New events have a later timestamp.
+ * Detects repeated events in bounded memory: the latest 1 000 by id, and earlier events by the highest `seq` among
+ * them. A restarted server may reuse ids and numbers. An event with a later timestamp therefore counts as new.
  */
 class SeenEvents {
-  /** The `seq` of each event in the window, the oldest first. */
+  /** The `seq` of each recent event by its id, oldest first. */
   readonly #window = new Map<string, number | undefined>();
   #floor: number;
   #latestMs: number | undefined;
   /** The event with the highest `seq`. */
   latest: SeenEvent | undefined;
 
-  /** Ignores events up to `since`. */
+  /** Events up to `since` count as already added. */
   constructor(since = -1) {
     this.#floor = since;
   }
@@ -185,13 +189,15 @@ class SeenEvents {
     return latest?.seq === seq && latest?.event_id === event_id && latest?.params.timestamp === timestamp;
   }
 
-  /** Returns false if the event was already added. An event without an id and a `seq` always counts as new. */
+  /**
+   * Adds an event. Returns false if it was already added. An event with neither an id nor a `seq` always counts as new.
+   */
   add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
     const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);
     if (key === undefined) return true;
     const isKnown = this.#window.has(key) || (seq !== undefined && seq <= this.#floor);
-    // Only events with a `seq` are compared by time. The server recreates other events, such as reports of missed
-    // events.
+    // Timestamps are compared only for events with a `seq`. Other events, such as reports of missed events, are created
+    // anew for each connection.
     const isLater = seq !== undefined && timestamp !== undefined && timestamp > (this.#latestMs ?? timestamp);
     if (isKnown && !isLater) return false;
     if (isKnown) {

@@ -22,18 +22,18 @@ import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
 const RECONNECTS_MAX = 5;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
-/** Maximum delay that a server can request by `retry`. */
+/** Maximum reconnect delay that a server can request with a `retry` field. */
 const REQUESTED_DELAY_MAX_MS = 30_000;
 
-/** Maximum silence from a server that sends heartbeats every few seconds. */
+/** Maximum time without data once the server has sent heartbeats, which it sends every few seconds. */
 const HEARTBEAT_SILENCE_MS = 60_000;
 
-/** Maximum number of characters of an event's name or id in an error. */
+/** Maximum number of characters shown of an event's name or id in an error. */
 const SHOWN_MAX = 200;
 
 const CLOSED = 'the client is closed';
 
-/** The request that opens a connection, and the id of the event to continue after. */
+/** The request that opens a connection, and the id of the event after which the stream continues. */
 export interface StreamRequest {
   readonly call: Call;
   readonly lastEventId: string | undefined;
@@ -41,48 +41,51 @@ export interface StreamRequest {
 
 /** Decides where a stream continues after a break, and which events are new. */
 export interface ResumePolicy<Event> {
-  /** The run and thread of the stream. The ids may become known later. */
+  /** The stream's run and thread. Their ids may become known only after the stream opens. */
   readonly place: RunPlace;
-  /** The first request. */
+  /** The request that opens the stream. */
   readonly first: StreamRequest;
   /** Called with the headers of the first response. */
   opened?(headers: OpenAnswer['headers'], api: Api): void;
-  /** Called when a connection is made. Returns the last event id, which events without an id inherit. */
+  /**
+   * Called when a connection is open. Returns the initial last event id of the connection; events without an id inherit
+   * it.
+   */
   connected(): string;
   /** Converts a received event. Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
-  /** Returns the name of the event for errors. */
+  /** Returns the event's name to show in errors. */
   nameOf(event: Event): string;
-  /** Returns the event in the form that is recorded. */
+  /** Returns the event as it is recorded in the trace. */
   recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
   /**
-   * Called for each heartbeat. Returns whether the connection works. Throws a NoAnswerError to reconnect, or an
-   * UnrecoverableError.
+   * Called for each heartbeat. Returns whether the connection counts as working. Throws a NoAnswerError to reconnect,
+   * or an UnrecoverableError to end the stream.
    */
   heartbeat?(): boolean;
-  /** Maximum silence before the next event. After that time, `silent()` is called and the stream reconnects. */
+  /** Maximum time to wait for the next event. After this time, the source calls `silent()` and reconnects. */
   readonly silenceMaxMs?: number;
   silent?(): void;
   /** Returns the request that continues the stream, or the reason why the stream cannot continue. */
   resume(): StreamRequest | string;
   /** Whether the stream counts as complete when the server ends the connection. */
   readonly isComplete: boolean;
-  /** Whether the stream stays open, ends at the next break, or ends at once. */
+  /** When the stream ends: not yet, when the connection breaks next, or now. */
   readonly end: 'open' | 'at a break' | 'now';
-  /** The error of the run. The stream throws it at its end. */
+  /** The run's error, which the stream throws when it ends. */
   readonly runError: RunError | undefined;
 }
 
-/** The stream cannot continue. */
+/** Ends the stream without a reconnect. */
 export class UnrecoverableError extends Error {
   override readonly name: string = 'UnrecoverableError';
 }
 
 export interface SourceOptions<Event> {
   readonly policy: ResumePolicy<Event>;
-  /** Silence after which a connection counts as broken. */
+  /** Time without data after which a connection counts as broken. */
   readonly idleTimeoutMs: number;
-  /** Records the stream within a run of the application. */
+  /** Records the stream as a child of the application's run. */
   readonly trace?: StreamTrace | undefined;
   readonly onStatus?: ((status: StreamStatus) => void) | undefined;
 }
@@ -91,8 +94,8 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
- * The events of a stream over one or more connections. After a break, the source reconnects with a request of its
- * policy, at most five times in a row without an event. Nothing is read ahead, except the current chunk.
+ * Reads a stream of events over one or more connections. After a break, it reconnects with a request from its policy,
+ * and gives up after five consecutive reconnects without an event. It reads a chunk only when an event is requested.
  *
  *     open → reading ──complete, close──→ closed
  *              │  ↑
@@ -101,23 +104,23 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /** Releases streams that are no longer reachable. Their traces end the recorded runs as interrupted. */
+  /** Closes the sources of streams that were garbage-collected. Their recorded runs end as interrupted. */
   static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#ending.abort(this.#signal?.reason);
-  /** Aborts the requests and delays of the source. */
+  /** Aborts the source's requests and delays. */
   readonly #ending = new AbortController();
   #body: ResponseBody | undefined;
   #isClosed = false;
   #sawHeartbeat = false;
   #reconnects = 0;
   #requestedDelayMs = FIRST_DELAY_MS;
-  /** The last event that was returned. */
+  /** The last event that the iteration returned. */
   lastEvent: LastEvent | undefined;
 
-  /** Sends the request and resolves when the response headers arrive. */
+  /** Opens a stream. Resolves when the response headers arrive. */
   static async open<Event>(api: Api, options: SourceOptions<Event>): Promise<EventSource<Event>> {
     const source = new EventSource<Event>(api, options);
     try {
@@ -136,13 +139,13 @@ export class EventSource<Event> {
     this.#api = api;
     this.#options = options;
     this.#signal = options.policy.first.call.options?.signal;
-    // Many streams may share a signal, but Node warns about the eleventh listener.
+    // Many streams may share this signal. Without this call, Node would warn about the eleventh listener.
     if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
 
-  /** Closes the source when `stream` is no longer referenced, because nobody can close it then. */
+  /** Closes the source when `stream` is garbage-collected, because the application can no longer close it. */
   attach(stream: object): void {
     this.#options.trace?.watch(stream, this.#options.policy.place);
     EventSource.#unreachable.register(stream, this);
@@ -163,8 +166,8 @@ export class EventSource<Event> {
   }
 
   /**
-   * Iterates over the events. Can be called once. Throws a RunFailedError, a StreamError, or the reason of the caller's
-   * signal.
+   * Iterates over the events. Must be called at most once. Throws a RunFailedError, a StreamError, or the reason of the
+   * caller's signal.
    */
   async *events(): AsyncGenerator<Event, void, undefined> {
     const { policy, trace } = this.#options;
@@ -187,7 +190,7 @@ export class EventSource<Event> {
     if (failure !== undefined) throw failure;
   }
 
-  /** Ends the recorded run. Returns the error of the agent's run, if any. */
+  /** Ends the recorded run. Returns an error if the agent's run failed. */
   #settle(): RunFailedError | undefined {
     const { policy, trace } = this.#options;
     if (policy.runError === undefined) trace?.end();
@@ -198,7 +201,8 @@ export class EventSource<Event> {
   }
 
   /**
-   * Reads one connection. Returns undefined if the stream is complete, otherwise the error that broke the connection.
+   * Reads one connection until it ends. Returns undefined if the stream is complete, otherwise the error that broke the
+   * connection.
    */
   async *#read(): AsyncGenerator<Event, unknown, undefined> {
     const { policy, trace } = this.#options;
@@ -216,7 +220,8 @@ export class EventSource<Event> {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
           if (policy.end === 'now') {
-            // The reader may never request the last event.
+            // The run is ended before its last event is yielded, because the reader may never request anything after
+            // that event.
             this.#settle();
             this.close();
           }
@@ -227,7 +232,7 @@ export class EventSource<Event> {
       }
     } catch (thrown) {
       if (this.#ending.signal.aborted) throw thrown;
-      // After a reconnect, the event would be too long again.
+      // A reconnect would not help: the server would send the same event, which is too long.
       if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
         throw this.#error(thrown.message, 'it was ended', thrown);
       return thrown;
@@ -329,7 +334,10 @@ export class EventSource<Event> {
   }
 }
 
-/** Returns an iterator that ends at once when its reader leaves it. A generator would first wait for a pending read. */
+/**
+ * Returns an iterator that ends immediately when its reader leaves the loop. A generator would first wait for the
+ * pending read.
+ */
 export function leavable<Event>(
   events: AsyncGenerator<Event, void, undefined>,
   close: () => Promise<void>,

@@ -9,9 +9,9 @@ import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
 import type { ResumePolicy, StreamRequest } from './event-source.ts';
 import type { ReceivedEvent } from './stream-trace.ts';
 
-/** Options of a call that returns a stream. `timeoutMs` limits the time until the response headers arrive. */
+/** Options of a call that returns a stream. `timeoutMs` limits only the time until the response headers arrive. */
 export interface StreamOptions extends CallOptions {
-  /** Id of the event to continue after, if the server stores events. `-1` starts at the first event. */
+  /** Id of the event after which the stream starts, if the server stores events. `-1` starts at the first event. */
   lastEventId?: string;
   /** See `idleTimeoutMs` of the client. */
   idleTimeoutMs?: number;
@@ -21,17 +21,20 @@ export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: T
 
 type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
 
-/** An event and the length of its data. */
+/** An event and the length of its data in characters. */
 export interface SentEvent<Values> {
   readonly event: AgentEvent<Values>;
   readonly characters: number;
 }
 
-/** Continues a stream of runs after its last event id, at the `Location` of its response or at the path of its run. */
+/**
+ * Continues a stream of runs after its last event id. The request goes to the `Location` of the first response, or else
+ * to the path of the run.
+ */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   readonly place: Place;
   readonly #call: PreparedCall;
-  /** Whether the stream belongs to one run and throws its error. The stream of a thread covers many runs. */
+  /** Whether the stream belongs to one run and throws that run's error. A thread's stream covers many runs. */
   readonly #isOfRun: boolean;
   readonly #isStored: boolean;
   /** The path with its query. */
@@ -40,7 +43,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   end: 'open' | 'at a break' = 'open';
   #lastId: string;
   #sawEvent = false;
-  /** The id after which the connection continues, until its first event. */
+  /** The event id after which the connection continued. Undefined once the connection has sent an event. */
   #continuedId: string | undefined;
 
   constructor(call: PreparedCall) {
@@ -62,7 +65,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#location = resumePath(headers.location, api);
   }
 
-  /** A joined stream may end without an event, because its run may already be over. */
+  /** A joined stream is complete even without an event, because the run may have ended before. */
   get isComplete(): boolean {
     return this.#sawEvent || this.#call.method === 'GET';
   }
@@ -101,7 +104,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     if (path === undefined) return 'the server does not store its events, so it cannot continue';
     if (this.#sawEvent && this.#lastId === '') return 'its last event has no id, so it cannot continue';
     const { name, method, options } = this.#call;
-    // A new run has no earlier connection, so all its events are requested.
+    // If the connection that started the run broke before its first event, all events are requested.
     return {
       call: { name, method: 'GET', path, options },
       lastEventId: this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId,
@@ -124,8 +127,8 @@ export function placeOf(header: unknown, known: RunPlace): RunPlace {
 }
 
 /**
- * Returns the path of a `Location` header, which may include the path of the client's address. Returns undefined for
- * another origin, because only the client's address may receive the key.
+ * Returns the path in a `Location` header, relative to the client's address. Returns undefined if the header names
+ * another origin, because the key must not be sent there.
  */
 function resumePath(location: unknown, api: Api): string | undefined {
   const base = new URL(api.urlOf(''));

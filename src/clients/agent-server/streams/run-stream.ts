@@ -11,19 +11,21 @@ import type { StreamTrace } from './stream-trace.ts';
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
 
 /**
- * The events of a run. `for await (const event of stream)` reads each event once, and only when needed, so a slow
- * reader slows down the server. Leaving the loop closes the connection. Close a stream that you do not read, for
- * example by `await using`. The run's `on_disconnect` decides whether the run then continues.
+ * A stream of a run's events. `for await (const event of stream)` reads each event once, when the loop requests it, so
+ * a slow reader slows down the server. Leaving the loop closes the connection. If you do not read a stream, close it,
+ * for example by `await using`. `on_disconnect` of the run decides whether the run continues after that.
  *
- * The stream returns an error of the run as an event, and throws it as a RunFailedError at its end. If the connection
- * breaks, the stream reconnects if the server stores the events (`stream_resumable`). Otherwise the stream throws a
- * StreamError with the last event.
+ * If the run fails, the stream returns an `error` event and throws a RunFailedError at its end. If the connection
+ * breaks and the server stores the events (`stream_resumable`), the stream reconnects. Otherwise it throws a
+ * StreamError that describes the last event.
  */
 export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
   readonly #source: EventSource<SentEvent<Values>>;
   readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
   readonly #policy: RunPolicy<Values>;
-  /** Events that `feedback` has read but the iteration has not. Undefined after `feedback` has dropped events. */
+  /**
+   * Events that `feedback` has read but the iteration has not yet returned. Undefined if `feedback` has dropped events.
+   */
   #waiting: SentEvent<Values>[] | undefined = [];
   #waitingCharacters = 0;
   #hasRoom: (() => void) | undefined;
@@ -42,7 +44,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Id of the run. Undefined until the response headers or the first event contain it. Always undefined for a thread.
+   * Id of the run. Undefined until the response headers or the first event supply it. Always undefined for the stream
+   * of a thread.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
@@ -52,7 +55,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#policy.place.threadId;
   }
 
-  /** Id of the last event read. `joinStream` can continue after it. */
+  /** Id of the last event read. Pass it to `joinStream` to continue after that event. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }
@@ -80,14 +83,16 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Returns the feedback URLs by key. They arrive in the last event, so this may take as long as the run. The stream is
-   * read even without an iteration. Up to 1 MiB of events is kept for the iteration. Beyond that, reading waits for the
-   * iteration, or drops the events if there is none. Rejects if the stream ends without feedback URLs.
+   * Returns the feedback URLs by key. They arrive in the last event, so the call may take as long as the run. It reads
+   * the stream even if nobody iterates over it, and keeps up to 1 MiB of events for an iteration. Beyond that, reading
+   * waits for the iteration; if none has started, the events are dropped. Rejects if the stream ends without feedback
+   * URLs.
    */
   feedback(): Promise<Readonly<Record<string, string>>> {
     if (this.#feedback === undefined) {
       this.#feedback = this.#readFeedback();
-      // If the iteration throws the same error, the caller never awaits this promise.
+      // If the iteration throws the error, the caller may never await this promise. Its rejection must not be reported
+      // as unhandled.
       ignoreRejection(this.#feedback);
     }
     return this.#feedback;
@@ -135,7 +140,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     this.#hasRoom?.();
   }
 
-  /** Reads one event. Concurrent callers share one read. */
+  /** Reads one event. Concurrent calls share the same read. */
   #readOne(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -172,7 +177,7 @@ interface StreamEnd {
   readonly isLeft?: boolean;
 }
 
-/** Sends the request of a stream. Resolves when the response headers arrive. */
+/** Opens a stream of runs. Resolves when the response headers arrive. */
 export async function openRunStream<Values>(
   service: AgentService,
   endpoint: Endpoint,

@@ -14,20 +14,20 @@ interface Place {
   readonly threadId?: string | undefined;
 }
 
-/** An event in the form that is recorded. */
+/** An event as it is recorded in the trace. */
 export interface ReceivedEvent {
   readonly name: string;
   readonly data: unknown;
-  /** Returns the data as JSON, if the event is a state of the main graph. */
+  /** Returns the data as JSON. Set only if the event is a state of the main graph. */
   readonly state?: (() => string) | undefined;
 }
 
-/** Records a stream as one run. No method throws. */
+/** Records a stream as one run. Its methods never throw. */
 export class StreamTrace implements Watched {
   readonly #run: Run;
   readonly #chunks: Chunks;
   #wasUsed = true;
-  /** Whether a read is pending. A stream with a pending read is in use, even if the read takes as long as the run. */
+  /** Whether a read is pending. A stream with a pending read is in use, however long the read takes. */
   #isReading = false;
   /** The last state as JSON, because the application may change the parsed state. */
   #state: string | undefined;
@@ -48,7 +48,10 @@ export class StreamTrace implements Watched {
     return wasUsed;
   }
 
-  /** Ends the run as interrupted if the stream is no longer used. The trace must not reference the stream. */
+  /**
+   * Ends the recorded run as interrupted if the stream is garbage-collected. The trace must therefore not reference the
+   * stream.
+   */
   watch(stream: object, place: Place): void {
     if (!this.#run.isOpen) return;
     this.#place = place;
@@ -66,13 +69,13 @@ export class StreamTrace implements Watched {
     this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    // These events may contain feedback URLs, which are credentials.
+    // These events are not recorded, because they may contain feedback URLs, which are credentials.
     if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
     if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
       return;
     }
-    // A state replaces the events before it.
+    // Once a state is known, the recorded output is the last state, so the earlier events are dropped.
     if (this.#state === undefined) this.#chunks.release();
     this.#state = state();
   }
