@@ -5,41 +5,47 @@ import { type CallOptions, callChecks, callOptionsOf } from './client-options.ts
 import { InvalidRequestError, type ValidationError } from './errors.ts';
 import { isUuid, parseRequest, wireNameOf } from './schema.ts';
 
-/** Converts a boolean for a query in which a missing parameter means false. */
+/** Converts a boolean to a query parameter: 1 for true, omitted for false. */
 export const ONE_IF_TRUE = (value: boolean): number | undefined => (value ? 1 : undefined);
 
-/** An endpoint of a service: one row of the table of endpoints. */
+/** An endpoint of a service. */
 export interface Endpoint {
   /** Name of the call in errors, hooks and runs, for example `deployments.create`. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  /** Path with placeholders for ids: `{name}`, or `{name:uuid}` if the id must be a UUID. */
+  /** Path with placeholders for ids. `{name}` accepts any id, `{name:uuid}` only a UUID. */
   readonly path: string;
-  /** Schema of the request body. If the method is GET, the parsed fields are sent as query parameters. */
+  /** Schema of the request body. For a GET request, the parsed fields are sent as query parameters instead. */
   readonly body?: BodySchema;
-  /** Additional options that are not sent. */
+  /** Additional options of the call that are not sent to the service. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Additional options that are sent as query parameters, with names in snake case. */
+  /** Additional options of the call that are sent as query parameters. Their names are converted to snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;
-  /** Response field that contains the items of a page, if the response is not a list. */
+  /** Response field that contains a page's items, if the response is an object. */
   readonly listField?: string;
   /**
-   * Whether the request may be repeated. By default, all methods except POST and PATCH may be repeated (RFC 9110,
-   * 9.2.2).
+   * Whether the request may be repeated. By default, requests may be repeated unless their method is POST or PATCH (RFC
+   * 9110, 9.2.2).
    */
   readonly isIdempotent?: boolean | ((body: never) => boolean);
-  /** Whether the call creates a run. Within a run of the application, the call is recorded and propagates the trace. */
+  /**
+   * Whether the call creates a run on the server. If the application has a current run, such a call is recorded and
+   * propagates the trace.
+   */
   readonly makesRun?: boolean;
 }
 
 type Row = readonly [request: `${Endpoint['method']} ${string}`, more?: Omit<Endpoint, 'name' | 'method' | 'path'>];
 
-/** The endpoints of a group, by method name. */
+/** The endpoints of a group of calls, by method name. */
 export type Table<Group> = Readonly<Record<keyof Group, Endpoint>>;
 
-/** Creates the table of a group: `{ get: ['GET /threads/{thread_id}'] }` is `threads.get`. */
+/**
+ * Creates the endpoints of a group. For example, the row `{ get: ['GET /threads/{thread_id}'] }` of the group `threads`
+ * defines `threads.get`.
+ */
 export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Group, Row>>): Table<Group> {
   const table = Object.entries<Row>(rows).map(([call, [request, more]]) => {
     const [method, path = ''] = request.split(' ');
@@ -48,11 +54,12 @@ export function endpoints<Group>(group: string, rows: Readonly<Record<keyof Grou
   return Object.fromEntries(table);
 }
 
-/** Sends a call. The result depends on the kind of the response. */
+/** Sends a call. The type of the result depends on the endpoint's `response`. */
 export type Send = <Result>(endpoint: Endpoint, args: Arguments) => Result;
 
 /**
- * Creates the methods of a group. Their parameters are the path's ids, the body if there is a schema, and the options.
+ * Creates the methods of a group. The parameters of a method are the ids in the path, the body if the endpoint has a
+ * schema for it, and the options.
  */
 export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
   const methods = Object.entries<Endpoint>(table).map(([name, endpoint]) => {
@@ -72,41 +79,44 @@ type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 
 type QueryValue = string | number | boolean | readonly string[] | null | undefined;
 
-/** Query parameters. A list becomes repeated parameters. */
+/** Query parameters. A list is sent as repeated parameters of the same name. */
 export type Query = Readonly<Record<string, QueryValue>>;
 
-/** A request of one call, ready to be sent. */
+/** A request that is ready to be sent. */
 export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
-  /** Encoded path below the address of the client. */
+  /** Encoded path, relative to the client's address. */
   readonly path: string;
   readonly query?: Query;
-  /** Sent as JSON. */
+  /** Body to send as JSON. */
   readonly body?: unknown;
-  /** Creates the body of each attempt, instead of JSON. */
+  /** Creates the body for an attempt. Used instead of `body`. */
   readonly stream?: () => StreamBody;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isIdempotent?: boolean;
-  /** Values that errors must not show. */
+  /** Values to mask in errors. */
   readonly secrets?: readonly string[];
   readonly options?: CallOptions | undefined;
 }
 
 /** Arguments of a call. */
 export interface Arguments {
-  /** Ids in the order of the placeholders, or by name. */
+  /** Ids for the path's placeholders, as a list in the same order or as an object by name. */
   readonly ids?: readonly string[] | Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly options?: CallOptions | undefined;
 }
 
 export interface PreparedCall extends Call {
-  /** Ids by the names of their placeholders. */
+  /** Ids by the name of their placeholder. */
   readonly ids: Readonly<Record<string, string>>;
-  /** Own options of the call. */
+  /** Options that only this call has. */
   readonly own: Readonly<Record<string, unknown>>;
 }
 
-/** Creates the request of a call. Throws an InvalidRequestError or a RunspanError if an argument is invalid. */
+/**
+ * Validates the arguments of a call and creates its request. Throws an InvalidRequestError or a RunspanError if an
+ * argument is invalid.
+ */
 export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   const { name, method, path, body: schema, options = {}, query = {} } = endpoint;
   const placeholders = [...path.matchAll(PLACEHOLDER)];
@@ -136,9 +146,9 @@ export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   };
 }
 
-/** Encodes a path segment, so that an id cannot lead to another path. */
+/** Encodes a path segment, so that an id cannot be used for path traversal. */
 export function pathOf(segment: string): string {
-  // `encodeURIComponent` keeps dots, and a segment `..` would remove the segment before it.
+  // `encodeURIComponent` does not encode dots, and the segment `..` would remove the preceding segment.
   return encoded(segment).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E'));
 }
 
@@ -152,8 +162,8 @@ export function queryText(query: Query | undefined): string {
 }
 
 /**
- * Refuses empty ids and dots, which would lead to another path. Encoding does not help, because proxies decode dots
- * (RFC 3986, 6.2.2.2).
+ * Rejects empty ids, `.` and `..`, because they would change the path. Encoding the dots does not prevent this, because
+ * proxies decode them (RFC 3986, 6.2.2.2).
  */
 function idErrors(name: string, value: unknown, uuid: string | undefined): ValidationError[] {
   const loc = ['path', name];
@@ -172,7 +182,7 @@ function queryOf(query: NonNullable<Endpoint['query']>, own: OwnOptions): Query 
   return Object.fromEntries(parameters);
 }
 
-/** A lone surrogate has no encoding. */
+/** Encodes text for a URL. Lone surrogates are replaced, because `encodeURIComponent` throws for them. */
 function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }

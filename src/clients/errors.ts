@@ -2,38 +2,41 @@ import { type ErrorCode, RunspanError } from '../base/errors.ts';
 import { isObject } from '../base/options.ts';
 import { cut } from '../base/text.ts';
 
-/** Description of a request in an error. */
+/** A request, as described in an error. */
 export interface CallFacts {
   readonly method: string;
   /** The URL without its query. */
   readonly url: string;
-  /** Number of times the request was sent. */
+  /** Number of attempts to send the request. */
   readonly attempts: number;
 }
 
-/** A response as stored in errors. Keys and secrets of the request are masked. */
+/** A response, as stored in an error. The request's keys and secrets are masked. */
 export interface FailedAnswer {
   readonly status: number;
-  /** Headers by name in lower case. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-/** An invalid field, in the format of the service (`HTTPValidationError`). */
+/** An invalid field, in the format that the service uses (`HTTPValidationError`). */
 export interface ValidationError {
-  /** Path of the field: `['body', 'source_config', 'repo_url']` or `['path', 'deployment_id']`. Numbers are list indexes. */
+  /**
+   * Path of the field, for example `['body', 'source_config', 'repo_url']` or `['path', 'deployment_id']`. Numbers are
+   * list indexes.
+   */
   readonly loc: readonly (string | number)[];
   readonly msg: string;
   /** Kind of the error, for example `missing` or `value_error`. */
   readonly type: string;
-  /** The invalid value. Never set by the checks of the clients. */
+  /** The invalid value, if the service returns it. Errors that the clients create do not contain it. */
   readonly input?: unknown;
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A call breaks a rule of the interface. Nothing was sent. `errors` lists every invalid field in the service's format,
- * without the given values.
+ * An argument of a call is invalid, so no request was sent. `errors` lists every invalid field in the service's format,
+ * without the values.
  */
 export class InvalidRequestError extends RunspanError {
   override readonly name: string = 'InvalidRequestError';
@@ -56,24 +59,25 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   429: 'RUNSPAN_RATE_LIMITED',
 };
 
-/** Maximum characters of the service's explanation in a message. */
+/** Maximum number of characters of the service's explanation in an error message. */
 export const DETAIL_MAX = 500;
 
 /**
  * The service responded with an unsuccessful status. `code` depends on the status, for example `RUNSPAN_NOT_FOUND` for
- * 404 and `RUNSPAN_SERVER_ERROR` from 500. Keys and secrets of the request are masked, even if the service repeats them.
+ * 404 and `RUNSPAN_SERVER_ERROR` for 500 and above. The request's keys and secrets are masked, even if the response
+ * repeats them.
  */
 export class ApiError extends RunspanError {
   override readonly name: string = 'ApiError';
   readonly status: number;
-  /** The service's explanation as text. Undefined if the response has none. */
+  /** The service's explanation as text. Undefined if the response contains none. */
   readonly detail: string | undefined;
-  /** The errors of a 422 response. Empty for other responses. */
+  /** The invalid fields in a 422 response. Empty for other responses. */
   readonly errors: readonly ValidationError[];
-  /** The parsed body, or its text if the body is not JSON. */
+  /** The parsed response body, or its text if it is not JSON. */
   readonly body: unknown;
   readonly headers: FailedAnswer['headers'];
-  /** Request id from the service, useful to its operators. */
+  /** The service's id for the request. Its operators can find the request by this id. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
@@ -95,7 +99,7 @@ export class ApiError extends RunspanError {
   }
 }
 
-/** The response is invalid: not JSON, too long or not of the expected kind. */
+/** The response to a call is invalid: it is not JSON, too long, or not of the expected kind. */
 export class InvalidAnswerError extends RunspanError {
   override readonly name: string = 'InvalidAnswerError';
   readonly status: number;
@@ -111,10 +115,10 @@ export class InvalidAnswerError extends RunspanError {
   }
 }
 
-/** No response arrived: the service cannot be reached, or the connection broke. */
+/** No response arrived, because the service cannot be reached or the connection broke. */
 export class ConnectionError extends RunspanError {
   override readonly name: string = 'ConnectionError';
-  /** Whether the service may have received the request. */
+  /** Whether the service may have received the request despite the failure. */
   readonly mayHaveArrived: boolean;
   readonly request: CallFacts;
 
@@ -125,7 +129,7 @@ export class ConnectionError extends RunspanError {
   }
 }
 
-/** A call took longer than its timeout. The service may have received the request. */
+/** A call took longer than its timeout. The service may nevertheless have received the request. */
 export class TimeoutError extends RunspanError {
   override readonly name: string = 'TimeoutError';
   readonly request: CallFacts;
@@ -159,7 +163,8 @@ function codeOf(status: number): ErrorCode {
 }
 
 /**
- * Returns the explanation in a response: the text of a common field, or a body that is plain text. Markup is not shown.
+ * Returns the explanation in a response: the text of a common field, or the body itself if it is plain text. Markup is
+ * ignored.
  */
 function detailOf(body: unknown, depthMax = 3): string | undefined {
   if (typeof body === 'string') return body === '' || /^\s*</.test(body) ? undefined : body;
@@ -172,7 +177,7 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
   try {
     return JSON.stringify(body);
   } catch {
-    // The body is nested more deeply than the call stack allows.
+    // The body's nesting exceeds the call stack.
     return undefined;
   }
 }
@@ -186,13 +191,13 @@ function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
 }
 
-/** Returns the error on one line: `body.source_config.repo_url: Field required`. */
+/** Formats an error as one line, for example `body.source_config.repo_url: Field required`. */
 function validationText({ loc, msg }: ValidationError): string {
   const place = loc.map((step) => (typeof step === 'number' ? `[${step}]` : `.${cut(step, 100)}`)).join('');
   return `${place.replace(/^\./, '')}: ${msg}`;
 }
 
-/** Returns the field errors in a FastAPI or Zod response. Zod 4 writes its issues as JSON into `message`. */
+/** Returns the field errors in a response from FastAPI or Zod. Zod 4 encodes its issues as JSON in `message`. */
 function validationErrorsOf(body: unknown): ValidationError[] {
   const { detail, error } = isObject(body) ? body : {};
   if (Array.isArray(detail)) return detail.filter(isValidationError);
@@ -210,7 +215,7 @@ function isValidationError(value: unknown): value is ValidationError {
   return value.loc.every((step) => typeof step === 'string' || typeof step === 'number');
 }
 
-/** Makes properties non-enumerable, so that the output of an error does not repeat its message. */
+/** Makes properties of an error non-enumerable, so that a logged error does not show its message twice. */
 export function hide(error: object, names: readonly string[]): void {
   for (const name of names) Object.defineProperty(error, name, { enumerable: false });
 }

@@ -8,36 +8,36 @@ import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback token. */
 export interface FeedbackTokenRequest {
-  /** Id of the run that the feedback is about. */
+  /** Id of the run to give feedback on. */
   runId: string;
-  /** Key of the feedback, 1 to 180 characters. */
+  /** Key of the feedback, from 1 to 180 characters long. */
   key: string;
-  /** UUID of the feedback. Later feedback with the same id replaces the earlier feedback. */
+  /** Id of the feedback, a UUID. Feedback with the same id replaces earlier feedback. */
   feedbackId?: string;
-  /** Lifetime of the URL. The default of the service is three hours. */
+  /** Lifetime of the URL. The service's default is three hours. */
   expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
-  /** Expiry time as ISO 8601, instead of `expiresIn`. */
+  /** Expiry time as an ISO 8601 timestamp. Set either this or `expiresIn`. */
   expiresAt?: string;
 }
 
-/** A URL for submitting feedback. Anyone who has `url` can use it. */
+/** A URL for submitting feedback. Anyone who has `url` can submit feedback. */
 export interface FeedbackToken {
   readonly id: string;
   readonly url: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly expires_at: string;
   readonly feedback_key?: string;
 }
 
-/** The service that stores the run, and its key. */
+/** The service that stores the run, and the key for it. */
 export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
-  /** Address for trace ingestion. `/feedback/tokens` is appended. */
+  /** The service's address, as for trace ingestion. `/feedback/tokens` is appended to it. */
   url: string | URL;
   /** Id of the workspace, if the key belongs to several workspaces. */
   workspaceId?: string | undefined;
 }
 
-/** Creates a pre-signed URL. Anyone who has the URL can give feedback on a run without a key. */
+/** Creates a pre-signed feedback URL. Anyone who has the URL can give feedback on the run without a key. */
 export async function createFeedbackToken(
   request: FeedbackTokenRequest,
   service: FeedbackServiceOptions,
@@ -45,7 +45,7 @@ export async function createFeedbackToken(
   return create(CREATE_ONE, request, service);
 }
 
-/** Creates several URLs with one request. Returns them in the order of the requests. */
+/** Creates several pre-signed feedback URLs with one HTTP request. Returns them in the order of `requests`. */
 export async function createFeedbackTokens(
   requests: readonly FeedbackTokenRequest[],
   service: FeedbackServiceOptions,
@@ -81,7 +81,7 @@ const CREATE_ONE: Endpoint = {
   method: 'POST',
   path: '/feedback/tokens',
   body: TOKEN_REQUEST,
-  // Creating a second token does no harm.
+  // A retry may create a second token, which does no harm.
   isIdempotent: true,
 };
 
@@ -100,7 +100,7 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
   const credentials = { 'x-api-key': checked.apiKey, 'x-tenant-id': workspaceId };
   const api = serviceApi({ option: 'url', url, credentials }, client);
   try {
-    // The URLs are credentials, so they are not recorded.
+    // The response is not recorded, because the URLs are credentials.
     const run = { name, runType: 'tool', inputs: () => ({ body: call.body }), outputs: () => ({}) } as const;
     return await tracedCall(run, async () => (await api.send<Tokens>(call)).data);
   } finally {

@@ -16,29 +16,29 @@ import { tracedCall } from './tracing.ts';
 
 /** Feedback of an end user on a run. Every field is optional. */
 export interface FeedbackSubmission {
-  /** A rating for comparing runs, for example 1 or -1. `true` counts as 1 and `false` as 0. */
+  /** A rating by which runs can be compared, for example 1 or -1. `true` counts as 1 and `false` as 0. */
   score?: number | boolean | null;
-  /** The user's choice, if it is not just a number. */
+  /** The user's choice, if a number cannot express it. */
   value?: number | boolean | string | Readonly<Record<string, unknown>> | null;
-  /** The user's own text. */
+  /** A text that the user has written. */
   comment?: string | null;
   /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Other data. Only a POST can carry it. */
+  /** Other data about the feedback. It can be sent only with the method `POST`. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 
-/** How feedback is sent. */
+/** Options for sending feedback. */
 export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /** `GET` sends the feedback in the query string of the URL. @default 'POST' */
   method?: 'POST' | 'GET';
-  /** Required origin of the URL. Set it if the URL comes from an untrusted source. */
+  /** Origin that the URL must have. Set it if the URL comes from an untrusted source. */
   origin?: string;
 }
 
-/** Reason for refusing feedback. */
+/** Reason why the service refused feedback. */
 export type FeedbackRefusal = 'unknown' | 'expired' | 'invalid';
 
 const REFUSALS: Readonly<Record<number, FeedbackRefusal>> = {
@@ -55,7 +55,7 @@ const REFUSAL_TEXTS: Readonly<Record<FeedbackRefusal, string>> = {
   invalid: 'The service does not accept this feedback',
 };
 
-/** The service refused feedback: the URL is unknown or has expired, or the feedback is invalid. */
+/** The service refused the feedback, because the URL is unknown or has expired, or because the feedback is invalid. */
 export class FeedbackError extends RunspanError {
   override readonly name: string = 'FeedbackError';
   readonly reason: FeedbackRefusal;
@@ -67,7 +67,7 @@ export class FeedbackError extends RunspanError {
     this.reason = reason;
   }
 
-  /** @internal Returns `thrown` if it is not a refusal. */
+  /** @internal Converts a refusal to a FeedbackError. Returns any other error unchanged. */
   static of(thrown: unknown): unknown {
     const reason = thrown instanceof ApiError ? REFUSALS[thrown.status] : undefined;
     return reason === undefined ? thrown : new FeedbackError(reason, thrown as ApiError);
@@ -75,9 +75,9 @@ export class FeedbackError extends RunspanError {
 }
 
 /**
- * Sends feedback to a pre-signed URL, from a run's `feedback` event or from `createFeedbackToken`. The request carries
- * no key, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The
- * request is retried only if it cannot have arrived, so that feedback is never stored twice.
+ * Sends feedback to a pre-signed URL, which comes from a run's `feedback` event or from `createFeedbackToken`. No key
+ * is sent, because the URL is the credential. Rejects with a FeedbackError if the service refuses the feedback. The
+ * request is retried only if the service cannot have received it, so that feedback is never stored twice.
  */
 export async function submitFeedback(
   url: string | URL,
@@ -95,14 +95,14 @@ export async function submitFeedback(
     name,
     method,
     path: address.pathname + (method === 'GET' ? withQuery(address, fields) : address.search),
-    // Repeating a GET would store the feedback again.
+    // Even a GET request must not be repeated, because each request stores the feedback again.
     isIdempotent: false,
     options: callOptionsOf(checked),
     ...(method === 'POST' && { body: fields }),
   };
   try {
     await tracedCall({ name, runType: 'tool', inputs: () => fields }, async () => {
-      // Only the status matters. A GET may respond with a page that thanks the user.
+      // The response body is ignored. A service may respond to a GET request with a page that thanks the user.
       const { body } = await api.open(call);
       body.destroy();
     });
@@ -114,10 +114,10 @@ export async function submitFeedback(
 }
 
 /**
- * Returns the URL with this feedback in its query string, for a link in an email or a chat. When a browser opens the
- * link, a runspan receiver first shows a page with a button. Other services may store the feedback as soon as a link
- * preview or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or a value that
- * is an object, because a link cannot contain them.
+ * Returns a link for an email or a chat: the URL with the feedback in its query string. When a browser opens the link,
+ * a runspan receiver shows a page with a button that stores the feedback. Other services may store the feedback as soon
+ * as a link preview or a mail scanner opens the link. Throws an InvalidRequestError if the feedback has metadata or its
+ * value is an object, because a link cannot contain these.
  */
 export function feedbackLink(url: string | URL, feedback: FeedbackSubmission): string {
   const address = feedbackUrl(url, true, undefined);
@@ -160,7 +160,7 @@ function checkedFields(call: string, place: 'body' | 'query', feedback: Feedback
   return Object.fromEntries(Object.entries(feedback).filter(([, given]) => given !== undefined && given !== null));
 }
 
-/** Adds the feedback to the query string of the URL. Objects are encoded as JSON. */
+/** Adds the feedback to the URL's query string. Objects are encoded as JSON. */
 function withQuery({ searchParams }: URL, fields: Fields): string {
   const query = new URLSearchParams(searchParams);
   for (const [name, given] of Object.entries(fields))
@@ -168,12 +168,15 @@ function withQuery({ searchParams }: URL, fields: Fields): string {
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** Parses the URL, which may have a query. Throws a RunspanError if it is not a URL or has another origin. */
+/**
+ * Parses a feedback URL, which may have a query. Throws a RunspanError if the text is not a URL or the URL has a
+ * different origin than required.
+ */
 function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
   const withoutQuery = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
-  // The URL is a credential.
+  // The URL itself is a credential, so it must not be sent over plain HTTP to another machine.
   const { origin: found } = serviceAddress('url', withoutQuery, { hasKey: true, allowInsecure });
   const expected = origin === undefined ? found : originOf(origin);
   if (url !== undefined && expected === found) return url;
@@ -181,12 +184,12 @@ function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, or
   throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 
-/** Returns an empty string if the text is not a URL. */
+/** Returns the origin of a URL, or an empty string if the text is not a URL. */
 function originOf(address: string): string {
   return URL.canParse(address) ? new URL(address).origin : '';
 }
 
-/** Returns the secret parts of the URL: the end of its path, and its query. */
+/** Returns the secret parts of a feedback URL: the last segment of its path, and its query values. */
 function secretsOf({ pathname, searchParams }: URL): string[] {
   const token = pathname.split('/').findLast((segment) => segment !== '') ?? '';
   return [token, ...searchParams.values()];

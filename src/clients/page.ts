@@ -12,17 +12,17 @@ export class Page<Item> implements AsyncIterable<Item> {
     this.#next = next;
   }
 
-  /** Whether another page may follow. The next page may be empty. */
+  /** Whether another page may follow. That page may turn out to be empty. */
   get hasNext(): boolean {
     return this.#next !== undefined;
   }
 
-  /** Requests the next page. Undefined after the last page. */
+  /** Requests the next page. Resolves to undefined after the last page. */
   async next(): Promise<Page<Item> | undefined> {
     return this.#next?.();
   }
 
-  /** Iterates over the items of this page and all later pages. Each page is requested when needed. */
+  /** Iterates over the items of this page and all later pages. A page is requested when the iteration reaches it. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
     let page: Page<Item> | undefined = this;
     while (page !== undefined) {
@@ -33,8 +33,8 @@ export class Page<Item> implements AsyncIterable<Item> {
 }
 
 /**
- * A list that is requested when it is awaited or iterated, once. `await list` returns the first page, and
- * `for await (const item of list)` iterates over all items.
+ * A list that is requested lazily. `await list` returns the first page, and `for await (const item of list)` iterates
+ * over all items. The first page is requested only once, when the list is first awaited or iterated.
  */
 export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #ask: () => Promise<Page<Item>>;
@@ -57,13 +57,13 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     yield* await this.#page();
   }
 
-  /** Iterates over the pages. */
+  /** Iterates over the pages instead of the items. */
   async *pages(): AsyncGenerator<Page<Item>, void, undefined> {
     for (let page: Page<Item> | undefined = await this.#page(); page !== undefined; page = await page.next())
       yield page;
   }
 
-  /** Returns at most `limit` items. `Infinity` returns all items. */
+  /** Returns the first `limit` items as an array. Pass `Infinity` to get all items. */
   async toArray(limit: number): Promise<Item[]> {
     if (typeof limit !== 'number' || Number.isNaN(limit)) {
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`limit\` to be a number, got ${shown(limit)}`);
@@ -83,14 +83,14 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
   }
 }
 
-/** A page, and the offset or cursor of the next page. */
+/** The items of a page, and the offset or cursor of the next page. */
 interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
-  /** Undefined for the last page. */
+  /** Offset or cursor of the next page. Undefined for the last page. */
   readonly next: Cursor | undefined;
 }
 
-/** Returns a list that requests its pages with `load`. If `first` throws, the list rejects when it is awaited. */
+/** Returns a list that requests its pages with `load`. If `first` throws, awaiting the list rejects with that error. */
 export function pagesFrom<Item, Cursor>(
   first: () => Cursor,
   load: (cursor: Cursor) => Promise<PagePart<Item, Cursor>>,

@@ -11,8 +11,9 @@ type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
 type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
 
 /**
- * Returns a schema that checks the required fields of an interface. The service checks all other fields, because a
- * later service may support more fields. Field names in camel case are refused, because the service would ignore them.
+ * Returns a schema that validates the required fields of an interface. Other fields are left to the service, because a
+ * later version of the service may support more. Field names in camel case are rejected, because the service would
+ * ignore them.
  */
 export function required<T extends object>(fields: RequiredFields<T>): Schema<T> {
   return v.pipe(
@@ -25,7 +26,7 @@ export function required<T extends object>(fields: RequiredFields<T>): Schema<T>
   ) as unknown as Schema<T>;
 }
 
-/** A rule about several fields. */
+/** Creates a validation rule that involves several fields. */
 export function rule<T extends object>(
   breaches: (body: Readonly<Record<string, unknown>>) => readonly Breach[],
 ): v.RawCheckAction<T> {
@@ -35,7 +36,7 @@ export function rule<T extends object>(
   });
 }
 
-/** A message and the path of the field. */
+/** A violated rule: the message, and the path of the field. */
 export type Breach = readonly [message: string, ...path: Path];
 
 type Path = readonly (string | number)[];
@@ -46,18 +47,18 @@ export function wireNameOf(name: string): string {
 }
 
 /**
- * Returns the schema of an interface. It does not compile if the fields differ from the interface. Unknown fields are
- * refused. Optional fields may be null.
+ * Returns a schema that validates all fields of an interface and rejects unknown fields. Optional fields may be null. A
+ * list of fields that differs from the interface is a compile error.
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
   const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
-  // Without a prototype, because valibot looks up unknown fields such as `toString` with `in`.
+  // The object has no prototype, because valibot looks up fields with `in` and would otherwise find `toString`.
   const entries = Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
   const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
   return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;
 }
 
-/** Returns the parsed value, or the invalid fields below `place`. */
+/** Parses a value. Returns the parsed value or a list of errors, whose paths start with `place`. */
 export function parseRequest(
   schema: BodySchema,
   value: unknown,
@@ -67,7 +68,7 @@ export function parseRequest(
   return { value: success ? output : value, errors: issues?.map((issue) => errorOf(issue, place)) ?? [] };
 }
 
-/** Checks that an argument is an object. For arguments that are not sent. */
+/** Throws if an argument that is not sent to the service is not an object. */
 export function checkObject(call: string, name: string, given: unknown): void {
   if (!isObject(given))
     throw new InvalidRequestError(call, [{ loc: [name], msg: 'Expected an object', type: 'object' }]);
@@ -93,16 +94,16 @@ export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false'
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const UUID: Schema<string> = v.custom(isUuid, 'Expected a UUID');
 export const RECORD: Schema<Record<string, unknown>> = v.custom(isObject, 'Expected an object');
-/** A body whose fields the service checks. */
+/** Schema for a request body whose fields only the service validates. */
 export const BODY: Schema<object> = required<object>({});
-/** A field that the service checks. */
+/** Schema for a field that only the service validates. */
 export const ANY: Schema<never> = v.unknown() as Schema<never>;
 
 export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID_FORMAT.test(value);
 }
 
-/** Returns an object with the same schema for several fields. */
+/** Returns an object that maps each given field name to the same schema. */
 export function each<const Name extends string, T>(
   schema: Schema<T>,
   ...names: readonly Name[]
@@ -110,7 +111,7 @@ export function each<const Name extends string, T>(
   return Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema<T>>;
 }
 
-/** An object whose fields the service checks. */
+/** Schema for an object whose fields only the service validates. */
 export function objectOf<T extends object>(): Schema<T> {
   return RECORD as unknown as Schema<T>;
 }
@@ -120,7 +121,7 @@ export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {
   return v.pipe(v.array(item, message), v.minLength(least, message));
 }
 
-/** Returns a schema for bodies that match both schemas. */
+/** Returns a schema that a body matches if it matches both given schemas. */
 export function both(one: BodySchema, other: BodySchema): BodySchema {
   return v.pipe(one as v.GenericSchema, other as v.GenericSchema);
 }
@@ -136,7 +137,9 @@ export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Sc
   );
 }
 
-/** Any value for which `holds` is true. `expected` completes the sentence "Expected …". */
+/**
+ * Schema for any value for which `holds` returns true. In the error message, `expected` follows the word "Expected".
+ */
 export function value<T>(expected: string, holds: (value: unknown) => boolean): Schema<T> {
   return v.custom<T>(holds, `Expected ${expected}`);
 }

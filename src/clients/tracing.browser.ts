@@ -1,6 +1,6 @@
 import type * as tracing from './tracing.ts';
 
-// Browsers have no current run, so no call is recorded.
+// In browsers there is no current run, so calls are not recorded.
 
 export const tracedCall: typeof tracing.tracedCall = (_, call) => call(undefined);
 
@@ -10,7 +10,9 @@ export const traceHeaders: typeof tracing.traceHeaders = () => ({});
 
 export const recordPlace: typeof tracing.recordPlace = () => {};
 
-/** Returns a UUIDv7. `crypto.randomUUID` creates other ids, and is missing on pages that are loaded over plain HTTP. */
+/**
+ * Returns a UUIDv7. `crypto.randomUUID` creates ids of version 4, and is not available on pages loaded over plain HTTP.
+ */
 export const newThreadId: typeof tracing.newThreadId = () => {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const random = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -7,11 +7,11 @@ import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
 import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 
-// The clients use tracing through this file. `tracing.browser.ts` replaces it in a build for browsers.
+// The clients use tracing only through this file, because `tracing.browser.ts` replaces it in builds for browsers.
 
 export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
-/** The run of a call. Inputs and outputs must not contain keys and secrets. */
+/** The run to record for a call. Its inputs and outputs must not contain keys or secrets. */
 interface CallRun<Result> {
   readonly name: string;
   readonly runType: 'chain' | 'tool';
@@ -20,7 +20,7 @@ interface CallRun<Result> {
   readonly outputs?: (result: Result) => Record<string, unknown>;
 }
 
-/** Records a call as a child of the current run. Without a current run, the call is not recorded. */
+/** Records a call as a child of the current run. If there is no current run, the call is not recorded. */
 export function tracedCall<Result>(
   { name, runType, inputs, outputs }: CallRun<Result>,
   call: (run: Run | undefined) => Promise<Result>,
@@ -31,8 +31,9 @@ export function tracedCall<Result>(
 }
 
 /**
- * Opens a stream and records it as a child of the current run until the stream ends. The outputs are the last state, or
- * the events if there is no state, within the limits of a payload. Without a current run, the stream is not recorded.
+ * Opens a stream and records it as a child of the current run until the stream ends. The run's outputs are the last
+ * state, or the list of events if there is no state. The size limits of payloads apply. If there is no current run, the
+ * stream is not recorded.
  */
 export async function tracedStream<Stream>(
   name: string,
@@ -49,7 +50,10 @@ export async function tracedStream<Stream>(
   }
 }
 
-/** Returns the headers that propagate the current run, under both header names that servers read. */
+/**
+ * Returns the headers that propagate the current run. The trace is sent under two header names, because servers read
+ * either one.
+ */
 export function traceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   if (!isInRun()) return {};
   const all = toHeaders(undefined, headers);
@@ -64,7 +68,9 @@ export function newThreadId(): string {
   return newRunId(clock.nowUs());
 }
 
-/** Whether a call is recorded. A client never starts a trace. */
+/**
+ * Whether calls are recorded. They are recorded only in a current run, because a client never starts a trace itself.
+ */
 function isInRun(): boolean {
   return currentContext()?.id !== undefined;
 }

@@ -1,17 +1,20 @@
 import type { RunRecord } from './record.ts';
 
-/** The fields that place a run in a tree. */
+/** The fields that determine a run's place in a tree. */
 export type Linked = Pick<RunRecord, 'id' | 'parent_run_id'> & Partial<Pick<RunRecord, 'dotted_order'>>;
 
-/** A run with its child runs, in the order of their starts. */
+/** A run with its child runs, sorted by start time. */
 export interface Tree<Run extends Linked = RunRecord> {
   readonly run: Run;
   readonly children: Tree<Run>[];
-  /** Whether the parent of the run is missing, or is a descendant of the run. */
+  /** Whether the run's parent is missing, or is itself a descendant of the run. */
   readonly isOrphan: boolean;
 }
 
-/** Builds trees in which each run occurs once, even if parents form a cycle. Orphans are roots. Not recursive. */
+/**
+ * Builds trees that contain each run exactly once, even if parents form a cycle. A run without its parent becomes a
+ * root. Not recursive.
+ */
 export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] {
   const sorted = [...runs].sort((a, b) => compareText(a.dotted_order ?? '', b.dotted_order ?? ''));
   const trees = new Map<string, Tree<Run>>(sorted.map((run) => [run.id, { run, children: [], isOrphan: false }]));
@@ -26,7 +29,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   const forest = roots.map(place);
   for (const tree of trees.values()) {
     if (placed.has(tree)) continue;
-    // The run is in a cycle, or below a cycle. The run becomes the root of the cycle.
+    // The run is part of a cycle of parents or a descendant of one. It becomes a root.
     const siblings = parentOf(tree)?.children ?? [];
     siblings.splice(siblings.indexOf(tree), 1);
     forest.push(place(tree));
@@ -34,7 +37,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   return forest;
 }
 
-/** Yields each node with its depth, parents before children. Not recursive. */
+/** Yields each node and its depth, with parents before their children. Not recursive. */
 export function* depthFirst<Node extends { readonly children?: readonly Node[] }>(
   roots: readonly Node[],
 ): Generator<readonly [node: Node, depth: number]> {
@@ -46,7 +49,7 @@ export function* depthFirst<Node extends { readonly children?: readonly Node[] }
   }
 }
 
-/** Compares code units, because the order of a locale depends on the machine. */
+/** Compares two texts by code units, because a locale's order depends on the machine. */
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -4,7 +4,7 @@ import { cut } from '../base/text.ts';
 import { hasPlainPrototype } from '../payload/describe.ts';
 import type { RunFacts } from './recorded-run.ts';
 
-/** The parts of `this` that the matchers use. vitest and jest provide them. */
+/** The parts of `this` that the matchers use. vitest and jest supply them. */
 export interface MatcherContext {
   equals(a: unknown, b: unknown, customTesters?: Tester[]): boolean;
   readonly customTesters?: Tester[];
@@ -15,7 +15,7 @@ export interface MatcherContext {
   };
 }
 
-/** Each test framework declares a separate type. */
+/** A custom equality tester. The parameter types are left open, because each test framework declares its own. */
 export type Tester = (...values: never[]) => boolean | undefined;
 
 /** A matcher such as `expect.anything()`. */
@@ -24,24 +24,25 @@ export interface AsymmetricMatcher {
 }
 
 /**
- * The expected fields of a run. Omitted fields are not compared. A field set to `undefined` must be absent. Objects may
- * have additional keys at every level. Lists must be complete. Asymmetric matchers may replace any value.
+ * The expected fields of a run. Omitted fields are not compared. A field set to `undefined` must be absent from the
+ * run. The run's objects may have additional keys at every level, but its lists must match completely. Any value may be
+ * an asymmetric matcher.
  */
 export interface ExpectedFields {
   name?: string | RegExp | AsymmetricMatcher;
   runType?: string | AsymmetricMatcher;
   inputs?: object;
   outputs?: object | undefined;
-  /** Compared with the first line, `Name: message`. */
+  /** Compared with the first line of the run's error, `Name: message`. */
   error?: string | RegExp | AsymmetricMatcher | undefined;
   tags?: readonly (string | AsymmetricMatcher)[] | AsymmetricMatcher | undefined;
   metadata?: object | undefined;
-  /** Each event has `name` and `data`. */
+  /** The run's events. Each event is compared as an object with `name` and `data`. */
   events?: readonly object[] | AsymmetricMatcher | undefined;
-  /** Each attachment has `name`, `mimeType` and `size` in bytes. */
+  /** The run's attachments. Each is compared as an object with `name`, `mimeType` and `size` in bytes. */
   attachments?: readonly object[] | AsymmetricMatcher | undefined;
   project?: string | AsymmetricMatcher;
-  /** Whether the run has not ended. */
+  /** Whether the run is still open. */
   open?: boolean;
 }
 
@@ -64,7 +65,7 @@ export const fieldChecks: Checks<ExpectedFields> = {
   open: TRUE_OR_FALSE,
 };
 
-/** Returns the expectation, or throws a RunspanError. `expected` may be a name. */
+/** Validates an expectation. Throws a RunspanError if it is invalid. `expected` may be a name instead of an object. */
 export function checkedExpectation<Expected extends ExpectedFields>(
   what: string,
   expected: unknown,
@@ -72,7 +73,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
 ): Partial<Expected> {
   const fields = typeof expected === 'string' ? { name: expected } : expected;
   if (isObject(fields) && kindOf(fields) !== 'Object') {
-    // Objects such as a RegExp or a Map have no keys, so that any run would match.
+    // A RegExp or a Map has no keys to compare, so it would match any run.
     const advice = fields instanceof RegExp ? `; write { name: ${fields} }` : '';
     throw invalid(`${what} to be a plain object, got a ${kindOf(fields)}${advice}`);
   }
@@ -81,10 +82,10 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   return fields as Partial<Expected>;
 }
 
-/** Fields that are compared key by key, at every level. */
+/** Fields whose values are compared key by key at every level. */
 const DATA_FIELDS = ['inputs', 'outputs', 'metadata', 'tags', 'events', 'attachments'] as const;
 
-/** Throws if the expected data contains an object without keys, such as a map. Any value would match it. */
+/** Throws if the expected data contains an object without keys, such as a Map, because it would match any value. */
 function checkData(path: string, expected: unknown, seen: Set<object>): void {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected) || seen.has(expected)) return;
   seen.add(expected);
@@ -101,7 +102,7 @@ function invalid(expectation: string): RunspanError {
   return new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expectation}`);
 }
 
-/** Whether a value is a plain object, even from another realm. Test frameworks may use several realms. */
+/** Whether a value is a plain object. Recognizes objects from other realms, because test frameworks may use several. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -115,10 +116,10 @@ function isAsymmetric(value: unknown): value is AsymmetricMatcher {
   return typeof (value as Partial<AsymmetricMatcher> | null)?.asymmetricMatch === 'function';
 }
 
-/** Maximum number of characters of a value in a message. */
+/** Maximum number of characters of a value in a failure message. */
 const VALUE_MAX = 300;
 
-/** Compares and prints values as `toMatchObject` does, including asymmetric matchers. */
+/** Compares and prints values in the same way as `toMatchObject`, including asymmetric matchers. */
 export class Comparison {
   readonly #context: MatcherContext;
   readonly #testers: Tester[];
@@ -129,24 +130,24 @@ export class Comparison {
     this.#testers = [...customTesters, differentKinds, utils.iterableEquality, utils.subsetEquality];
   }
 
-  /** Prints a value on one line. */
+  /** Formats a value on one line. */
   shown(value: unknown): string {
     if (value === undefined) return 'nothing';
     const text = typeof value === 'string' ? JSON.stringify(value) : onOneLine(this.#context.utils.stringify(value));
     return cut(text, VALUE_MAX);
   }
 
-  /** Returns a line for each difference: `outputs.hits: expected 2, got 3`. */
+  /** Returns one line per difference, for example `outputs.hits: expected 2, got 3`. */
   fieldDifferences(facts: RunFacts, expected: ExpectedFields): string[] {
     return (Object.keys(fieldChecks) as (keyof ExpectedFields)[])
       .filter((field) => Object.hasOwn(expected, field))
       .flatMap((field) => {
         const [actual, wanted] = [facts[field], expected[field]];
         if (wanted instanceof RegExp && typeof actual === 'string') {
-          // Unlike `test`, `search` ignores `lastIndex` of a pattern with the flag `g`.
+          // `search` is used because, unlike `test`, it ignores `lastIndex` of a pattern with the flag `g`.
           return actual.search(wanted) >= 0 ? [] : [`${field}: expected ${wanted}, got ${this.shown(actual)}`];
         }
-        // Missing tags match an empty list.
+        // An expected empty list matches a missing field, for example `tags`.
         const isNone = actual === undefined && Array.isArray(wanted) && wanted.length === 0;
         return isNone ? [] : this.#differences(field, actual, wanted);
       });
@@ -166,7 +167,8 @@ export class Comparison {
 }
 
 /**
- * Rejects values of different kinds. Otherwise `{}` would match any value, because subset equality compares only keys.
+ * An equality tester that rejects values of different kinds. Without it, `{}` would match any value, because subset
+ * equality compares only keys.
  */
 function differentKinds(actual: unknown, expected: unknown): false | undefined {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;
@@ -182,7 +184,7 @@ function onOneLine(text: string): string {
     .replace(/,(?= [}\]])/g, '');
 }
 
-/** Returns the values at the same keys of two plain objects, or of two lists of the same length. */
+/** Pairs the values that have the same key in two plain objects, or the same index in two lists of equal length. */
 function commonKeys(
   actual: unknown,
   expected: unknown,

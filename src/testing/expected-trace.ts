@@ -10,23 +10,23 @@ import {
 } from './expected-fields.ts';
 import { factsOf } from './recorded-run.ts';
 
-/** A run with its child runs. A string is the name of a run without child runs. */
+/** An expected run and its child runs. A string stands for a run with this name and no child runs. */
 export type ExpectedTrace = string | ExpectedNode;
 
 export interface ExpectedNode extends ExpectedFields {
   name: string | RegExp | AsymmetricMatcher;
-  /** The child runs. @default none */
+  /** The expected child runs. @default none */
   children?: readonly ExpectedTrace[];
 }
 
 export interface TraceMatchOptions {
-  /** Set to `false` to allow additional runs at every level. @default true */
+  /** Whether additional runs are a failure. `false` allows them at every level. @default true */
   complete?: boolean;
-  /** Set to `false` to allow any order of siblings. @default true */
+  /** Whether siblings must have the expected order. `false` allows any order. @default true */
   ordered?: boolean;
 }
 
-/** A valid expectation. */
+/** An expectation that has been validated. */
 interface Node extends ExpectedNode {
   readonly children: readonly Node[];
 }
@@ -38,7 +38,7 @@ const NODE_CHECKS: Checks<ExpectedNode> = {
 
 const OPTION_CHECKS: Checks<TraceMatchOptions> = { complete: TRUE_OR_FALSE, ordered: TRUE_OR_FALSE };
 
-/** Throws a RunspanError if the expectation or an option is invalid. */
+/** Validates expected traces. Throws a RunspanError if one is invalid. */
 export function checkedTrace(expected: unknown): readonly Node[] {
   return (Array.isArray(expected) ? expected : [expected]).map((given) => {
     const node = checkedExpectation('a run of the tree', given, NODE_CHECKS);
@@ -53,13 +53,13 @@ export function checkedMatchOptions(options: unknown): Required<TraceMatchOption
   return { complete: true, ordered: true, ...checkedOptions('the options', options, OPTION_CHECKS) };
 }
 
-/** For each expected run, the index of its recorded run. */
+/** For each expected run, the index of the recorded run paired with it. */
 type Pairs = (number | undefined)[];
 
 export class TraceComparison {
   readonly #comparison: Comparison;
   readonly #options: Required<TraceMatchOptions>;
-  /** Caches the differences, because each pair of siblings may be compared several times. */
+  /** Caches differences by expected and recorded run, because the same two runs may be compared several times. */
   readonly #known = new Map<Node, Map<Tree, readonly string[]>>();
 
   constructor(comparison: Comparison, options: Required<TraceMatchOptions>) {
@@ -67,7 +67,7 @@ export class TraceComparison {
     this.#options = options;
   }
 
-  /** Returns a line for each difference, which starts with the path of the run. */
+  /** Returns one line per difference. Each line starts with the run's path. */
   differences(recorded: readonly Tree[], expected: readonly Node[], path = ''): string[] {
     const { complete, ordered } = this.#options;
     const prefix = path === '' ? '' : `${path}: `;
@@ -90,7 +90,8 @@ export class TraceComparison {
   }
 
   /**
-   * Pairs each expected run with a match. Without a match, pairs it with a run of the same name to report differences.
+   * Pairs each expected run with a matching recorded run. If there is none, pairs it with a recorded run of the same
+   * name, so that their differences are reported.
    */
   #pairs(recorded: readonly Tree[], expected: readonly Node[], paths: readonly string[]): Pairs {
     const { complete, ordered } = this.#options;
@@ -121,7 +122,10 @@ export class TraceComparison {
   }
 }
 
-/** Returns `answer > search`, and `answer > search #2` for the second run of this name. */
+/**
+ * Returns the path of each sibling, for example `answer > search`, and `answer > search #2` for the second run of this
+ * name.
+ */
 function pathsOf(siblings: readonly Tree[], parentPath: string): string[] {
   const counts = new Map<string, number>();
   return siblings.map(({ run: { name } }) => {
@@ -132,8 +136,8 @@ function pathsOf(siblings: readonly Tree[], parentPath: string): string[] {
 }
 
 /**
- * Pairs each expected run with the first match after the previous pair. `matches` is indexed by expected and recorded
- * run.
+ * Pairs each expected run with its first match after the previously paired run. `matches[expected][recorded]` states
+ * whether the two runs match.
  */
 function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
   let next = 0;
@@ -146,8 +150,9 @@ function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
 }
 
 /**
- * Finds as many pairs as possible. An expected run may get the recorded run of an earlier pair, if that pair has
- * another match (an augmenting path, https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
+ * Finds as many pairs as possible. If an expected run's only matches are already paired, one of them is reassigned when
+ * its current partner has another match (an augmenting path,
+ * https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
  */
 function pairsInAnyOrder(matches: readonly (readonly boolean[])[]): Pairs {
   const pairs: Pairs = matches.map(() => undefined);

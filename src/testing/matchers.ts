@@ -19,20 +19,20 @@ import { recordedText } from './snapshot.ts';
 import { steadyForest } from './steady-text.ts';
 
 export interface ExpectedRun extends ExpectedFields {
-  /** The parent run, by name or fields. `null` means that the run has no parent. */
+  /** The expected parent run, by name or by fields. `null` expects a run without a parent. */
   parent?: string | RegExp | ExpectedFields | null;
-  /** Number of runs that match. @default one or more */
+  /** Exact number of runs that must match. @default one or more */
   times?: number;
 }
 
 /**
- * Declares the matchers for `expect`. `Result` is the result of an assertion. For vitest:
- * `declare module 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
+ * Types of the matchers for `expect`. `Result` is the type that an assertion returns. For vitest, add `declare module
+ * 'vitest' { interface Matchers<T> extends RunMatchers {} }`.
  */
 export interface RunMatchers<Result = void> {
-  /** Expects a run with these fields. A string is the name of the run. */
+  /** Expects a run with these fields. A string is the run's name. */
   toHaveRun(expected: string | ExpectedRun): Result;
-  /** Expects this tree or these trees, complete and in order unless the options allow more. */
+  /** Expects exactly these trees of runs, in this order. The options can allow additional runs and any order. */
   toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
 }
 
@@ -42,8 +42,8 @@ export interface MatcherResult {
 }
 
 /**
- * Matchers for `expect.extend` of vitest and jest. The matchers accept the result of `recordRuns()`, a list of
- * recorded runs, or one run. An invalid expectation throws a RunspanError, also after `not`.
+ * Matchers for `expect.extend` in vitest and jest. They accept the result of `recordRuns()`, a list of recorded runs,
+ * or one run. An invalid expectation throws a RunspanError, even after `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;
@@ -84,7 +84,7 @@ const RUN_CHECKS: Checks<ExpectedRun> = {
 };
 
 interface RunExpectation extends Omit<ExpectedRun, 'parent'> {
-  /** Undefined if the parent is not compared. */
+  /** The expected parent. Undefined if the parent is not compared. */
   readonly parent: ExpectedFields | null | undefined;
 }
 
@@ -125,12 +125,12 @@ function candidatesOf(
   }));
 }
 
-/** Maximum number of runs whose differences are listed. */
+/** Maximum number of runs whose differences a failure message lists. */
 const NEAREST_MAX = 3;
-/** Maximum number of lines of differences in a message. */
+/** Maximum number of lines of differences in a failure message. */
 const LINES_MAX = 30;
 
-/** Returns the message for a failed assertion. If `pass` is set, the message is shown after `not`. */
+/** Returns the message for a failed assertion. `pass` is true if the assertion was negated with `not`. */
 function report(pass: boolean, head: string, lines: readonly string[], runs: readonly RunRecord[]): string {
   const shown = lines.slice(0, LINES_MAX);
   if (lines.length > shown.length) shown.push(`… and ${lines.length - shown.length} more`);
@@ -150,7 +150,7 @@ function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields
   return lines.length === 0 ? [] : ['nearest:', ...lines];
 }
 
-/** Returns for example `answer > search`. */
+/** Returns the names of the run and its ancestors, for example `answer > search`. */
 function pathOf(run: RunRecord, byId: ReadonlyMap<string, RunRecord>): string {
   // A set ends the loop if parents form a cycle.
   const path = new Set<RunRecord>();

@@ -9,15 +9,18 @@ import type { RunRecord } from '../run/record.ts';
 import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
-/** Options of `recordRuns`. They have the same meaning as in `configure`. By default, runs are recorded completely. */
+/**
+ * Options of `recordRuns`, with the same meaning as in `configure`. By default, runs are recorded with their inputs and
+ * outputs.
+ */
 export interface RecordOptions {
-  /** The project of runs without a project. @default 'default' */
+  /** Project of runs that set no project. @default 'default' */
   project?: string;
-  /** Records no inputs. @default false */
+  /** Whether to omit inputs. @default false */
   hideInputs?: boolean;
-  /** Records no outputs. @default false */
+  /** Whether to omit outputs. @default false */
   hideOutputs?: boolean;
-  /** The result of `redact`. @default masks values under names such as `authorization` */
+  /** Redaction created by `redact`. @default masks values under names such as `authorization` */
   redact?: Redaction;
   /** Limits of payloads and attachments. @default the limits of `configure` */
   limits?: Partial<CaptureLimits>;
@@ -30,23 +33,26 @@ export type CaptureLimits = Pick<
 
 /** A run with its attachments. */
 export interface RecordedRun extends RunRecord {
-  /** Absent if the run has no attachments. */
+  /** The run's attachments. Absent if there are none. */
   attachments?: HeldAttachment[];
 }
 
 /** The result of `recordRuns`. */
 export interface RunRecorder {
-  /** The recorded runs as a service would receive them, parents before children. Open runs have no `end_time`. */
+  /**
+   * The recorded runs as a service would receive them. Parents come before their children. Open runs have no
+   * `end_time`.
+   */
   readonly runs: RecordedRun[];
-  /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if there is none or more than one. */
+  /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if no run or more than one run has this name. */
   run(name: string): RecordedRun;
-  /** The exporter of this recorder. To record only selected runs, pass it to them as the option `exporter`. */
+  /** The recorder's exporter. Pass it to selected runs as the option `exporter` to record only those. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;
   /** Stops recording and restores the previous state of tracing. */
   stop(): void;
-  /** Calls `stop` at the end of a `using` block. */
+  /** Calls `stop` when a `using` block ends. */
   [Symbol.dispose](): void;
 }
 
@@ -67,7 +73,7 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
 };
 
 /**
- * Records the runs of this process in memory until `stop` is called, for tests of traced code. Nothing is sent, and no
+ * Records this process's runs in memory until `stop` is called, for tests of traced code. Nothing is sent, and no
  * endpoint is needed. Throws a RunspanError if an option is invalid.
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {

@@ -4,10 +4,10 @@ import { shown } from '../base/text.ts';
 import { sizeOf } from '../payload/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 
-/** The result of `recordRuns()`, a list such as `await receiver.runs()`, or one run. */
+/** Recorded runs: the result of `recordRuns()`, a list such as `await receiver.runs()`, or one run. */
 export type Recorded = { readonly runs: readonly RunRecord[] } | readonly RunRecord[] | RunRecord;
 
-/** Throws a RunspanError if `recorded` has no runs. */
+/** Returns the list of recorded runs. Throws a RunspanError if `recorded` is not one of the types of `Recorded`. */
 export function runsOf(recorded: unknown): readonly RunRecord[] {
   const runs = isObject(recorded) && Array.isArray(recorded.runs) ? recorded.runs : recorded;
   const list: readonly unknown[] = Array.isArray(runs) ? runs : [runs];
@@ -28,16 +28,16 @@ function isRecord(value: unknown): value is RunRecord {
   );
 }
 
-/** The parts of a run that a test checks. */
+/** The parts of a run that tests compare. */
 export interface RunFacts {
   name: string;
   runType: RunType;
   project: string | undefined;
-  /** Whether the run has not ended. */
+  /** Whether the run is still open. */
   open: boolean;
   inputs: Record<string, unknown>;
   outputs: Record<string, unknown> | undefined;
-  /** The first line, `Name: message`. */
+  /** The first line of the run's error, `Name: message`. */
   error: string | undefined;
   events: EventFacts[] | undefined;
   tags: string[] | undefined;
@@ -80,7 +80,7 @@ export function factsOf(run: RunRecord): RunFacts {
   };
 }
 
-/** An attachment of a recorder, or of a receiver. */
+/** An attachment as a recorder or a receiver returns it. */
 type AnyAttachment =
   | { readonly name: string; readonly mimeType: string; readonly bytes: Uint8Array | Blob }
   | { readonly name: string; readonly mime_type: string; readonly size: number };

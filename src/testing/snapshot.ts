@@ -5,19 +5,21 @@ import type { RunRecord, RunType } from '../run/record.ts';
 import { type AttachmentFacts, type EventFacts, factsOf, type Recorded, runsOf } from './recorded-run.ts';
 import { type SteadyText, steadyForest, steadyText, steadyValue } from './steady-text.ts';
 
-/** A run and its child runs. Equal in each execution of the same program. Empty fields are left out. */
+/**
+ * A run and its child runs, reduced to data that is the same in every execution of a program. Empty fields are omitted.
+ */
 export interface RunSnapshot {
   name: string;
   runType: RunType;
-  /** Set if it differs from the project of the parent, or from `default` for a root run. */
+  /** The run's project. Set if it differs from the parent's project or, for a root run, from `default`. */
   project?: string;
-  /** Set if the run has not ended. */
+  /** Set if the run is still open. */
   open?: true;
-  /** Set if the parent of the run is missing. */
+  /** Set if the run's parent is missing. */
   orphan?: true;
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
-  /** The first line, `Name: message`. */
+  /** The first line of the run's error, `Name: message`. */
   error?: string;
   events?: EventFacts[];
   tags?: string[];
@@ -28,8 +30,8 @@ export interface RunSnapshot {
 
 export interface SnapshotOptions {
   /**
-   * Set to `false` to sort siblings by name and content instead of by start, for concurrent runs that start in any
-   * order.
+   * Whether siblings are sorted by start. Set it to `false` for concurrent runs, whose start order varies; siblings are
+   * then sorted by name and content.
    *
    * @default true
    */
@@ -39,19 +41,19 @@ export interface SnapshotOptions {
 const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
 
 /**
- * Returns the runs as plain nested data that is equal in each execution, for `toMatchSnapshot`, `t.assert.snapshot` and
- * `deepEqual`. Contains no times, stacks and runtime information. Keys are sorted. In all texts, ids of the runs become
- * for example `[id of search]`, and the current folder and the home folder become `[cwd]` and `[home]`. Siblings are
- * sorted by start, and siblings that started in the same microsecond by content.
+ * Returns the runs as plain nested data that is the same in every execution, for `toMatchSnapshot`, `t.assert.snapshot`
+ * and `deepEqual`. Times, stacks and runtime information are omitted. Keys are sorted. In all texts, run ids are
+ * replaced by labels such as `[id of search]`, the current folder by `[cwd]`, and the home folder by `[home]`. Siblings
+ * are sorted by start. If two started in the same microsecond, they are sorted by content.
  *
- * Times, random numbers and other ids in payloads stay.
+ * Payloads may still contain times, random numbers and other ids, which are not replaced.
  */
 export function snapshotOf(recorded: Recorded, options: SnapshotOptions = {}): RunSnapshot[] {
   const { ordered = true } = checkedOptions('the options', options, CHECKS);
   const trees = steadyForest(runsOf(recorded), ordered);
   const text = steadyText([...depthFirst(trees)].map(([{ run }]) => run));
   const roots: RunSnapshot[] = [];
-  // Not recursive, because a chain of runs may be longer than the stack allows.
+  // Not recursive, because a long chain of runs would exceed the call stack.
   const pending = trees.map((tree) => ({ tree, siblings: roots, project: 'default' as string | undefined }));
   for (const { tree, siblings, project } of pending) {
     const snapshot = snapshotOfRun(tree, project, text);
@@ -82,14 +84,15 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Maximum number of runs in an outline. Further runs are counted. */
+/** Maximum number of runs in an outline. An outline of more runs ends with the number of the others. */
 const LINES_MAX = 1_000;
-/** Maximum number of characters of a name or an error. */
+/** Maximum number of characters of a name or an error in an outline. */
 const TEXT_MAX = 200;
 
 /**
- * Returns one line for each run, indented below its parent: `search (tool): Error: no`. The text is equal in each
- * execution, like `snapshotOf`. Failed matchers print it. It contains up to 1 000 runs and the number of further runs.
+ * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. Like `snapshotOf`, the
+ * text is the same in every execution. Failed matchers print it. It shows up to 1 000 runs and the number of the
+ * others.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const runs = [...depthFirst(snapshotOf(recorded, options))];
@@ -98,7 +101,7 @@ export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): st
   return lines.join('\n');
 }
 
-/** Returns the end of an error message, which shows all runs. */
+/** Returns the last part of an error message, which shows the recorded runs. */
 export function recordedText(runs: readonly RunRecord[]): string {
   return `Recorded:\n  ${runs.length === 0 ? 'nothing' : outlineOf(runs).replaceAll('\n', '\n  ')}`;
 }

@@ -7,9 +7,9 @@ import { tracedCall } from '../tracing.ts';
 import { hideSecretValues, secretValuesOf, withoutSecretValues } from './secret-values.ts';
 import type { SpellingTable } from './spelling.ts';
 
-/** The part of a list to request. */
+/** Selects the part of a list to request. */
 export interface ListOptions extends CallOptions {
-  /** Items per page, at most 100. @default 20 */
+  /** Number of items per page, at most 100. @default 20 */
   limit?: number;
   /** Number of items to skip. */
   offset?: number;
@@ -22,7 +22,10 @@ export const LIST_OPTIONS: NonNullable<Endpoint['options']> = {
 
 const PAGE_ITEMS = 20;
 
-/** Sends the calls of a ControlPlane. Translates the service's names and records each call within a run. */
+/**
+ * Sends a ControlPlane's calls. Translates between the interface's names and the service's names, and records each call
+ * if there is a current run.
+ */
 export class ControlPlaneApi {
   readonly api: Api;
   readonly spelling: SpellingTable;
@@ -54,7 +57,7 @@ export class ControlPlaneApi {
     return { ...answer, data: this.#read(answer.data) as Result };
   }
 
-  /** Lists items in pages. Each response contains the offset of the next page. */
+  /** Lists items in pages. Each response contains the next page's offset. */
   #list<Item>(endpoint: Endpoint, args: Arguments): PageList<Item> {
     const first = (): { call: PreparedCall; offset: number } => {
       const call = callOf(endpoint, args);
@@ -65,7 +68,7 @@ export class ControlPlaneApi {
       const answer = await this.traced<Resources<Item>>({ ...call, query: { ...call.query, limit, offset } });
       const { resources, offset: next } = answer.data;
       if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
-      // An offset that does not advance would repeat the same page forever.
+      // If the next offset does not advance, the list ends. Otherwise the same page would be requested forever.
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
       return { items: resources, next: isLast ? undefined : { call, offset: next } };
     });

@@ -11,19 +11,19 @@ import { isSpelling, type Spelling, SpellingTable } from './spelling.ts';
 
 /** Address and credentials of a control plane. */
 export interface ControlPlaneOptions extends ClientOptions {
-  /** Address, with a path if the service has one. `/v2/deployments` and the other paths are appended. */
+  /** The service's address, with its path if there is one. The client appends `/v2/deployments` and other paths. */
   baseUrl: string | URL;
-  /** Workspace, if the key belongs to several workspaces. Sent as `X-Tenant-Id`. */
+  /** Id of the workspace, if the key belongs to several workspaces. Sent as `X-Tenant-Id`. */
   tenantId?: string | undefined;
-  /** Sent as `Authorization: Bearer …`. */
+  /** Token to send as `Authorization: Bearer …`. */
   bearerToken?: string | undefined;
-  /** Names that the service uses, if they differ from the names in the interface. */
+  /** The service's names, if they differ from the names in the interface. */
   spelling?: Spelling | undefined;
 }
 
 /**
- * A client for the service that deploys agent servers. A request that breaks a rule of the interface is not sent. It
- * rejects with an InvalidRequestError that lists every invalid field.
+ * A client for the service that deploys agent servers. Requests are validated before they are sent. A call with an
+ * invalid request rejects with an InvalidRequestError that lists every invalid field.
  */
 export class ControlPlane {
   readonly deployments: Deployments;
@@ -48,7 +48,7 @@ export class ControlPlane {
     this.integrations = integrationsOf(api);
   }
 
-  /** Ends all calls with a ConnectionError and closes the connections. */
+  /** Rejects all pending calls with a ConnectionError and closes the connections. */
   async close(): Promise<void> {
     await this.#api.close();
   }

@@ -14,28 +14,31 @@ import { withoutSecretValues } from './secret-values.ts';
 
 /** Options for waiting until a revision is deployed. */
 export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
-  /** @default the latest revision */
+  /** Id of the revision to wait for. @default the latest revision */
   revisionId?: string;
   /** Timeout of the wait in milliseconds, including its first request. @default 900_000 */
   timeoutMs?: number;
-  /** Milliseconds between two polls. By default, the interval grows from 1 s to 5 s. */
+  /** Time between two polls in milliseconds. By default, the interval grows from 1 s to 5 s. */
   intervalMs?: number;
-  /** Called with the first response and after each change of the status. Promises are awaited. An error ends the wait. */
+  /**
+   * Called with the first response and after each change of the revision's status. The wait awaits a returned promise,
+   * and ends if the function throws.
+   */
   onStatus?: (revision: Revision) => void;
   /**
-   * Called when a later revision replaces the awaited revision. `'follow'` waits for the later revision, and `'stay'`
-   * still waits for this revision. Otherwise the wait rejects with a RevisionError.
+   * Called when a later revision replaces the awaited revision. Return `'follow'` to wait for the later revision, or
+   * `'stay'` to keep waiting for this one. Otherwise the wait rejects with a RevisionError.
    */
   onSuperseded?: (event: SupersededEvent) => 'follow' | 'stay' | undefined;
 }
 
-/** Ids of the awaited revision and of the later revision that replaces it. */
+/** The ids of the awaited revision and of the later revision that replaces it. */
 export interface SupersededEvent {
   readonly revisionId: string;
   readonly latestRevisionId: string;
 }
 
-/** A deployment and its deployed revision. The URL is `deployment.source_config.custom_url`. */
+/** A deployment and its deployed revision. The deployment's URL is `deployment.source_config.custom_url`. */
 export interface Deployed {
   readonly deployment: Deployment;
   readonly revision: Revision;
@@ -52,12 +55,12 @@ const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
 const POLL_TIMEOUT_MS = 30_000;
 
-/** Time after a change in which the service may still return a 404 or an old revision. */
+/** For this long after a change, the service may still return a 404 or the old revision. */
 const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
 
-/** Statuses that a revision may have because a later revision replaced it. */
+/** Statuses that a revision can get because a later revision has replaced it. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
 type Waited = Omit<WaitOptions, 'revisionId'>;
@@ -73,7 +76,7 @@ export async function waitUntilDeployed(
   return waiting(api, name, ids, options, (wait) => wait.deployed(deploymentId, revisionId));
 }
 
-/** Sends the call that creates a deployment, and waits. */
+/** Creates a deployment and waits for its first revision. */
 export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
   const { name } = call.body as DeploymentCreate;
   return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
@@ -84,7 +87,7 @@ export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, op
   });
 }
 
-/** Sends the call that updates a deployment, and waits. */
+/** Updates a deployment and waits for the new revision, if the update creates one. */
 export async function updateAndWait(
   api: ControlPlaneApi,
   deploymentId: string,
@@ -92,7 +95,7 @@ export async function updateAndWait(
   options?: Waited,
 ): Promise<Updated> {
   return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    // Comparing with the revision before the update shows whether the update created a new revision.
+    // The update has created a revision if the latest revision afterwards differs from this one.
     const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
     const { data } = await wait.change<Deployment>(call);
     if (before === false) return { deployment: data, revision: undefined };
@@ -119,7 +122,10 @@ export async function redeployAndWait(
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-/** Checks the options and waits. Within a run, the wait is recorded as one run, without its polls. */
+/**
+ * Validates the options and waits. If there is a current run, the wait is recorded as one child run; its polls are not
+ * recorded.
+ */
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
@@ -157,9 +163,9 @@ class RevisionWait {
   #revision: Revision | undefined;
   /** Time at which the awaited revision became the latest. */
   #newSinceMs: number = this.#startedMs;
-  /** Whether the service has responded. Until then, a failure means that the address is wrong. */
+  /** Whether the service has responded. Before its first response, a failure suggests that the address is wrong. */
   #isReached = false;
-  /** The later revision that was reported to `onSuperseded`. */
+  /** The later revision that was last reported to `onSuperseded`. */
   #reportedLatest: string | undefined;
   #retryAfterMs = 0;
   #lastError: unknown;
@@ -178,8 +184,8 @@ class RevisionWait {
   }
 
   /**
-   * Called when the service accepts a change. For a while, the service may still return an earlier revision as the
-   * latest.
+   * Called when the service has accepted a change. For a short time afterwards, the service may still return an earlier
+   * revision as the latest.
    */
   responded(): this {
     this.#isReached = true;
@@ -200,8 +206,8 @@ class RevisionWait {
   }
 
   /**
-   * Waits until the latest revision differs from `before`, then returns the deployment. Returns undefined if it stays
-   * the same.
+   * Waits until the deployment's latest revision differs from `before`, and returns the deployment. Returns undefined
+   * if the revision does not change.
    */
   async changed(deploymentId: string, before: string | null): Promise<Deployment | undefined> {
     this.#deploymentId = deploymentId;
@@ -226,7 +232,7 @@ class RevisionWait {
     return monotonicNowMs() - this.#newSinceMs < GRACE_MS;
   }
 
-  /** Polls until `poll` returns a result. Temporary failures do not end the wait. */
+  /** Calls `poll` repeatedly until it returns a result. Temporary failures do not end the wait. */
   async #until<Result>(poll: () => Promise<Result | undefined>): Promise<Result> {
     for (let polls = 0; ; polls++) {
       this.#retryAfterMs = 0;
@@ -236,7 +242,7 @@ class RevisionWait {
       } catch (thrown) {
         this.#options.signal?.throwIfAborted();
         if (!this.#isTemporary(thrown)) throw thrown;
-        // An earlier error explains more than a timeout of the last poll.
+        // A timeout does not replace an earlier error, because the earlier error is more informative.
         if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
       }
       await this.#pause(Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(polls, 30)));
@@ -276,7 +282,8 @@ class RevisionWait {
 
   #isTemporary(thrown: unknown): boolean {
     if (thrown instanceof TimeoutError) return true;
-    // A proxy responds with a web page while it restarts. A wrong address always does.
+    // A web page may come from a proxy that is restarting, or from a wrong address. An earlier valid response rules out
+    // a wrong address.
     if (thrown instanceof InvalidAnswerError) return this.#isReached;
     if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
@@ -303,7 +310,7 @@ class RevisionWait {
 
   async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
     const call = callOf(endpoint, { ids: [this.#deploymentId, ...ids] });
-    // The next poll is the retry.
+    // Polls are not retried, because the next poll serves as the retry.
     const options = { ...this.#callOptions(POLL_TIMEOUT_MS), maxRetries: 0 };
     const { data } = await this.#api.send<Resource>({ ...call, options });
     this.#isReached = true;
@@ -323,7 +330,10 @@ class RevisionWait {
   }
 }
 
-/** Returns the reason for a revision's status, or an empty string. The interface does not specify the field. */
+/**
+ * Returns the reason for a revision's status, or an empty string. The interface does not specify which field contains
+ * it.
+ */
 function reasonOf({ status_message, message, error }: Revision): string {
   const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
   return typeof reason === 'string' ? cut(reason.trim(), 2 * DETAIL_MAX) : '';

@@ -1,7 +1,10 @@
 import { checkObject } from '../schema.ts';
 import type { ResourceSpec } from './resource-spec.ts';
 
-/** Source of a deployment's code. `external_container` exists on self-hosted platforms, the other sources in the cloud. */
+/**
+ * Source of a deployment's code. `external_container` is available on self-hosted platforms, the other sources in the
+ * cloud.
+ */
 export type DeploymentSource =
   | 'git_host'
   | 'external_container'
@@ -9,7 +12,7 @@ export type DeploymentSource =
   | 'internal_source'
   | 'internal_template';
 
-/** Sources that can replace the deployment's source for one revision. */
+/** Sources that a single revision can use instead of the deployment's source. */
 export type RevisionSource = 'git_host' | 'internal_container' | 'internal_source';
 
 export type DeploymentStatus = 'AWAITING_DATABASE' | 'READY' | 'UNUSED' | 'AWAITING_DELETE' | 'UNKNOWN' | (string & {});
@@ -25,25 +28,28 @@ export type DeploymentTier =
 
 export type DeploymentType = 'dev_free' | 'dev' | 'prod' | 'dev_zero' | 'dev_free_zero' | (string & {});
 
-/** A deployment as returned by the service. Unknown fields are kept. */
+/** A deployment as returned by the service, including fields that this version does not know. */
 export interface Deployment {
   name: string;
   source: DeploymentSource | (string & {});
   source_config: SourceConfig;
-  /** Configuration of the latest revision. */
+  /** Build configuration of the latest revision. */
   source_revision_config: SourceRevisionConfig;
-  /** `util.inspect` masks the values. `JSON.stringify` and spreading keep the values. */
+  /**
+   * Environment variables of the deployment. `util.inspect` masks their values; `JSON.stringify` and the spread
+   * operator do not.
+   */
   secrets: Secret[];
   secret_references?: SecretReference[] | null;
   id: string;
   tenant_id: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   created_at: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   updated_at: string;
   status: DeploymentStatus;
   latest_revision_id: string | null;
-  /** Id of the deployed revision. */
+  /** Id of the revision that is deployed now. */
   active_revision_id: string | null;
   image_version?: string | null;
   is_managed_deep_agent?: boolean;
@@ -51,29 +57,32 @@ export interface Deployment {
   readonly [field: string]: unknown;
 }
 
-/** A deployment to create. */
+/** Request to create a deployment. */
 export interface DeploymentCreate {
-  /** Immutable. A tracing project of the same name is created. */
+  /** Name of the deployment, which cannot be changed later. The service creates a tracing project of the same name. */
   name: string;
-  /** Immutable. */
+  /** Source of the code, which cannot be changed later. */
   source: DeploymentSource;
   source_config: SourceConfig;
   source_revision_config: SourceRevisionConfig;
   /** @default [] */
   secrets?: Secret[];
-  /** Only for `external_container`. */
+  /** Only for the source `external_container`. */
   secret_references?: SecretReference[] | null;
   image_version?: string | null;
   deployment_tier?: DeploymentTier | null;
 }
 
-/** Changes to a deployment. Fields that are missing or null do not change. See `createsRevision`. */
+/**
+ * Changes to a deployment. Fields that are omitted or null stay unchanged. `createsRevision` returns whether a patch
+ * creates a revision.
+ */
 export interface DeploymentPatch {
-  /** Source of this revision, instead of the deployment's source. */
+  /** Source that the new revision uses instead of the deployment's source. */
   revision_source?: RevisionSource | null;
   source_config?: SourceConfig | null;
   source_revision_config?: SourceRevisionConfig | null;
-  /** Replaces all secrets. */
+  /** Environment variables. This list replaces all existing ones. */
   secrets?: Secret[] | null;
   secret_references?: SecretReference[] | null;
   image_version?: string | null;
@@ -81,43 +90,48 @@ export interface DeploymentPatch {
 }
 
 export interface SourceConfig {
-  /** Id from `integrations.list()`. Only for `git_host`; immutable. */
+  /** Id from `integrations.list()`. Only for the source `git_host`; cannot be changed later. */
   integration_id?: string | null;
-  /** Only for `git_host`; immutable. */
+  /** Only for the source `git_host`; cannot be changed later. */
   repo_url?: string | null;
-  /** Only for `git_host`; immutable. */
+  /** Only for the source `git_host`; cannot be changed later. */
   deployment_type?: DeploymentType | null;
-  /** Whether a push to `repo_ref`, which must not be a tag, is deployed. Only for `git_host`. */
+  /** Whether a push to `repo_ref` is deployed. `repo_ref` must then be a branch. Only for the source `git_host`. */
   build_on_push?: boolean | null;
-  /** URL of the deployment. Requests can set it only for `external_container`. */
+  /** URL of the deployment. A request can set it only for the source `external_container`. */
   custom_url?: string | null;
-  /** Only for `external_container`. */
+  /** Only for the source `external_container`. */
   resource_spec?: ResourceSpec | null;
-  /** Id from `listeners.list()`. Only for `external_container`; immutable. */
+  /** Id from `listeners.list()`. Only for the source `external_container`; cannot be changed later. */
   listener_id?: string | null;
-  /** Only for `external_container`. */
+  /** Only for the source `external_container`. */
   listener_config?: ListenerConfig | null;
-  /** For JavaScript. Runs in the root of the repository. By default, the package manager is detected. */
+  /**
+   * Install command for a JavaScript project. It runs in the repository's root. By default, the service detects the
+   * package manager.
+   */
   install_command?: string | null;
-  /** For JavaScript. Runs in the directory of the graph configuration. */
+  /** Build command for a JavaScript project. It runs in the directory of the graph configuration. */
   build_command?: string | null;
 }
 
 export interface ListenerConfig {
-  /** For listeners of the type `k8s`; immutable. */
+  /** Namespace to deploy to. Only for listeners of the type `k8s`; cannot be changed later. */
   k8s_namespace?: string | null;
 }
 
 export interface SourceRevisionConfig {
-  /** A branch, or a tag as `refs/tags/v1`. Only for `git_host`. */
+  /** A branch such as `main`, or a tag such as `refs/tags/v1`. Only for the source `git_host`. */
   repo_ref?: string | null;
-  /** Path of the graph configuration. Required for `git_host` and `internal_source`, null for other sources. */
+  /**
+   * Path of the graph configuration. Required for the sources `git_host` and `internal_source`. Null for other sources.
+   */
   graph_config_path?: string | null;
-  /** URI of an image. */
+  /** URI of a container image. */
   image_uri?: string | null;
-  /** Path from `uploadSource`. Only for `internal_source`. */
+  /** Path returned by `uploadSource`. Only for the source `internal_source`. */
   source_tarball_path?: string | null;
-  /** Read-only. */
+  /** Commit of the revision. The service sets it; requests cannot. */
   repo_commit_sha?: string | null;
 }
 
@@ -127,18 +141,20 @@ export interface Secret {
   value: string;
 }
 
-/** An environment variable whose value is a secret of the cluster. */
+/** An environment variable whose value comes from a secret in the cluster. */
 export interface SecretReference {
-  /** Name of the variable. */
+  /** Name of the environment variable. */
   name: string;
   secret_name: string;
   secret_key: string;
 }
 
-/** Fields that create a revision when an update sets them. */
+/** Build inputs. An update that sets one of these fields creates a revision. */
 const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
 
-/** Returns whether an update creates a revision. It does if it sets a build input, the secrets or the resources. */
+/**
+ * Returns whether an update creates a revision, that is, whether it sets a build input, the secrets or the resources.
+ */
 export function createsRevision(patch: DeploymentPatch): boolean {
   checkObject('createsRevision', 'patch', patch);
   const { secrets, source_config, source_revision_config } = patch;

@@ -29,7 +29,7 @@ export interface ListDeploymentsOptions extends ListOptions {
   nameContains?: string;
   status?: DeploymentStatus;
   remoteReconciled?: boolean;
-  /** Only deployments with one of these tag values. */
+  /** Returns only deployments that have one of these tag values. */
   tagValueIds?: readonly string[];
   imageVersion?: string;
   deploymentType?: DeploymentType;
@@ -37,51 +37,56 @@ export interface ListDeploymentsOptions extends ListOptions {
 }
 
 export interface DeleteDeploymentOptions extends CallOptions {
-  /** Whether to delete the tracing project too. @default false */
+  /** Whether the deployment's tracing project is deleted too. @default false */
   deleteTracingProject?: boolean;
 }
 
-/** Result of deleting several deployments. */
+/** Result of `deleteMany`. */
 export interface DeletedDeployments {
-  /** Whether some deployments were not deleted. */
+  /** Whether the service could not delete some of the deployments. */
   readonly isPartial: boolean;
-  /** The response of the service. Its format is not specified. */
+  /** The service's response, whose format is not specified. */
   readonly answer: unknown;
 }
 
-/** `/v2/deployments`. */
+/** The calls below `/v2/deployments`. */
 export interface Deployments {
-  /** Creates a deployment and its first revision. The request is retried only if it cannot have arrived. */
+  /**
+   * Creates a deployment and its first revision. The request is retried only if the service cannot have received it.
+   */
   create(deployment: DeploymentCreate, options?: CallOptions): Promise<Deployment>;
   get(deploymentId: string, options?: CallOptions): Promise<Deployment>;
   list(options?: ListDeploymentsOptions): PageList<Deployment>;
-  /** Changes a deployment. If the patch creates a revision (see `createsRevision`), `latest_revision_id` changes. */
+  /** Updates a deployment. If the patch creates a revision (see `createsRevision`), `latest_revision_id` changes. */
   update(deploymentId: string, patch: DeploymentPatch, options?: CallOptions): Promise<Deployment>;
   delete(deploymentId: string, options?: DeleteDeploymentOptions): Promise<void>;
   /** Deletes up to 100 deployments with one request. */
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
-  /** Requests a URL to upload the source of an `internal_source` deployment. Anyone who has `upload_url` can use it. */
+  /**
+   * Requests a URL for uploading the source of an `internal_source` deployment. Keep `upload_url` secret, because
+   * anyone who has it can upload.
+   */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**
-   * Uploads the source of an `internal_source` deployment: a directory without its ignored files, or a `.tar.gz` file.
-   * To deploy the source, pass the result as `source_revision_config` of an update.
+   * Uploads the source of an `internal_source` deployment. The source is a directory, whose ignored files are omitted,
+   * or a `.tar.gz` file. To deploy it, pass the result as `source_revision_config` of an update.
    */
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**
    * Waits until a revision is deployed, by default the latest. Rejects with a RevisionError if the revision fails
    * (`RUNSPAN_REVISION_FAILED`), is replaced by a later revision (`RUNSPAN_REVISION_SUPERSEDED`) or is not deployed in
-   * time (`RUNSPAN_TIMEOUT`). The wait continues after responses of 429 and 5xx and after broken connections.
+   * time (`RUNSPAN_TIMEOUT`). Broken connections and the statuses 429 and 5xx do not end the wait.
    */
   waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
   /** Creates a deployment and waits for its first revision. */
   createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed>;
-  /** Updates a deployment and waits for the revision, if the patch creates one. */
+  /** Updates a deployment. If the patch creates a revision, waits until it is deployed. */
   updateAndWait(
     deploymentId: string,
     patch: DeploymentPatch,
     options?: Omit<WaitOptions, 'revisionId'>,
   ): Promise<Updated>;
-  /** Deploys a revision again and waits for the revision that the service returns as the latest. */
+  /** Deploys a revision again. Waits for the revision that the service returns as the latest. */
   redeployAndWait(
     deploymentId: string,
     revisionId: string,

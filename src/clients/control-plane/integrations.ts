@@ -2,28 +2,28 @@ import type { CallOptions } from '../client-options.ts';
 import { endpoints, methodsOf } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 
-/** An installation of the platform on a git host. */
+/** An installation of the platform's app on a git host. */
 export interface Integration {
-  /** Value of `source_config.integration_id`. */
+  /** Id to use as `source_config.integration_id`. */
   id: string;
   installation_id?: number;
   name: string;
   readonly [field: string]: unknown;
 }
 
-/** A repository that an integration can read. */
+/** A git repository that an integration can read. */
 export interface Repository {
   host_integration_id?: string;
   id: number;
   name: string;
   owner: string;
-  /** Value of `source_config.repo_url`. */
+  /** URL to use as `source_config.repo_url`. */
   url: string;
   default_branch: string;
   readonly [field: string]: unknown;
 }
 
-/** `/v1/integrations/<git_host>`: the repositories of `git_host` deployments. */
+/** The calls below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments can use. */
 export interface Integrations {
   /** Returns the installed integrations. */
   list(options?: CallOptions): Promise<Integration[]>;

@@ -4,16 +4,16 @@ import type { PageList } from '../page.ts';
 import { oneOf, strictRequest, TEXT, TEXTS } from '../schema.ts';
 import { LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 
-/** A program that deploys to your own cluster. */
+/** A program that runs in your own cluster and deploys to it. */
 export interface Listener {
   id: string;
   version?: string | null;
   compute_type: 'k8s' | (string & {});
   compute_id: string;
   compute_config: ComputeConfig;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   created_at: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   updated_at: string;
   readonly [field: string]: unknown;
 }
@@ -21,12 +21,12 @@ export interface Listener {
 export interface ListenerCreate {
   version?: string | null;
   compute_type: 'k8s';
-  /** Name of the cluster. */
+  /** Name that identifies the cluster. */
   compute_id: string;
   compute_config: ComputeConfig;
 }
 
-/** Changes to a listener. Missing fields do not change. */
+/** Changes to a listener. Omitted fields stay unchanged. */
 export interface ListenerPatch {
   version?: string | null;
   compute_config?: ComputeConfig | null;
@@ -37,7 +37,7 @@ export interface ComputeConfig {
   k8s_namespaces?: string[] | null;
 }
 
-/** `/v2/listeners`: programs that deploy to your own clusters. */
+/** The calls below `/v2/listeners`. A listener is a program that deploys to your own cluster. */
 export interface Listeners {
   list(options?: ListOptions): PageList<Listener>;
   get(listenerId: string, options?: CallOptions): Promise<Listener>;

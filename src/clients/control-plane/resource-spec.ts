@@ -1,9 +1,9 @@
 import { checkObject } from '../schema.ts';
 
 /**
- * Resources of an `external_container` deployment. The service rounds CPU, in cores, to one decimal. Memory is in MB.
- * `redis_*` configures the cache, `db_*` the database, `queue_*` the queue, `core_*` the core process in sidecar mode.
- * `effectiveResources` returns the defaults of missing fields.
+ * Resources of an `external_container` deployment. CPU is in cores, and the service rounds it to one decimal. Memory is
+ * in MB. `redis_*` configures the cache, `db_*` the database, `queue_*` the queue, and `core_*` the core process in
+ * sidecar mode. `effectiveResources` fills in the defaults of missing fields.
  */
 export interface ResourceSpec {
   min_scale?: number | null;
@@ -28,31 +28,31 @@ export interface ResourceSpec {
   core_memory_limit_mb?: number | null;
   labels?: Record<string, string> | null;
   annotations?: Record<string, string> | null;
-  /** Must exist in the namespace. */
+  /** Name of a service account that exists in the namespace. */
   service_account_name?: string | null;
   image_pull_secrets?: LocalObjectReference[] | null;
   volumes?: Volume[] | null;
   volume_mounts?: VolumeMount[] | null;
-  /** Run to completion before the main container starts. */
+  /** Containers that run to completion before the main container starts. */
   init_containers?: Container[] | null;
-  /** Run alongside the main container. */
+  /** Containers that run alongside the main container. */
   sidecars?: Container[] | null;
   db_cpu?: number | null;
   db_cpu_limit?: number | null;
   db_memory_mb?: number | null;
   db_memory_limit_mb?: number | null;
-  /** In GiB. */
+  /** Size of the database's storage in GiB. */
   db_storage_gi?: number | null;
   db_max_connections?: number | null;
 }
 
-/** A secret of the namespace with the credentials of an image registry. */
+/** A secret in the namespace that contains credentials for an image registry. */
 export interface LocalObjectReference {
   name: string;
 }
 
 export interface Volume {
-  /** A DNS label, unique among the volumes. */
+  /** A DNS label that is unique among the volumes. */
   name: string;
   configMap?: Record<string, unknown> | null;
   secret?: Record<string, unknown> | null;
@@ -65,7 +65,7 @@ export interface Volume {
 }
 
 export interface VolumeMount {
-  /** Name of a volume. */
+  /** Name of the volume to mount. */
   name: string;
   mountPath: string;
   subPath?: string | null;
@@ -75,11 +75,11 @@ export interface VolumeMount {
 }
 
 export interface Container {
-  /** A DNS label. */
+  /** Name of the container, a DNS label. */
   name: string;
   image: string;
   imagePullPolicy?: 'Always' | 'Never' | 'IfNotPresent' | (string & {}) | null;
-  /** Not run in a shell. */
+  /** Command and arguments. They are not interpreted by a shell. */
   command?: string[] | null;
   args?: string[] | null;
   workingDir?: string | null;
@@ -88,16 +88,16 @@ export interface Container {
   resources?: ResourceRequirements | null;
   volumeMounts?: VolumeMount[] | null;
   securityContext?: Record<string, unknown> | null;
-  /** Only for sidecars. */
+  /** Allowed only for sidecars. */
   restartPolicy?: 'Always' | 'OnFailure' | (string & {}) | null;
 }
 
 export interface EnvVar {
-  /** A C identifier. */
+  /** Name of the variable, a C identifier. */
   name: string;
   /** @default '' */
   value?: string | null;
-  /** Replaces `value`. */
+  /** Source of the value, used instead of `value`. */
   valueFrom?: Record<string, unknown> | null;
 }
 
@@ -110,7 +110,10 @@ type NumberField = {
   [Field in keyof ResourceSpec]-?: NonNullable<ResourceSpec[Field]> extends number ? Field : never;
 }[keyof ResourceSpec];
 
-/** Defaults of fields, each as a multiple of another field. A row may use the default of an earlier row. */
+/**
+ * Default of each field, as a multiple (`factor`) of another field (`base`). The other field may itself have a default
+ * from an earlier row.
+ */
 const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, factor: number])[] = [
   ['cpu_limit', 'cpu', 2],
   ['memory_limit_mb', 'memory_mb', 2],
@@ -132,7 +135,7 @@ const CPU_FIELDS = ['cpu', 'queue_cpu', 'redis_cpu', 'core_cpu', 'db_cpu'] as co
 
 /**
  * Returns the resources that the service uses. Missing or null fields get their defaults, and CPU is rounded to one
- * decimal. A field stays missing if the base of its default is missing.
+ * decimal. If a default is calculated from another field and that field is missing too, the field stays missing.
  */
 export function effectiveResources(spec: ResourceSpec): ResourceSpec {
   checkObject('effectiveResources', 'spec', spec);

@@ -23,12 +23,12 @@ export type RevisionStatus =
   | 'UNKNOWN'
   | (string & {});
 
-/** A revision as returned by the service. Unknown fields are kept. */
+/** A revision as returned by the service, including fields that this version does not know. */
 export interface Revision {
   id: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   created_at?: string;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   updated_at?: string;
   status: RevisionStatus;
   source?: DeploymentSource | (string & {});
@@ -38,17 +38,17 @@ export interface Revision {
 
 /** Filter for the revisions to list. */
 export interface ListRevisionsOptions extends ListOptions {
-  /** Only revisions with one of these statuses. */
+  /** Returns only revisions with one of these statuses. */
   status?: readonly RevisionStatus[];
   remoteReconciled?: boolean;
 }
 
-/** `/v2/deployments/{deployment_id}/revisions`. */
+/** The calls below `/v2/deployments/{deployment_id}/revisions`. */
 export interface Revisions {
-  /** Lists the latest revision first. */
+  /** Lists the deployment's revisions, latest first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
   get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
-  /** Deploys a revision again. `latest_revision_id` of the result identifies the revision to wait for. */
+  /** Deploys a revision again. To wait for it, use `latest_revision_id` of the returned deployment. */
   redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
 }
 
@@ -70,30 +70,30 @@ export const REVISIONS: Table<Revisions> = endpoints('revisions', {
   redeploy: ['POST /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}/redeploy'],
 });
 
-/** The state of a revision when the wait for it ends. */
+/** The state of a revision at the end of a wait. */
 export interface RevisionFacts {
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
-  /** The last response. */
+  /** The last response about the revision. */
   readonly revision: Revision | undefined;
 }
 
-/** Codes of a RevisionError. */
+/** Possible values of a RevisionError's `code`. */
 export type RevisionErrorCode = 'RUNSPAN_REVISION_FAILED' | 'RUNSPAN_REVISION_SUPERSEDED' | 'RUNSPAN_TIMEOUT';
 
 /**
- * The awaited revision is not deployed. It failed, was skipped or was interrupted (`RUNSPAN_REVISION_FAILED`), or a
- * later revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). After a timeout of the wait (`RUNSPAN_TIMEOUT`), the
- * revision may still be deployed.
+ * The awaited revision was not deployed: it failed, was skipped or was interrupted (`RUNSPAN_REVISION_FAILED`), or a
+ * later revision replaced it (`RUNSPAN_REVISION_SUPERSEDED`). If the wait timed out (`RUNSPAN_TIMEOUT`), the revision
+ * may still become deployed.
  */
 export class RevisionError extends RunspanError {
   override readonly name: string = 'RevisionError';
   declare readonly code: RevisionErrorCode;
   readonly deploymentId: string;
   readonly revisionId: string | undefined;
-  /** The last status. Undefined if the service never returned the revision. */
+  /** The revision's last known status. Undefined if the service never returned the revision. */
   readonly status: RevisionStatus | undefined;
-  /** The last response. */
+  /** The last response about the revision. */
   readonly revision: Revision | undefined;
 
   constructor(code: RevisionErrorCode, facts: RevisionFacts, problem: string, options?: ErrorOptions) {

@@ -50,7 +50,7 @@ const C_IDENTIFIER: Schema<string> = v.pipe(
 );
 const IMMUTABLE: Schema<never> = v.never('Cannot be changed');
 
-/** The bounds apply to the value before the service rounds it to one decimal. */
+/** Schema for a number of CPU cores. The bounds apply before the service rounds the number to one decimal. */
 function cores(least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY): Schema<number> {
   return v.pipe(
     value<number>('a number', Number.isFinite),
@@ -175,7 +175,10 @@ const SHARED = {
 const GIT = ['git_host'];
 const EXTERNAL = ['external_container'];
 
-/** Deployment sources that allow each field. The platform's own command sets `image_uri` for both container sources. */
+/**
+ * For each field, the deployment sources that allow it. `image_uri` is allowed for both container sources, because the
+ * platform's own command sets it for both.
+ */
 const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
   secret_references: EXTERNAL,
   'source_config.integration_id': GIT,

@@ -3,8 +3,8 @@ import { INSPECT } from '../../base/text.ts';
 import { hasSecretName, MASK } from '../secrets.ts';
 
 /**
- * Returns the secret values of a request, so that errors can mask them. A variable in a container's environment is a
- * secret if its name looks like one.
+ * Returns the secret values in a request, so that errors can mask them. In a container's environment, a variable counts
+ * as secret if its name looks like the name of a secret.
  */
 export function secretValuesOf(resource: unknown): string[] {
   const values: string[] = [];
@@ -14,7 +14,7 @@ export function secretValuesOf(resource: unknown): string[] {
   return values;
 }
 
-/** Returns a copy to record. The values of secrets and environment variables are masked. */
+/** Returns a copy to record, in which the values of secrets and environment variables are masked. */
 export function withoutSecretValues(resource: unknown, list?: string): unknown {
   if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
   if (!isObject(resource)) return resource;
@@ -26,7 +26,9 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
   );
 }
 
-/** Hides the values from `util.inspect` and therefore from logs. The fields do not change. */
+/**
+ * Hides secret values from `util.inspect`, and therefore from most logs. Reading the fields still returns the values.
+ */
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
     const masked = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
@@ -35,7 +37,10 @@ export function hideSecretValues<Resource>(resource: Resource): Resource {
   return resource;
 }
 
-/** Visits all variables without recursion, because a response may be nested more deeply than the call stack allows. */
+/**
+ * Calls `variable` for each variable in a resource. Not recursive, because the nesting of a response may exceed the
+ * call stack.
+ */
 function visit(resource: unknown, variable: (variable: Record<string, unknown>, list: string) => void): void {
   const left: [value: unknown, list: string | undefined][] = [[resource, undefined]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
@@ -49,7 +54,7 @@ function visit(resource: unknown, variable: (variable: Record<string, unknown>, 
   }
 }
 
-/** Whether a field contains `{ name, value }` objects. */
+/** Whether a field contains a list of `{ name, value }` objects. */
 function isVariableList(field: string | undefined): field is string {
   return field === 'secrets' || field === 'env';
 }

@@ -1,6 +1,6 @@
 import { isObject } from '../../base/options.ts';
 
-/** Names that a service uses in place of the names in the interface. */
+/** Names that a service uses instead of the names in the interface. */
 export interface Spelling {
   git_host?: string;
   external_container?: string;
@@ -10,7 +10,7 @@ export interface Spelling {
 
 const NAMES: readonly string[] = ['git_host', 'external_container', 'internal_container', 'graph_config_path'];
 
-/** Translates requests to the names of a service, and responses back. */
+/** Translates the names in requests to the service's names, and the names in responses back. */
 export class SpellingTable {
   readonly #toWire: ReadonlyMap<unknown, string>;
   readonly #fromWire: ReadonlyMap<unknown, string>;
@@ -36,14 +36,17 @@ export class SpellingTable {
 
 export function isSpelling(value: unknown): boolean {
   if (!isObject(value)) return false;
-  // A name is a path segment or a field name.
+  // A name must be usable as a path segment and as a field name.
   const isName = ([name, wireName]: [string, unknown]): boolean =>
     NAMES.includes(name) && typeof wireName === 'string' && /^[a-z][a-z0-9_-]*$/i.test(wireName);
   const given = Object.entries(value).filter(([, wireName]) => wireName !== undefined);
   return given.every(isName) && new Set(NAMES.map((name) => value[name] ?? name)).size === NAMES.length;
 }
 
-/** Translates only the three fields that contain these names, so a label with the same text does not change. */
+/**
+ * Translates only the three fields that contain these names, so that other text, such as a label with the same value,
+ * does not change.
+ */
 function translated<Resource>(resource: Resource, names: ReadonlyMap<unknown, string>): Resource {
   if (names.size === 0 || !isObject(resource)) return resource;
   const copy: Record<string, unknown> = { ...resource };

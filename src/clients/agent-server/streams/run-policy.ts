@@ -43,7 +43,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
   end: 'open' | 'at a break' = 'open';
   #lastId: string;
   #sawEvent = false;
-  /** The event id after which the connection continued. Undefined once the connection has sent an event. */
+  /** The event id after which the connection continues. Empty once the connection has sent an event. */
   #continuedId: string | undefined;
 
   constructor(call: PreparedCall) {

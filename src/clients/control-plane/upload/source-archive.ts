@@ -12,7 +12,10 @@ import { sourceFiles } from './source-files.ts';
 /** Maximum size of an archive that the service accepts, in bytes. */
 export const ARCHIVE_BYTES_MAX: number = 200 * 1024 * 1024;
 
-/** Modification time of all files, so that the same source produces the same bytes. npm uses the same time. */
+/**
+ * Modification time of all files in the archive. A fixed time makes archives of the same source identical. npm uses
+ * this time too.
+ */
 const FILE_TIME = new Date('1985-10-26T08:15:00Z');
 
 const GZIP = [0x1f, 0x8b];
@@ -22,11 +25,14 @@ const PATH_SHOWN_MAX = 300;
 export interface SourceArchive {
   readonly path: string;
   readonly bytes: number;
-  /** Removes the temporary files. */
+  /** Deletes the temporary files of the archive. */
   readonly remove: () => Promise<void>;
 }
 
-/** Packs a directory, or returns a tarball unchanged. Rejects with an InvalidRequestError if the path is neither. */
+/**
+ * Packs a directory, or returns an existing tarball unchanged. Rejects with an InvalidRequestError if the path is
+ * neither.
+ */
 export async function sourceArchive(
   call: string,
   given: string | URL,
@@ -45,7 +51,7 @@ export async function sourceArchive(
   return { path, bytes: stats.size, remove: async () => undefined };
 }
 
-/** Returns undefined if the URL is not a file URL. */
+/** Returns the path of a file URL, or undefined for any other URL. */
 function filePathOf(url: URL): string | undefined {
   try {
     return fileURLToPath(url);
@@ -88,7 +94,7 @@ async function packDirectory(
   }
 }
 
-/** Creates an archive that depends only on the paths, the contents and the execute permissions. */
+/** Creates a reproducible archive. Its bytes depend only on the files' paths, contents and execute permissions. */
 async function tarball(directory: string, paths: readonly string[]): Promise<NodeJS.ReadableStream> {
   const { packTar } = await import('modern-tar/fs');
   const owner = { uid: 0, gid: 0, uname: '', gname: '' };

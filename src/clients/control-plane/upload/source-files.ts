@@ -3,15 +3,15 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import type ignore from 'ignore';
 import type { ValidationError } from '../../errors.ts';
 
-/** The files of a source directory. */
+/** The files to upload from a source directory. */
 interface SourceFiles {
   /** Sorted paths of files and links, relative to the directory, with forward slashes. */
   readonly paths: readonly string[];
-  /** Errors for links that lead out of the directory. */
+  /** Errors for links whose target is outside the directory. */
   readonly errors: readonly ValidationError[];
 }
 
-/** Lists the files of a directory that no ignore file excludes. Links are not followed. */
+/** Lists the files in a directory, except those that an ignore file excludes. Links are not followed. */
 export async function sourceFiles(directory: string, signal: AbortSignal | undefined): Promise<SourceFiles> {
   const root = await realpath(directory);
   const paths: string[] = [];
@@ -33,11 +33,11 @@ export async function sourceFiles(directory: string, signal: AbortSignal | undef
   return { paths: paths.sort(), errors };
 }
 
-/** Whether a link or its final target is outside the directory. */
+/** Whether a link points outside the directory, directly or through other links. */
 async function leadsOut(root: string, path: string): Promise<boolean> {
   const target = await readlink(join(root, path));
   if (isAbsolute(target) || isOutside(root, resolve(root, dirname(path), target))) return true;
-  // A link without a target is packed.
+  // A link whose target does not exist is packed as it is.
   const real = await realpath(join(root, path)).catch(() => undefined);
   return real !== undefined && isOutside(root, real);
 }
@@ -47,7 +47,7 @@ function isOutside(root: string, path: string): boolean {
   return from === '..' || from.startsWith(`..${sep}`) || isAbsolute(from);
 }
 
-/** Reads a file as text. Returns an empty string if the file does not exist. */
+/** Reads a text file. Returns an empty string if the file does not exist. */
 async function textOf(path: string): Promise<string> {
   const isFile = await lstat(path).then(
     (stats) => stats.isFile(),
@@ -59,12 +59,15 @@ async function textOf(path: string): Promise<string> {
 type MakeIgnore = typeof ignore;
 type Matcher = ReturnType<MakeIgnore>;
 
-/** Folders that are always excluded, because the build fetches or creates them. */
+/** Folders that are always excluded, because the build does not need `.git` and installs `node_modules` itself. */
 const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
 const CASE = { ignorecase: false };
 
-/** Rules from the `.dockerignore` of the root and from the `.gitignore` files of a directory and its parents. */
+/**
+ * Ignore rules for one directory: from the root's `.dockerignore`, and from the `.gitignore` files in the directory and
+ * its parents.
+ */
 class IgnoreRules {
   readonly #make: MakeIgnore;
   readonly #above: IgnoreRules | undefined;
@@ -91,32 +94,37 @@ class IgnoreRules {
     return new IgnoreRules(make, undefined, '', gitignore, docker);
   }
 
-  /** Returns the rules of a subdirectory. The path ends with a slash. */
+  /** Returns the rules for a subdirectory. `directory` must end with a slash. */
   below(directory: string, gitignore: string): IgnoreRules {
     return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
   }
 
-  /** Returns whether a path is ignored. The path of a directory must end with a slash. */
+  /** Returns whether a path is ignored. If the path is a directory, it must end with a slash. */
   ignores(path: string): boolean {
     const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
     return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
   }
 
-  /** Applies the nearest file with a matching rule, like git. Returns undefined if no rule matches. */
+  /**
+   * Applies the `.gitignore` file that has a matching rule and is closest to the path, as git does. Returns undefined
+   * if no rule matches.
+   */
   #gitIgnores(path: string): boolean | undefined {
     const below = path.slice(this.#directory.length);
     const parent = below.replace(/[^/]+\/?$/, '');
-    // A visited directory is not ignored. If this file ignores it, a nearer file includes it again.
+    // Only directories that are not ignored are visited. If this file ignores the parent directory, a closer file must
+    // have included it again.
     const isIncluded = parent !== '' && this.#git.test(parent).ignored;
     const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : this.#git.test(below);
     if (ignored || unignored) return ignored;
     return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
   }
 
-  /** Applies the last matching rule, like Docker. A rule for a directory also applies to its files. */
+  /** Applies the last matching rule, as Docker does. A rule for a directory also applies to the files in it. */
   #dockerIgnores(path: string): boolean {
     const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
-    // A later rule may include a file of an ignored directory again.
+    // An ignored directory is still visited if a negated rule exists, because the rule may include one of its files
+    // again.
     return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
   }
 }
@@ -126,7 +134,7 @@ interface DockerRule {
   readonly isNegative: boolean;
 }
 
-/** Docker's patterns start at the root, unlike git's patterns. */
+/** Parses a line of `.dockerignore`. Unlike git's patterns, Docker's patterns are relative to the root. */
 function dockerRule(make: MakeIgnore, line: string): DockerRule[] {
   const text = line.trim();
   if (text === '' || text.startsWith('#')) return [];

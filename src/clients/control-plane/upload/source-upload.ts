@@ -17,35 +17,38 @@ const HEADERS = {
 
 /** Options for uploading a source. */
 export interface UploadSourceOptions extends CallOptions {
-  /** Timeout to send the archive, in milliseconds. @default 600_000 */
+  /** Timeout for sending the archive, in milliseconds. @default 600_000 */
   timeoutMs?: number;
   /**
-   * Called when the archive is packed and after each chunk. A retry starts again at 0. Promises are awaited. An error
-   * ends the upload.
+   * Called when the archive is packed and after each chunk is sent. A retry starts again at 0. The upload awaits a
+   * returned promise, and ends if the function throws.
    */
   onProgress?: (progress: UploadProgress) => void;
 }
 
 export interface UploadProgress {
-  /** Size of the archive. */
+  /** Size of the archive in bytes. */
   readonly bytes: number;
   readonly sentBytes: number;
 }
 
-/** An uploaded source. Pass it as `source_revision_config` of an update. */
+/** An uploaded source. To deploy it, pass it as `source_revision_config` of an update. */
 export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
 /** A URL for uploading a source. */
 export interface UploadUrl {
-  /** Anyone who has the URL can use it. */
+  /** URL for the upload. Anyone who has it can upload, so keep it secret. */
   upload_url: string;
-  /** Value of `source_revision_config.source_tarball_path` after the upload. */
+  /** Path to use as `source_revision_config.source_tarball_path` after the upload. */
   object_path: string;
 }
 
-/** Client options that also apply to uploads. Keys and headers do not apply. */
+/**
+ * Client options that also apply to uploads. Keys and headers are not included, because they must not be sent with an
+ * upload.
+ */
 export type UploadConnection = Pick<
   ClientOptions,
   'dispatcher' | 'hooks' | 'connectTimeoutMs' | 'maxRetries' | 'allowInsecure'
@@ -62,14 +65,14 @@ const UPLOAD_URL: Endpoint = {
   name: 'deployments.uploadUrl',
   method: 'POST',
   path: '/v2/deployments/{deployment_id:uuid}/upload-url',
-  // Requesting a second URL does no harm.
+  // A retry may request a second URL, which does no harm.
   isIdempotent: true,
 };
 
 /**
- * Uploads the source of a deployment to a URL that the service returns. The interface lists the path for requesting the
- * URL without a version, but states that every path has one. Both paths are supported. The last working path is tried
- * first.
+ * Uploads a deployment's source to a URL that the service returns. The interface is inconsistent about the path for
+ * requesting this URL: it lists the path without a version, but states that every path has one. Both paths are tried,
+ * starting with the one that last worked.
  */
 export class SourceUpload {
   readonly #api: ControlPlaneApi;
@@ -101,7 +104,7 @@ export class SourceUpload {
     const request = async (isVersioned: boolean): Promise<UploadUrl> => {
       const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
       const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
-      // The URL is a credential, so it is not recorded.
+      // The response is not recorded, because the upload URL is a credential.
       const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
       const { upload_url, object_path } = answer.data;
@@ -115,7 +118,10 @@ export class SourceUpload {
     });
   }
 
-  /** Sends no key and no header of the client, because the URL belongs to another service and is a credential. */
+  /**
+   * Uploads the archive. The client's key and headers are not sent: the URL belongs to another service, and the URL
+   * itself is the credential.
+   */
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
     const { onProgress, signal, timeoutMs = UPLOAD_TIMEOUT_MS, maxRetries } = options;
     const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient } = this.#connection;
@@ -131,7 +137,7 @@ export class SourceUpload {
     };
     const stream = (): Readable => {
       const chunks = nodeModule('node:stream').Readable.from(chunksOf(archive.path, report), { objectMode: false });
-      // The call rejects with the error. Without a listener, the error would be an uncaught exception.
+      // The call itself rejects with the error. This listener only prevents an uncaught exception.
       return chunks.on('error', () => undefined);
     };
     try {
@@ -151,7 +157,7 @@ export class SourceUpload {
   }
 }
 
-/** Reads an archive, and reports the progress before and after each chunk. */
+/** Yields an archive in chunks. Reports the progress before the first chunk and after each chunk. */
 async function* chunksOf(path: string, report: (sentBytes: number) => Promise<void>): AsyncGenerator<Buffer> {
   let sentBytes = 0;
   await report(sentBytes);
@@ -162,13 +168,13 @@ async function* chunksOf(path: string, report: (sentBytes: number) => Promise<vo
   }
 }
 
-/** A 404 response about the deployment contains its id, unlike a 404 response about the path. */
+/** Whether a 404 or 405 means that the path is unknown. If the deployment is unknown, the 404 contains its id. */
 function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
   if (!(thrown instanceof ApiError)) return false;
   return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
 }
 
-/** Splits the URL. Errors must not show its query, which is a signature. */
+/** Splits the upload URL. Errors must not show its query, because the query contains a signature. */
 function parseUploadUrl(
   given: string,
   allowInsecure: boolean | undefined,
