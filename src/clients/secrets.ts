@@ -75,7 +75,7 @@ function formsOf(text: string): string[] {
   const ascii = json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   const url = encodeURIComponent(text.toWellFormed());
   const form = new URLSearchParams([['', text]]).toString().slice(1);
-  // The last base64 character is removed, because it depends on the bytes that follow the secret.
+  // The padding and the character before it are removed, because they change if other bytes follow the secret.
   const base64 = btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')).replace(
     /.?={1,2}$/,
     '',

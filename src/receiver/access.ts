@@ -5,7 +5,7 @@ import { isLoopback } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 
 export interface AccessRules {
-  /** The address on which the receiver listens. */
+  /** Address on which the receiver listens. */
   readonly host: string;
   readonly apiKey?: string;
   readonly writeKey?: string;
@@ -14,28 +14,28 @@ export interface AccessRules {
 }
 
 /**
- * Clients that may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every
+ * Which clients may send requests to a route. `anyone`: every client, including pages from other origins. `open`: every
  * client except pages from other origins. `write`: clients with the key or the write key. `key` (default): clients with
- * the key. If no key is configured, `write` and `key` are equivalent to `open`.
+ * the key. If no key is configured, `write` and `key` mean the same as `open`.
  */
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of sessions. A further login ends the oldest session. */
+/** Maximum number of sessions. When it is reached, the next login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
- * Maximum number of wrong keys from all clients per time window. Further wrong keys get 429. The right key is always
- * accepted.
+ * Maximum number of wrong keys per time window, counted over all clients. Further wrong keys get 429. The correct key
+ * is always accepted.
  */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
-/** Decides which requests a receiver admits. */
+/** Decides which requests a receiver accepts. */
 export class Access {
   readonly #rules: AccessRules;
   readonly #isExposed: boolean;
   readonly #names: ReadonlySet<string>;
-  /** Maps random session tokens to their expiry times in milliseconds, oldest session first. */
+  /** Expiry time of each session in milliseconds, by random session token, oldest session first. */
   readonly #sessions = new Map<string, number>();
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -47,9 +47,9 @@ export class Access {
   }
 
   /**
-   * Throws 403 for an unknown `Host`. A web page whose name resolves to 127.0.0.1 (DNS rebinding) could otherwise send
-   * requests to this receiver. An exposed receiver accepts every IP address, because IP addresses cannot be rebound,
-   * and every port, because ports may be mapped.
+   * Throws 403 for an unknown `Host`. This check prevents DNS rebinding: a web page whose host name resolves to
+   * 127.0.0.1 could otherwise send requests to this receiver. If other machines can reach the receiver, it accepts any
+   * IP address as host, because IP addresses cannot be rebound, and any port, because ports may be mapped.
    */
   checkHost({ headers, socket }: IncomingMessage): void {
     const port = socket.localPort ?? 0;
@@ -61,7 +61,7 @@ export class Access {
     throw new HttpError(403, this.#isExposed ? `${expected}, an address, or one of \`allowedHosts\`` : expected);
   }
 
-  /** Throws 403 for a page from another origin, and 401 if the key is missing or wrong. */
+  /** Throws 403 if the request comes from a page of another origin, and 401 if the key is missing or wrong. */
   admit(request: IncomingMessage, admission: Admission): void {
     if (admission === 'anyone') return;
     const { origin } = request.headers;
@@ -91,7 +91,7 @@ export class Access {
     return cookie(request, token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Ends the session of a request and returns the `Set-Cookie` header that deletes its cookie. */
+  /** Ends the session of a request. Returns the `Set-Cookie` header that deletes the session cookie. */
   logout(request: IncomingMessage): string {
     this.#sessions.delete(cookieOf(request) ?? '');
     return cookie(request, '', 0);
@@ -118,7 +118,8 @@ export class Access {
     const token = cookieOf(request);
     if (token === undefined) throw unauthorized('The key is missing: send it as x-api-key');
     if (Date.now() >= (this.#sessions.get(token) ?? 0)) throw unauthorized('The session has ended: log in again');
-    // Browsers send cookies with every request, so a write must also prove by its origin that our page sent it.
+    // Browsers send the cookie with every request, so the cookie alone does not prove that our page sent a write. The
+    // `Origin` header does.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
     }
@@ -139,15 +140,15 @@ export class Access {
 }
 
 /**
- * Whether a browser sends the request on behalf of a page from another site. A page from another port of this machine
- * (`same-site`) is included. Requests for images and scripts have no `Origin` header, but the page could measure their
- * response times.
+ * Whether a browser sends the request for a page of another site, or of another port of this machine (`same-site`).
+ * This check also covers requests for images and scripts, which have no `Origin` header but whose response times the
+ * page could measure.
  */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
 }
 
-/** Whether the request is a browser opening a link in a tab. */
+/** Whether a browser sends the request to open a link in a tab. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
@@ -174,7 +175,10 @@ function isSame(given: string, expected: string): boolean {
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
-/** Returns a name that contains the port, because browsers share cookies between the ports of a host. */
+/**
+ * Returns the name of the session cookie. The name contains the port, because browsers share cookies between the ports
+ * of a host.
+ */
 function cookieName({ socket }: IncomingMessage): string {
   return `runspan-${socket.localPort ?? 0}`;
 }

@@ -5,15 +5,15 @@ const GATHER_MS = 100;
 /** Interval of comments that keep an idle connection open. */
 const HEARTBEAT_MS = 15_000;
 /**
- * Maximum number of traces in an event. If more traces have changed, the event lists none and the client reloads
+ * Maximum number of traces in an event. If more traces have changed, the event lists no traces, and the client reloads
  * everything.
  */
 const TRACES_MAX = 1_000;
 
 /**
- * Yields the changes of a store as server-sent events until the signal is aborted. The first event is `ready` with the
- * current cursor. If the client sends a cursor and traces have changed since, the first event is a `change` with those
- * traces.
+ * Yields a store's changes as server-sent events until the signal aborts. The first event is `ready` with the current
+ * cursor. If the client sends a cursor and traces have changed since then, the first event is a `change` with those
+ * traces instead.
  */
 export async function* changeStream(
   store: ChangeFeed,
@@ -52,14 +52,14 @@ export async function* changeStream(
 }
 
 function event(name: string, cursor: string, traceIds: readonly string[] | undefined): string {
-  // The built-in stores use numbers as cursors. They are sent as JSON numbers.
+  // The cursors of the built-in stores are numbers, which are sent as JSON numbers.
   const seq = /^\d{1,15}$/.test(cursor) ? Number(cursor) : cursor;
   const isListed = traceIds !== undefined && traceIds.length <= TRACES_MAX && name === 'change';
   const data = isListed ? { seq, trace_ids: traceIds } : { seq };
   return `event: ${name}\nid: ${cursor}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Resolves after `ms`, when the signal is aborted, or when the function passed to `onStart` is called. */
+/** Resolves after `ms` milliseconds, when the signal aborts, or when the function that `onStart` receives is called. */
 function pause(ms: number, signal: AbortSignal, onStart: (done: () => void) => void = () => {}): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -4,28 +4,29 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 import type { RunOperation } from './store/store.ts';
 
 /**
- * Faults that a receiver simulates, for tests of clients. They apply to valid requests that contain runs. Other
- * requests, for example `GET /info`, get normal responses. A failed request stores nothing.
+ * Faults that a receiver simulates, for tests of clients. Faults apply only to valid requests that contain runs; other
+ * requests, for example `GET /info`, get normal responses. The receiver stores nothing from a request that it makes
+ * fail.
  */
 export interface ReceiverFaults {
-  /** Responds with an error. */
+  /** Makes requests fail with an error response. */
   fail?: ReceiverFailure;
-  /** Delay of every response in milliseconds, at most 60 000. @default 0 */
+  /** Delay before each response in milliseconds, at most 60 000. @default 0 */
   delayMs?: number;
   /**
-   * Called with each operation of a request. If it returns true, the request gets 422 as if the run were invalid, and
-   * the response names the run. If it throws, the request gets 500.
+   * Called with each operation of a request. If the function returns true, the request gets 422 as if the run were
+   * invalid, and the response contains the run's id. If the function throws, the request gets 500.
    */
   reject?: (operation: RunOperation) => boolean;
 }
 
-/** The response of `fail`. */
+/** An error response to simulate. */
 export interface ReceiverFailure {
-  /** HTTP status, from 400 to 599. */
+  /** HTTP status of the response, from 400 to 599. */
   status: number;
-  /** Number of requests that fail. @default all */
+  /** Number of requests to make fail. @default all */
   times?: number;
-  /** The header `Retry-After` in seconds. @default no header */
+  /** Value of the `Retry-After` header, in seconds. @default no header */
   retryAfterSeconds?: number;
 }
 
@@ -48,7 +49,7 @@ export class Faults {
   #failure: ReceiverFailure | undefined;
   #failuresLeft = 0;
 
-  /** Replaces the faults. Throws a RunspanError for an invalid fault and then changes nothing. */
+  /** Replaces the faults. If a fault is invalid, throws a RunspanError and keeps the previous faults. */
   set(faults: ReceiverFaults): void {
     const { fail, ...given } = checkedOptions('the faults', faults, CHECKS);
     const failure = fail && { ...checkedOptions('`fail`', fail, FAILURE_CHECKS), status: fail.status };
@@ -57,7 +58,7 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Called before the operations of a request are stored. */
+  /** Applies the faults to a request. Called before its operations are stored. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

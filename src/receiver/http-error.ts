@@ -1,20 +1,20 @@
 import { cut } from '../base/text.ts';
 import { StoreError } from './store/store.ts';
 
-/** Path to a field in a request, which is the `loc` of a 422 response. */
+/** Path to a field in a request. A 422 response contains it as `loc`. */
 export type Location = readonly (string | number)[];
 
-/** An element of `detail` in a 422 response (interface, "ValidationError"). */
+/** An element of `detail` in a 422 response (`ValidationError` in the interface). */
 export interface ValidationError {
   readonly loc: Location;
   readonly msg: string;
   readonly type: string;
 }
 
-/** The `detail` of an error response: a sentence, or a list of invalid fields. */
+/** The `detail` of an error response: a sentence or a list of invalid fields. */
 export type Detail = string | readonly ValidationError[];
 
-/** Ends a request with an error response. */
+/** An error that the receiver converts to an error response. */
 export class HttpError extends Error {
   readonly status: number;
   readonly detail: Detail;
@@ -30,7 +30,7 @@ export class HttpError extends Error {
 
 const STORE_STATUS = { busy: 429, unavailable: 503, too_large: 413 };
 
-/** Converts an error that concerns the client. Returns undefined for an internal error. */
+/** Converts an error that the client must know about to an HttpError. Returns undefined for an internal error. */
 export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (!(error instanceof StoreError)) return undefined;
@@ -42,12 +42,12 @@ export function toHttpError(error: unknown): HttpError | undefined {
   );
 }
 
-/** Maximum number of issues, which limits the size of the response. */
+/** Maximum number of issues to report, so that the response stays small. */
 const ERRORS_MAX = 100;
 /** Maximum length of a name in `loc`. Clients can send unknown fields with names of any length. */
 const LOC_LENGTH_MAX = 120;
 
-/** Collects all invalid fields of a request for one response. */
+/** Collects all invalid fields in a request, so that one response reports them all. */
 export class ValidationIssues {
   readonly #errors: ValidationError[] = [];
 

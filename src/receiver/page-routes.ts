@@ -4,7 +4,7 @@ import { isObject } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
 
-/** Build output. Tests that run from source use the latest build. */
+/** Folder that contains the built page. Tests that run from source use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
   ? new URL('../../dist/viewer/', import.meta.url)
   : new URL('../viewer/', import.meta.url);
@@ -17,7 +17,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Allows scripts, styles and requests from this origin only, so that content of payloads cannot run code or send data.
+ * Content security policy. It allows scripts, styles and requests only for this origin, so that the content of a
+ * payload cannot run code or send data elsewhere.
  */
 const POLICY: string = [
   "default-src 'none'",
@@ -30,12 +31,12 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Caching policy for assets. Their names contain a hash of the content. */
+/** `Cache-Control` of assets. They never change, because their names contain a hash of their content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /**
- * Routes for the page. They require no key, because the page contains no data. It asks for the key and exchanges it for
- * a cookie.
+ * Routes for the page. They require no key, because the page itself contains no data. The page asks the user for the
+ * key and exchanges it for a cookie.
  */
 export const pageRoutes: readonly Route[] = [
   { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
@@ -61,11 +62,11 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
-/** Files by path within the folder. The receiver serves no other files. */
+/** Contents of the page's files, by their path in the folder. The receiver serves no other files. */
 let files: ReadonlyMap<string, Uint8Array> = new Map();
 
 function fileAnswer(path: string, caching: string): RouteResponse {
-  // The page of a checkout may be built after the receiver has started.
+  // In a checkout, the page may be built after the receiver has started.
   if (files.size === 0) files = readFiles();
   const content = files.get(path);
   if (content === undefined) {

@@ -176,7 +176,7 @@ function differentKinds(actual: unknown, expected: unknown): false | undefined {
   return isSame ? undefined : false;
 }
 
-/** Converts `Object {⏎  "a": 1,⏎}` to `{ "a": 1 }`. */
+/** Joins printed lines into one: `Object {⏎  "a": 1,⏎}` becomes `{ "a": 1 }`. */
 function onOneLine(text: string): string {
   return text
     .replace(/(?<!\s)\s*\n\s*/g, ' ')

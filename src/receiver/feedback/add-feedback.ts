@@ -3,10 +3,12 @@ import { clearTimer, setTimer } from '../../base/timers.ts';
 import type { Scope, Store } from '../store/store.ts';
 import type { Feedback } from './feedback.ts';
 
-/** Maximum wait for the run. Clients send runs in batches, which may arrive after the feedback. */
+/** Maximum time to wait for the run. Clients send runs in batches, so a run may arrive after its feedback. */
 const ARRIVAL_MS = 1_000;
 
-/** Stores feedback if its run is stored or arrives within one second. Returns whether the feedback was stored. */
+/**
+ * Stores feedback if its run is already stored or arrives within one second. Returns whether the feedback was stored.
+ */
 export async function addFeedback(store: Store, scope: Scope, feedback: Feedback): Promise<boolean> {
   let notify = (): void => {};
   let isOver = false;
@@ -17,7 +19,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }, ARRIVAL_MS);
   try {
     for (;;) {
-      // The promise is created before the attempt, so that it also resolves for a change during the attempt.
+      // The promise is created before the store is called, so that a change during the call is not missed.
       const change = new Promise<void>((resolve) => {
         notify = resolve;
       });
@@ -31,7 +33,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
   }
 }
 
-/** Stores the feedback of a batch. Logs feedback whose run is missing. Returns the number of stored items. */
+/** Stores the feedback in a batch. Logs feedback whose run is missing. Returns the number of items stored. */
 export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
   const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
   const missing = feedback.filter((_, index) => !isStored[index]);

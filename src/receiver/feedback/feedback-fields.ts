@@ -8,14 +8,14 @@ import { uuid } from '../ingest/run-fields.ts';
 import { checkKnownFields, object, parsed, text, validate, validated, withoutNulls } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
-/** Feedback fields that a client sends. */
+/** The feedback fields that a client may send. */
 export type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
-/** Maximum size of the JSON text of feedback. */
+/** Maximum size of feedback as JSON, in bytes. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 /** Maximum number of tokens per request. */
 const TOKENS_MAX = 1_000;
-/** Maximum length of a key in characters. */
+/** Maximum length of a feedback key in characters. */
 const KEY_LENGTH_MAX = 180;
 
 const finite = v.pipe(v.number('a number'), v.finite('a number'));
@@ -41,12 +41,14 @@ const strictInputSchema = v.object({
 });
 const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT });
 
-/** Validates the fields in a JSON body. Throws 400 if it is not an object, and 422 for invalid fields. */
+/**
+ * Validates the feedback fields in a JSON body. Throws 400 if the body is not an object, and 422 if a field is invalid.
+ */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
   return checkedInput(objectOf(body, ['body']), strict, ['body']);
 }
 
-/** Validates the fields in a query string. All values are text. `correction` may be JSON text. */
+/** Validates the feedback fields in a query string, where all values are text. `correction` may be a JSON object. */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
   const given: Record<string, unknown> = {};
   for (const [field, value] of search) {
@@ -65,14 +67,15 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
 }
 
 /**
- * Validates feedback that includes its run id and key. Throws 400 if it is not an object, and 422 for invalid fields.
+ * Validates feedback that includes its run id and key. Throws 400 if the value is not an object, and 422 if a field is
+ * invalid.
  */
 export function readFeedback(value: unknown, loc: Location): Feedback {
   const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, objectOf(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
-/** Returns feedback with the current time. */
+/** Creates feedback from validated fields, with the current time. */
 export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, ownId: string): Feedback {
   const now = isoTimestamp(Date.now() * 1_000);
   return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };

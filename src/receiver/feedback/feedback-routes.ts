@@ -21,7 +21,7 @@ const PAGE_ITEMS_MAX = 1_000;
 const TOKENS = '/feedback/tokens';
 const TOKEN = `${TOKENS}/:id`;
 
-/** Routes for feedback tokens. They are part of the documented interface. */
+/** Routes for feedback tokens, which are part of the documented interface. */
 export const tokenRoutes: readonly Route[] = [
   { method: 'POST', path: TOKENS, admission: 'write', handle: createTokens },
   { method: 'GET', path: TOKENS, handle: listTokens },
@@ -30,7 +30,7 @@ export const tokenRoutes: readonly Route[] = [
   { method: 'OPTIONS', path: TOKEN, admission: 'anyone', handle: () => PREFLIGHT },
 ];
 
-/** Routes for feedback without a token, for LangSmith clients. */
+/** Routes for feedback without a token, which LangSmith clients send. */
 export const feedbackRoutes: readonly Route[] = [
   { method: 'POST', path: '/feedback', admission: 'write', handle: postFeedback },
   { method: 'GET', path: '/feedback', handle: listFeedback },
@@ -66,7 +66,7 @@ async function listTokens({ request, search, store, scope }: Call): Promise<Rout
   return { status: 200, body: pageOf(items, search) };
 }
 
-/** Returns the response for a new token. Its URL starts with the base URL of the request. */
+/** Returns the response body for a new token. The token's URL starts with the base URL of the request. */
 function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
@@ -105,7 +105,7 @@ function withoutRun(runId: string): HttpError {
   return new HttpError(404, `The run ${runId} has not arrived or is no longer stored`);
 }
 
-/** User agents of programs that fetch links for a preview without requesting HTML. */
+/** Matches the user agents of programs that fetch links to show a preview, but do not request HTML. */
 const PREVIEW_AGENTS = new RegExp(
   [
     'slackbot|slack-imgproxy|twitterbot|facebookexternalhit|facebot|linkedinbot|discordbot|telegrambot|whatsapp',
@@ -116,8 +116,8 @@ const PREVIEW_AGENTS = new RegExp(
 );
 
 /**
- * Whether a GET request may come from a link preview, a mail scanner or another program that opens links before the
- * user does.
+ * Whether a GET request may come from a program that opens links before the user does, for example a link preview or a
+ * mail scanner.
  */
 function isPreview({ headers }: IncomingMessage): boolean {
   const purpose = headers['sec-purpose'] ?? headers.purpose ?? headers['x-purpose'] ?? headers['x-moz'];
@@ -126,8 +126,8 @@ function isPreview({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Whether a POST comes from the form in `CONFIRMATION`. The form has no fields, and its URL contains the query string
- * of the link.
+ * Whether a POST request comes from the form in `CONFIRMATION`. That form has no fields, and its URL contains the
+ * link's query string.
  */
 function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
@@ -147,7 +147,7 @@ function htmlPage(title: string, body: string): RouteResponse {
   };
 }
 
-/** Headers of all responses to clients with a token. Such a client may be a page from any origin. */
+/** Headers of all responses to clients that use a token. A page from any origin may be such a client. */
 const FOR_ANYONE: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',

@@ -13,18 +13,18 @@ export interface Feedback {
   modified_at: string;
 }
 
-/** A token for feedback on a run. Until it expires, everyone who knows its id can give feedback. */
+/** A token for giving feedback on a run. Until the token expires, anyone who knows its id can give feedback. */
 export interface FeedbackToken {
   id: string;
   run_id: string;
   feedback_key: string;
-  /** The id of the feedback. New feedback with the same token replaces earlier feedback. */
+  /** Id of the feedback. New feedback with the same token replaces earlier feedback. */
   feedback_id: string;
   /** ISO 8601 timestamp in UTC. */
   expires_at: string;
 }
 
-/** Summary of the feedback on a run for one key. */
+/** Summary of a run's feedback for one key. */
 export interface FeedbackFigures {
   key: string;
   count: number;

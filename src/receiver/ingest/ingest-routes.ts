@@ -12,7 +12,7 @@ import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
 
-/** Routes of the documented interface, and `GET /info`. */
+/** Routes of the documented interface for sending runs, and `GET /info`. */
 export const interfaceRoutes: readonly Route[] = [
   { method: 'GET', path: '/info', admission: 'open', handle: () => ({ status: 200, body: INFO }) },
   { method: 'POST', path: '/runs', admission: 'write', handle: (call) => ingestRecord(call, 'post') },
@@ -20,24 +20,24 @@ export const interfaceRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/multipart', admission: 'write', handle: postMultipart },
 ];
 
-/** Routes that LangSmith clients also use. */
+/** Further routes for sending runs, which LangSmith clients use. */
 export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/batch', admission: 'write', handle: postBatch },
   { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
-/** Response to `GET /info`. Clients use it to size their batches. */
+/** Response to `GET /info`. Clients read the batch limits from it. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // Compression saves no time if client and receiver are on the same machine.
+  // Clients should not compress bodies, because compression saves no time on a single machine.
   instance_flags: { gzip_body_enabled: false },
 };
 
-/** Maximum number of posts and patches per batch. Larger batches get 413, and senders then split them. */
+/** Maximum number of posts and patches in a batch. A larger batch gets 413, and the client then splits it. */
 const BATCH_RECORDS_MAX = 1_000;
 
-/** Stores the operations of a request. */
+/** Stores a request's operations, after the simulated faults are applied. */
 export async function ingest({ store, scope, faults }: Call, operations: readonly RunOperation[]): Promise<void> {
   await faults.apply(operations);
   await store.apply(scope, operations);

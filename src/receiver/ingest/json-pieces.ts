@@ -4,8 +4,8 @@ import { setSoon } from '../../base/timers.ts';
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * Yields pieces of the JSON text of an object with a long list. Other requests are processed between pieces, and no
- * string exceeds the limit of the engine.
+ * Yields the JSON text of an object with a long list in pieces. Other requests are processed between two pieces, and no
+ * string exceeds the engine's maximum length.
  */
 export function jsonPieces(
   fields: Readonly<Record<string, unknown>>,
@@ -19,7 +19,7 @@ function* stringified(items: Iterable<unknown>): Iterable<string> {
   for (const item of items) yield JSON.stringify(item);
 }
 
-/** Does the same as `jsonPieces` for items that are already JSON text. */
+/** Yields the JSON text of an object in pieces, like `jsonPieces`, if the items of its list are already JSON text. */
 export async function* jsonTextPieces(
   fields: Readonly<Record<string, unknown>>,
   name: string,
@@ -34,7 +34,8 @@ export async function* jsonTextPieces(
     if (piece.length < PIECE_LENGTH) continue;
     yield piece;
     piece = '';
-    // Yields to the event loop, because a fast socket would otherwise accept all pieces in one turn.
+    // Yields to the event loop. Otherwise, a fast socket would accept all pieces in one turn, and other requests would
+    // have to wait.
     await new Promise<void>((resolve) => void setSoon(resolve));
   }
   yield `${piece}]}`;

@@ -1,11 +1,11 @@
 import { isEscaped, messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** Maximum nesting depth. Deeper values would overflow the stack when they are serialized or copied. */
+/** Maximum nesting depth of JSON. Deeper values would overflow the call stack when they are serialized or copied. */
 const DEPTH_MAX = 512;
 /**
- * Maximum number of values in the JSON of one request. A value can use 30 times as much memory as its JSON text, so a
- * body of brackets within the size limit would exhaust the heap.
+ * Maximum number of values in the JSON of one request. A parsed value can use 30 times as much memory as its JSON text,
+ * so a body that consists of brackets could exhaust the heap even if it is within the size limit.
  */
 export const VALUES_MAX = 2_000_000;
 
@@ -16,7 +16,7 @@ export interface Json {
   readonly text: string;
 }
 
-/** Parses all JSON texts of one request. */
+/** Parses the JSON texts in one request. */
 export class JsonReader {
   #valuesLeft = VALUES_MAX;
 
@@ -33,8 +33,8 @@ export class JsonReader {
   }
 
   /**
-   * Checks the limits before the text is parsed. The counts may be wrong for invalid JSON, which `JSON.parse` then
-   * rejects.
+   * Checks the limits before the text is parsed. For invalid JSON the counts may be wrong, but `JSON.parse` then
+   * rejects the text.
    */
   #checkLimits(text: string, what: string): void {
     let depth = 0;

@@ -10,16 +10,16 @@ import type { Part } from './multipart.ts';
 import { parseUuid } from './run-fields.ts';
 import { readRun } from './run-message.ts';
 
-/** The content of a multipart request. */
+/** The runs and feedback in a multipart request. */
 export interface Batch {
-  /** Operations, ordered by the first appearance of their runs. */
+  /** Operations, in the order in which their parts first appear. */
   readonly operations: RunOperation[];
   readonly feedback: Feedback[];
 }
 
 /**
- * Converts all parts of a request to operations. Throws 400 for malformed or inconsistent parts, and 422 for invalid
- * fields.
+ * Converts the parts of a request to operations. Throws 400 if a part is malformed or contradicts another part, and 422
+ * if a field is invalid.
  */
 export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   const reader = new BatchReader(strict);
@@ -27,12 +27,12 @@ export function readBatch(parts: readonly Part[], strict: boolean): Batch {
   return reader.end();
 }
 
-/** The parts of one operation. */
+/** An operation whose parts are being collected. */
 interface Draft {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   record?: Record<string, unknown>;
-  /** Fields sent in separate parts, and their JSON text. */
+  /** Values of the fields that were sent in separate parts. */
   readonly payloads: Record<string, unknown>;
   readonly texts: Record<string, string>;
   readonly attachments: Attachment[];
@@ -69,7 +69,7 @@ class BatchReader {
       const draft = this.#drafts.get(`post.${id}`) ?? this.#drafts.get(`patch.${id}`);
       if (draft === undefined) throw new HttpError(400, `Part ${part.name} belongs to a run that is not in the body`);
       const mimeType = part.contentType?.replace(LENGTH_PARAMETER, '') || 'application/octet-stream';
-      // Copied, because a view would keep the whole request in memory.
+      // The bytes are copied, because a view would keep the whole request in memory.
       draft.attachments.push({ name, mimeType, bytes: Uint8Array.from(part.bytes) });
     }
     const operations = Array.from(this.#drafts.values(), (draft) => this.#operationOf(draft));
@@ -78,8 +78,8 @@ class BatchReader {
   }
 
   /**
-   * Checks the length of a part. LangSmith clients send it as a parameter of Content-Type. Strict mode requires a
-   * Content-Length for each JSON part. Both modes reject a wrong Content-Length.
+   * Validates the length of a part. A wrong Content-Length is always rejected. Strict mode also requires a
+   * Content-Length for each JSON part, and rejects a length in Content-Type, as LangSmith clients send it.
    */
   #checkLength({ name, contentType = '', contentLength, bytes }: Part, kind: PartName['kind']): void {
     if (this.#strict && LENGTH_PARAMETER.test(contentType)) {
@@ -109,7 +109,8 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // LangSmith clients describe model objects in `serialized`. Run records have no such field.
+    // LangSmith clients describe model objects in `serialized`. The field is dropped, because run records do not have
+    // it.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;
@@ -118,7 +119,7 @@ class BatchReader {
   #addFeedback(part: Part, id: string): void {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = this.#parse(part);
-    // Feedback on a whole trace has no `run_id`. It belongs to the root run, which has the same id as the trace.
+    // Feedback on a whole trace has no `run_id`. It is stored for the root run, whose id is the trace id.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
     this.#feedback.push(readFeedback(given, ['body', part.name]));
   }
@@ -178,7 +179,7 @@ function parsePartName(text: string, strict: boolean): PartName {
   throw new HttpError(400, `Expected the part name to be ${names.join(', ')}, got ${JSON.stringify(cut(text, 120))}`);
 }
 
-// The lookbehind avoids quadratic time for a long sequence of spaces.
+// Without the lookbehind, matching a long sequence of spaces would take quadratic time.
 const LENGTH_PARAMETER = /(?<!\s)\s*;\s*length=[^;]*/i;
 
 function isEmpty(value: unknown): boolean {

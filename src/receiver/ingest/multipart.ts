@@ -3,29 +3,32 @@ import { HttpError } from '../http-error.ts';
 /** A part of a multipart body. */
 export interface Part {
   readonly name: string;
-  /** The header value, including its parameters. */
+  /** Value of the Content-Type header, including its parameters. */
   readonly contentType: string | undefined;
   readonly contentLength: string | undefined;
   readonly hasFilename: boolean;
-  /** A view of the body. */
+  /** The part's content, as a view of the request body. */
   readonly bytes: Buffer;
 }
 
 /**
- * Maximum number of parts. Requests with more parts get 413, and senders then split the batch. A batch of 100 runs from
- * a LangSmith client has up to 700 parts.
+ * Maximum number of parts in a request. A request with more parts gets 413, and the client then splits the batch. A
+ * batch of 100 runs from a LangSmith client has up to 700 parts.
  */
 const PARTS_MAX = 1_000;
 /**
- * Maximum length of a part name. Names of JSON parts need 60 bytes. Names of attachments contain a name from the
- * application.
+ * Maximum length of a part name. The name of a JSON part needs 60 bytes. The name of an attachment part contains a name
+ * that the application chose, which may be longer.
  */
 const PART_NAME_BYTES_MAX = 1_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Maximum length of a boundary (RFC 2046, 5.1.1). */
 const BOUNDARY_LENGTH_MAX = 70;
 
-/** Returns the boundary in a Content-Type header. Throws 415 for another type, and 400 for an invalid boundary. */
+/**
+ * Returns the boundary from a Content-Type header. Throws 415 if the type is not `multipart/form-data`, and 400 if the
+ * boundary is invalid.
+ */
 export function boundaryOf(contentType = ''): string {
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
     throw new HttpError(415, `Expected content-type to be multipart/form-data, got ${JSON.stringify(contentType)}`);
@@ -39,8 +42,8 @@ export function boundaryOf(contentType = ''): string {
 }
 
 /**
- * Returns the parts of a multipart body in order. Throws 400 if the body is malformed or incomplete. In strict mode, the
- * body must have no preamble and no epilogue.
+ * Returns the parts of a multipart body in order. Throws 400 if the body is malformed or incomplete. In strict mode, a
+ * preamble or an epilogue is rejected.
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
  *
@@ -73,7 +76,7 @@ const DASHES = Buffer.from('--');
 const LINE_BREAK = '\r\n';
 const HEADER_END = Buffer.from('\r\n\r\n');
 
-/** Returns the index after the first delimiter. */
+/** Returns the index of the first byte after the first delimiter. */
 function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
   const first = delimiter.subarray(LINE_BREAK.length);
   if (body.subarray(0, first.length).equals(first)) return first.length;
@@ -85,7 +88,10 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
-/** Parses a header, which starts with the rest of the delimiter's line. */
+/**
+ * Parses the headers of a part. `text` starts directly after the delimiter, so its first line contains the rest of the
+ * delimiter's line.
+ */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   const [padding = '', ...lines] = text.split(LINE_BREAK);
   if (padding.trim() !== '') throw withoutDisposition(position);
@@ -112,8 +118,8 @@ function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;
 
 /**
- * Returns undefined if the disposition is malformed or has no name. Names contain `%22`, `%0D` and `%0A` instead of
- * quotes and line breaks. There are no other escapes (HTML standard, "Multipart form data").
+ * Parses a Content-Disposition header. Returns undefined if it is malformed or has no name. In names, `%22`, `%0D` and
+ * `%0A` stand for quotes and line breaks; there are no other escapes (HTML standard, "Multipart form data").
  */
 function parseDisposition(text: string): { name: string; hasFilename: boolean } | undefined {
   if (!/^form-data\b/i.test(text)) return undefined;

@@ -4,28 +4,30 @@ import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 
-/** The limits of request bodies in bytes. */
+/** Limits of request bodies in bytes. */
 export interface BodyLimits {
-  /** Maximum size of a body on the wire, compressed or not. */
+  /** Maximum size of a body as it is received, compressed or not. */
   readonly wireBytesMax: number;
   /**
-   * Maximum size of a decompressed body. Decompression stops at this size. The compression ratio is not limited,
-   * because batches of spans that repeat a long prompt compress by more than 1000 : 1.
+   * Maximum size of a decompressed body. Decompression stops when this size is exceeded. The compression ratio is not
+   * limited, because spans that repeat a long prompt legitimately compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /** Maximum total size of all bodies in memory. Requests that exceed it get 429 and can be retried. */
+  /**
+   * Maximum total size of all bodies in memory. A request that would exceed it gets 429, and the client can retry it.
+   */
   readonly inFlightBytesMax: number;
 }
 
 const MIB = 1024 * 1024;
 const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
 
-/** Memory overhead of a chunk. A body of tiny chunks uses a hundred times its size. */
+/** Memory overhead to count for each chunk. A body that arrives in tiny chunks uses a hundred times its size. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 const RETRY_AFTER_S = 1;
 
-/** Reads the bodies of all requests of a server, and limits their total size. */
+/** Reads the bodies of a server's requests, and limits their total size in memory. */
 export class RequestBodies {
   readonly #limits: BodyLimits;
   #inFlightBytes = 0;
@@ -35,9 +37,9 @@ export class RequestBodies {
   }
 
   /**
-   * Passes the decompressed body of a request to `use`. The body counts as in flight until `use` ends. `bytesMax` limits
-   * the decompressed size further. Throws 413 for a body over a limit, 429 if too many bytes are in flight, 415 for an
-   * unknown encoding, and 400 for an invalid or incomplete body.
+   * Passes the decompressed body of a request to `use`. The body counts as in flight until `use` ends. `bytesMax` can
+   * lower the limit for the decompressed size. Throws 413 if the body exceeds a limit, 429 if too many bytes are in
+   * flight, 415 if the encoding is unknown, and 400 if the body is invalid or incomplete.
    */
   async read<Result>(
     request: IncomingMessage,
@@ -65,7 +67,7 @@ export class RequestBodies {
       chunks.push(chunk);
     };
     try {
-      // An async iterator would add about 10 µs per request.
+      // Events are used, because an async iterator would add about 10 µs per request.
       await new Promise<void>((resolve, reject) => {
         source.on('data', (chunk: Buffer) => {
           try {
@@ -78,7 +80,7 @@ export class RequestBodies {
       });
       const [first] = chunks;
       const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-      // Frees the chunks while the body is in use.
+      // Allows the chunks to be garbage-collected while the body is in use.
       chunks.length = 0;
       return await use(body);
     } finally {
@@ -89,8 +91,8 @@ export class RequestBodies {
 }
 
 /**
- * Yields the chunks of a decompressed body of any size. Throws 400 for an invalid or incomplete body, and 415 for an
- * unknown encoding.
+ * Yields the chunks of a decompressed body, whose size is not limited. Throws 400 if the body is invalid or incomplete,
+ * and 415 if the encoding is unknown.
  */
 export async function* decompressed(request: IncomingMessage): AsyncGenerator<Buffer> {
   const { source, failureOf, close } = openBody(request, Number.POSITIVE_INFINITY);
@@ -110,9 +112,9 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
 interface OpenBody {
   /** The decompressed body, or the request itself if the body is not compressed. */
   readonly source: Readable;
-  /** Returns the response to an error of `source`. */
+  /** Converts an error of `source` to an error response. */
   readonly failureOf: (error: unknown) => HttpError;
-  /** Discards the rest of the body. Clients send the whole body before they read the response. */
+  /** Reads and discards the rest of the body, because clients send the whole body before they read the response. */
   readonly close: () => void;
 }
 
@@ -141,18 +143,24 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
   };
 }
 
-/** Available from Node 22.15. A truncated zstd frame is not an error; the parser of the body detects it. */
+/**
+ * The zstd functions, which Node has since 22.15. A truncated frame is not an error for them, but the parser of the
+ * body detects it.
+ */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
   constants: { ZSTD_d_windowLogMax: number };
 };
 
-/** Maximum window of zstd over HTTP: 8 MiB (RFC 9659). Without it, a small frame could request a much larger window. */
+/**
+ * Maximum zstd window over HTTP: 8 MiB (RFC 9659). Without this limit, a small frame could make the decoder allocate a
+ * much larger window.
+ */
 const ZSTD_WINDOW_LOG_MAX = 23;
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/** Returns a decoder for a `Content-Encoding`, or undefined for `identity`. Throws 415 for an unknown encoding. */
+/** Returns a decoder for a `Content-Encoding`, or undefined for `identity`. Throws 415 if the encoding is unknown. */
 function decoderOf(header = 'identity'): { encoding: string; decoder: Transform } | undefined {
   const encoding = header.trim().toLowerCase();
   if (encoding === 'identity') return undefined;

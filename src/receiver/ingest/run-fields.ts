@@ -6,21 +6,23 @@ import { filledText, object, parsed, type Schema, text } from '../validation.ts'
 
 export type RunField = keyof RunRecord;
 
-/** Accepted spellings. They differ between the documented interface and LangSmith clients. */
+/**
+ * Spellings of ids and times to accept. LangSmith clients use spellings that the documented interface does not allow.
+ */
 export interface Spellings {
-  /** Accepts ids of 32 hex digits without hyphens. */
+  /** Whether ids of 32 hex digits without hyphens are accepted. */
   readonly hexIds: boolean;
-  /** Accepts times in milliseconds since 1970, and null for an absent field. */
+  /** Whether times in milliseconds since 1970, and null for an absent field, are accepted. */
   readonly loose: boolean;
 }
 
-/** A validated `dotted_order`: lower-case ids with hyphens, the id of the root run first. */
+/** The ids in a validated `dotted_order`, in lower case with hyphens. The root run's id comes first. */
 export interface DottedOrder {
   readonly text: string;
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas of all fields of a run record. Every request format is validated with these. */
+/** Returns the schemas of a run record's fields. All request formats are validated with them. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunField, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);
@@ -62,9 +64,12 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
   return hyphen === '' ? canonicalId(text) : text.toLowerCase();
 }
 
-/** Format of `isoTimestamp`. Times in this format are stored unchanged, because formatting is slower than this test. */
+/**
+ * Matches the format that `isoTimestamp` returns. Times in this format are stored as they are, because formatting them
+ * again would be slower than this test.
+ */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-/** Latest accepted time. Later times in microseconds would exceed the safe integers. */
+/** Latest accepted time in microseconds. Later times would exceed the safe integers. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {
@@ -78,14 +83,15 @@ function timestamp(loose: boolean): Schema<string> {
 }
 
 /**
- * Maximum number of segments. Each run repeats the segments of its ancestors, so n nested runs send n² / 2 segments.
+ * Maximum number of segments in a `dotted_order`. Each run repeats its ancestors' segments, so a chain of n nested runs
+ * sends n² / 2 segments.
  */
 const ORDER_LEVELS_MAX = 1_000;
-/** Length of a timestamp, an id with hyphens and a dot. */
+/** Length of a segment: a timestamp, an id with hyphens, and a dot. */
 const SEGMENT_LENGTH = 22 + 36 + 1;
 
 function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
-  // The length is checked first, because a text of dots would be split into one segment per byte.
+  // The length is checked before the text is split, because a text of dots would result in one segment per byte.
   if (text.length >= ORDER_LEVELS_MAX * SEGMENT_LENGTH) return undefined;
   const segments = parseDottedOrder(text);
   if (segments === undefined || segments.length > ORDER_LEVELS_MAX) return undefined;

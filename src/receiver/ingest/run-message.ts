@@ -4,25 +4,31 @@ import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, runFields } from './run-fields.ts';
 
-/** Determines which fields a run record requires and accepts. */
+/** Determines which fields a run record must and may have. */
 export interface RunFormat {
-  /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which LangSmith clients use. */
+  /**
+   * `simple` stands for `POST /runs` and `PATCH /runs/{id}`, `batch` for `POST /runs/batch`, which LangSmith clients
+   * use.
+   */
   readonly format: 'multipart' | 'simple' | 'batch';
   readonly kind: 'post' | 'patch';
   readonly strict: boolean;
 }
 
-/** A post or patch of a run. */
+/** A message that creates (post) or updates (patch) a run. */
 export interface RunMessage {
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
-  /** The id in the part name or the path. @default the `id` of the record */
+  /** Id of the run, from the part name or the path. @default the `id` of the record */
   readonly id?: string | undefined;
-  /** Fields in the parts `<main part>.<field>`. They take precedence over the fields of `record`, the main part. */
+  /**
+   * Fields that were sent in separate parts named `<main part>.<field>`. They take precedence over the fields of
+   * `record`, the main part.
+   */
   readonly payloads?: Readonly<Record<string, unknown>>;
 }
 
-/** Validates a message. The result is usable only if no issue was added. */
+/** Validates a message. The result must be used only if no issue was added. */
 export function readRun(format: RunFormat, message: RunMessage, issues: ValidationIssues): RunOperation {
   const { kind, strict } = format;
   const { record, loc, payloads = {} } = message;
@@ -40,13 +46,13 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   return { kind, id, fields: fieldsOf(input), attachments: [] };
 }
 
-/** Output of a schema. A field that is null counts as absent. */
+/** Validated fields of a record. A field that is null counts as absent. */
 type RunInput = { readonly [Field in Exclude<keyof RunFields, 'dotted_order'>]?: RunFields[Field] | null } & {
   readonly id?: string | null;
   readonly dotted_order?: DottedOrder | null;
 };
 
-/** Checks that the record contains no field that must be sent in another part or request. */
+/** Adds an issue for each field that must be sent in another part or request. */
 function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location, issues: ValidationIssues): void {
   const add = (field: string, place: string): void => {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
@@ -55,7 +61,7 @@ function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location,
   else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
 }
 
-/** Checks how the fields relate to each other (interface, "POST /runs/multipart", rules 5 and 6). */
+/** Adds issues for fields that contradict each other (interface, "POST /runs/multipart", rules 5 and 6). */
 function checkRelations(
   { format, kind, strict }: RunFormat,
   id: string,
@@ -93,7 +99,7 @@ function checkRelations(
   }
 }
 
-/** Returns the fields that are present. `dotted_order` also determines the trace and the parent. */
+/** Returns the fields that are present. The trace and the parent are derived from `dotted_order` if it is present. */
 function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
   const fields = withoutNulls(input) as RunFields;
   if (!order) return fields;
@@ -109,7 +115,7 @@ function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFiel
 
 type RunSchema = Schema<RunInput> & { readonly entries: object };
 
-/** Schemas are created on first use, because a receiver uses few of them. */
+/** Cached schemas. A schema is created on first use, because a receiver uses only a few. */
 const schemas = new Map<string, RunSchema>();
 
 function schemaOf(format: RunFormat): RunSchema {
@@ -130,10 +136,10 @@ function createSchema({ format, kind, strict }: RunFormat): RunSchema {
 
 type Fields = readonly (keyof RunInput)[];
 
-/** The fields that are always required, and those that are also required in strict mode. */
+/** The fields that are always required, and the additional fields that strict mode requires. */
 const REQUIRED: Readonly<Record<`${RunFormat['format']} ${RunFormat['kind']}`, readonly [Fields, Fields]>> = {
   'simple post': [['id', 'name', 'run_type', 'inputs', 'start_time'], []],
-  // A failed run has no `outputs`.
+  // `outputs` is not required, because a failed run has none.
   'simple patch': [[], ['end_time']],
   'batch post': [['id', 'name', 'run_type', 'start_time'], []],
   'batch patch': [['id'], []],

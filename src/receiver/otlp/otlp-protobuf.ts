@@ -3,17 +3,17 @@ import { messageOf } from '../../base/text.ts';
 import { HttpError } from '../http-error.ts';
 import { VALUES_MAX } from '../ingest/json.ts';
 
-/** Maximum number of nested messages. */
+/** Maximum nesting depth of messages. */
 const DEPTH_MAX = 200;
 
-/** `type` is an encoding in `MessageReader`, or the name of a message. */
+/** A protobuf field. `type` is an encoding that `MessageReader` implements, or the name of a message. */
 type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
 /**
- * The fields that are read, by message and field number (`trace.proto`, `common.proto` and `resource.proto` of
- * opentelemetry-proto).
+ * The fields to read, by message and field number, as defined in `trace.proto`, `common.proto` and `resource.proto` of
+ * opentelemetry-proto.
  */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
@@ -55,17 +55,20 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   KeyValueList: { 1: ['values', 'KeyValue', 'repeated'] },
 };
 
-/** Fields with another wire type are skipped. All other encodings and messages are length-delimited. */
+/**
+ * Wire type of each encoding. Encodings that are not listed, and messages, are length-delimited. A field with a
+ * different wire type is skipped.
+ */
 const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
 const LENGTH_DELIMITED = 2;
 
-/** Loads the package with the first protobuf body. */
+/** Creates a `Pbf`. The package is loaded when the first protobuf body arrives. */
 async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
   const { default: Reader } = await import('pbf');
   return new Reader(bytes);
 }
 
-/** Returns an `ExportTraceServiceRequest` in its JSON form. Throws 400 or 413. */
+/** Parses an `ExportTraceServiceRequest` and returns it in its JSON form. Throws 400 or 413. */
 export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
@@ -75,7 +78,7 @@ export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
   }
 }
 
-/** Returns an `ExportTraceServiceResponse`. */
+/** Encodes an `ExportTraceServiceResponse`. */
 export async function protobufResponse(rejected: number, reason: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   const writePartialSuccess = (_: unknown, to: Pbf): void => {
@@ -86,7 +89,7 @@ export async function protobufResponse(rejected: number, reason: string): Promis
   return pbf.finish();
 }
 
-/** Returns a `google.rpc.Status` that has only a message, which is sufficient for OTLP. */
+/** Encodes a `google.rpc.Status` with only a message, which OTLP permits. */
 export async function protobufStatus(message: string): Promise<Uint8Array> {
   const pbf = await newPbf();
   pbf.writeStringField(2, message);
@@ -97,10 +100,10 @@ function unreadable(why: string): HttpError {
   return new HttpError(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
 }
 
-/** Converts messages to objects. Unknown fields are skipped. */
+/** Converts protobuf messages to objects. Unknown fields are skipped. */
 class MessageReader {
   readonly #pbf: Pbf;
-  // For fixed-length numbers, `pbf` ignores the offset of a view into its underlying memory.
+  // Fixed-length numbers are read from these bytes, because `pbf` ignores the byte offset of a view when it reads them.
   readonly #bytes: Buffer;
   #valuesLeft = VALUES_MAX;
 
@@ -126,7 +129,7 @@ class MessageReader {
       else result[name] = [value];
     };
     this.#pbf.readFields(readField, undefined, end);
-    // Also detects a nested field that ends beyond this message.
+    // This check also detects a nested field that ends beyond this message.
     if (this.#pbf.pos !== end) throw unreadable('it ends within a field');
     return result;
   }
@@ -153,7 +156,7 @@ class MessageReader {
     if (Object.hasOwn(MESSAGES, type)) return this.read(type, valueEnd, depth + 1);
     const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
     pbf.pos = valueEnd;
-    // Copied, because a view would keep the whole body in memory.
+    // The bytes are copied, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
 }

@@ -8,15 +8,15 @@ import type { RunOperation } from '../store/store.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
 
-/** OTLP over HTTP. LangSmith documents the prefix `/otel`. */
+/** Routes for OTLP over HTTP. The prefix `/otel` is supported because LangSmith documents it. */
 export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].map((path) => {
   return { method: 'POST', path, admission: 'write', handle: postTraces };
 });
 
-/** Number of spans that are mapped before other requests get a turn. */
+/** Number of spans to convert before other requests are processed. */
 const SPANS_AT_ONCE = 200;
 
-/** An encoding of requests and responses. */
+/** An encoding of OTLP requests and responses. */
 interface Encoding {
   read(body: Buffer): unknown;
   response(rejected: number, reason: string): Promise<Uint8Array> | string;
@@ -33,7 +33,7 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
           rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } },
         );
       },
-      // All other error responses of the receiver have a `detail`.
+      // `detail` is added because the receiver's other error responses have it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
   ],
@@ -77,8 +77,8 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 }
 
 /**
- * Converts a span to a run. The project comes from the span attributes, the header or the resource, in this order. The
- * position in the trace is omitted, because the store derives it from the parent span.
+ * Converts a span to a run. The project comes from the span's attributes, otherwise from the request header, otherwise
+ * from the resource. The run's position in the trace is omitted, because the store derives it from the parent span.
  */
 function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);

@@ -4,13 +4,16 @@ import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
 import { parsed, validate } from '../validation.ts';
 
-/** Maximum number of spans per request. Exporters send 512 and collectors 8192. Neither splits a rejected request. */
+/**
+ * Maximum number of spans in a request. By default, exporters send up to 512 and collectors up to 8192, and neither
+ * splits a rejected request.
+ */
 const SPANS_MAX = 10_000;
 
 export interface OtlpSpan {
   readonly span: SpanLike;
   readonly hasEnded: boolean;
-  /** The project in the resource attributes, usually the service name. */
+  /** Project from the resource attributes, usually the service name. */
   readonly project: string | undefined;
 }
 
@@ -18,15 +21,16 @@ export interface OtlpSpan {
 export interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
-  /** The first issue of the first invalid span, or an empty string. */
+  /** The first problem of the first invalid span. Empty if all spans are valid. */
   readonly reason: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an `ExportTraceServiceRequest` in its JSON form: ids in hexadecimal, 64-bit numbers as text (or as bigints from
- * protobuf). Throws 400 for another value, and 413 for too many spans.
+ * Reads an `ExportTraceServiceRequest` in its JSON form, in which ids are hexadecimal and 64-bit numbers are text (or
+ * bigints, if the request was protobuf). Throws 400 if the value is not such a request, and 413 if it contains too many
+ * spans.
  */
 export function readOtlpSpans(request: unknown): OtlpSpans {
   const spans: OtlpSpan[] = [];
@@ -34,7 +38,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
-    // All spans of a resource share this object, because the mapping caches its metadata.
+    // All spans of a resource share this object, because the mapping caches the resource's metadata by object.
     const resource = { attributes };
     const project = projectOf(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
@@ -57,7 +61,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   return { spans, rejected, reason: issues.first ?? '' };
 }
 
-/** The default service name of SDKs. */
+/** Matches the service name that SDKs set by default. */
 const UNNAMED = /^unknown_service(:|$)/;
 
 function projectOf(attributes: Fields): string | undefined {
@@ -68,7 +72,7 @@ function projectOf(attributes: Fields): string | undefined {
 
 const TIME = 'nanoseconds between 1970 and 2255';
 
-/** Fields that are required to store a span. Invalid values in other fields are ignored. */
+/** Schema of the fields that a span must have to be stored. Invalid values in other fields are ignored. */
 const identitySchema = v.object({
   traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
@@ -93,12 +97,12 @@ function spanOf(
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOf(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
-  // Bit 8: whether bit 9 is valid. Bit 9: whether the parent is remote.
+  // Bit 9 states whether the parent is remote. It is valid only if bit 8 is set.
   const isRemote = (flags & 0x300) === 0x300;
   const { code, message } = isObject(given.status) ? given.status : {};
   return {
     name: textOf(given.name) || 'span',
-    // The API has no UNSPECIFIED, so its numbers are one lower.
+    // The numbers in the OpenTelemetry API are one lower, because the API has no UNSPECIFIED.
     kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
     spanContext: () => ids,
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
@@ -127,7 +131,7 @@ function spanOf(
   };
 }
 
-/** Protojson names of enum values, ordered by their numbers. */
+/** Names of the enum values in protojson, in the order of their numbers. */
 const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'].map(
   (name) => `SPAN_KIND_${name}`,
 );
@@ -143,10 +147,10 @@ function parseId(value: unknown, length: number): string | undefined {
 }
 
 const NANOSECONDS = BigInt(1_000_000_000);
-/** Latest accepted time. Later times in microseconds would exceed the safe integers. */
+/** Latest accepted time in seconds. In microseconds, later times would exceed the safe integers. */
 const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
-/** Returns a time as seconds and nanoseconds, or undefined if the value is invalid. */
+/** Parses a time. Returns seconds and nanoseconds, or undefined if the value is invalid. */
 function parseTime(value: unknown): [number, number] | undefined {
   const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
   if (!isInteger) return undefined;
@@ -155,7 +159,10 @@ function parseTime(value: unknown): [number, number] | undefined {
   return all < 0 || seconds >= SECONDS_MAX ? undefined : [Number(seconds), Number(all % NANOSECONDS)];
 }
 
-/** Converts a list of `KeyValue`. `fromEntries` defines properties, so a key such as `__proto__` is data. */
+/**
+ * Converts a list of `KeyValue` to an object. `fromEntries` defines own properties, so a key such as `__proto__` is
+ * ordinary data.
+ */
 function attributesIn(list: unknown): Record<string, unknown> {
   const all: readonly unknown[] = Array.isArray(list) ? list : [];
   return Object.fromEntries(
@@ -166,7 +173,7 @@ function attributesIn(list: unknown): Record<string, unknown> {
   );
 }
 
-/** Returns the content of an `AnyValue` in the form that SDKs use, or undefined if it is empty. */
+/** Returns the content of an `AnyValue` as SDKs represent it, or undefined if the value is empty. */
 function anyValueOf(value: unknown): unknown {
   if (!isObject(value)) return undefined;
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
@@ -182,8 +189,8 @@ function anyValueOf(value: unknown): unknown {
 }
 
 /**
- * Returns an integer as a number. Returns the digits of an integer beyond the safe integers, and undefined for other
- * text.
+ * Returns an integer as a number, or as text if it exceeds the safe integers. Returns undefined if the text is not an
+ * integer.
  */
 function intOf(value: number | string): number | string | undefined {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;

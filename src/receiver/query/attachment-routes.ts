@@ -16,14 +16,14 @@ export const attachmentRoutes: readonly Route[] = [
 ];
 
 /**
- * Media types that a browser displays without running code. Attachments of other types are downloaded as
+ * Matches media types that a browser can display without running code. Attachments of other types are downloaded as
  * `application/octet-stream`.
  */
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
 /**
- * Returns the response for an attachment, whose content is untrusted. The headers prevent the browser from running the
- * content, from guessing its type, and from using a folder in its name.
+ * Returns the response for an attachment. Because the content is untrusted, the headers prevent the browser from
+ * running it, from guessing its type, and from using a folder in its file name.
  */
 export function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -39,15 +39,15 @@ export function attachmentResponse({ name, mimeType, bytes }: Attachment): Route
   };
 }
 
-/** Returns both file name parameters (RFC 6266, 4.3). The first one contains only safe characters. */
+/** Returns the parameters `filename` and `filename*` (RFC 6266, 4.3). `filename` contains only safe characters. */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
   return `filename="${plain}"; filename*=UTF-8''${encoded(name)}`;
 }
 
 /**
- * Encodes text as defined in RFC 8187, 3.2. `encodeURIComponent` does not encode `'()*`, and throws for a lone
- * surrogate.
+ * Encodes text as defined in RFC 8187, 3.2. In addition to `encodeURIComponent`, it encodes `'()*` and accepts lone
+ * surrogates.
  */
 function encoded(name: string): string {
   const code = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;

@@ -1,16 +1,16 @@
 import { RunspanError } from '../../base/errors.ts';
 import type { ListQuery, Page } from './query.ts';
 
-/** Position of an item in a sorted list. Items with equal values keep the order in which they were stored. */
+/** Position of an item in a sorted list. Items with equal values are in the order in which they were stored. */
 export interface Position {
-  /** Sort value of the item. Items without one have null and come last. */
+  /** The item's value to sort by. Items without a value have null and come last. */
   readonly value: number | null;
   readonly n: number;
 }
 
 export const PAGE_ITEMS = 50;
 
-/** Encodes the position of the last item on a page. */
+/** Encodes the position of a page's last item. */
 export function cursorOf({ value, n }: Position): string {
   return Buffer.from(JSON.stringify([value, n])).toString('base64url');
 }
@@ -33,7 +33,7 @@ function parse(cursor: string): readonly unknown[] {
   }
 }
 
-/** Returns one page of unsorted items. */
+/** Sorts items and returns one page of them. */
 export function pageOf<Item>(
   items: readonly Item[],
   positionOfItem: (item: Item) => Position,

@@ -1,12 +1,12 @@
 import { HttpError } from '../http-error.ts';
 
-/** Maximum size of an entry. */
+/** Maximum size of an entry in bytes. */
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
-/** A field of an object, or an element of a field that is an array. */
+/** A field of the object. If the field is an array, each of its elements is an entry. */
 export interface Entry {
   readonly key: string;
-  /** JSON text of the value. */
+  /** JSON text of the entry's value. */
   readonly bytes: Buffer;
   /** Index in the array. Undefined if the field is not an array. */
   readonly index: number | undefined;
@@ -14,7 +14,7 @@ export interface Entry {
 
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,:[]{}');
 
-/** Splits the JSON text of an object into entries. The text arrives in chunks. */
+/** Splits the JSON text of an object into entries while the text arrives in chunks. */
 export class ExportReader {
   #depth = 0;
   #isInText = false;
@@ -66,7 +66,7 @@ export class ExportReader {
     this.#push(chunk.subarray(start));
   }
 
-  /** Throws if the object is incomplete. */
+  /** Ends the text. Throws if the object is incomplete. */
   end(): void {
     if (!this.#isEnded) throw notAnExport();
   }
@@ -76,7 +76,7 @@ export class ExportReader {
   }
 
   *#entry(bytes: Buffer): Generator<Entry> {
-    // The text is empty at the end of an empty array or object, and after an array.
+    // There is no entry at the end of an empty array or object, and after an array.
     if (bytes.toString('latin1', 0, 64).trim() === '' || this.#key === undefined) return;
     yield { key: this.#key, bytes, index: this.#index };
   }

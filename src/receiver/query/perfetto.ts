@@ -1,7 +1,7 @@
 import { timesOf } from '../store/run-filter.ts';
 import type { RunOutline } from '../store/run-view.ts';
 
-/** Time span of a run in the drawing. */
+/** A run as a bar on the time axis. */
 interface Slice {
   readonly run: RunOutline;
   readonly startUs: number;
@@ -9,9 +9,9 @@ interface Slice {
 }
 
 /**
- * Returns the events of a trace in the "Trace Event Format" of Perfetto and Chrome (complete events). Viewers draw the
- * slices in a lane correctly only if they are nested, so overlapping runs are in different lanes. A pending run lasts
- * until the latest time in the trace.
+ * Yields a trace's runs as complete events in the "Trace Event Format" of Perfetto and Chrome. A viewer draws slices in
+ * the same lane correctly only if they are nested, so runs that overlap otherwise get different lanes. A pending run
+ * extends to the latest time in the trace.
  */
 export function* perfettoEvents(runs: readonly RunOutline[]): Generator<object> {
   const slices = slicesOf(runs);
@@ -27,7 +27,7 @@ export function* perfettoEvents(runs: readonly RunOutline[]): Generator<object> 
   }
 }
 
-/** Returns slices sorted by start. Outer slices precede the slices within them. */
+/** Returns the slices sorted by start. An outer slice precedes the slices within it. */
 function slicesOf(runs: readonly RunOutline[]): Slice[] {
   const timed = runs.map((run) => ({ run, ...timesOf(run) }));
   const lastUs = timed.reduce((last, { startUs, latencyUs = 0 }) => Math.max(last, startUs + latencyUs), 0);
@@ -41,14 +41,14 @@ function slicesOf(runs: readonly RunOutline[]): Slice[] {
 }
 
 /**
- * Returns the lane of each slice. A slice uses the lane of its parent if it fits into the innermost open slice there,
+ * Returns the lane of each slice. A slice gets its parent's lane if it fits into the innermost open slice there,
  * otherwise a free lane.
  */
 function lanesOf(slices: readonly Slice[]): number[] {
-  /** End times of the open slices in each lane, outermost first. */
+  /** For each lane, the end times of its open slices, outermost first. */
   const open: number[][] = [];
   const free: number[] = [];
-  /** Lanes in use, sorted by the end of their outermost slice, latest first. */
+  /** The lanes in use. The lane whose outermost slice ends last comes first. */
   const used: { readonly lane: number; readonly endUs: number }[] = [];
   const laneOfRun = new Map<string, number>();
   return slices.map(({ run, startUs, endUs }) => {

@@ -12,7 +12,7 @@ import { readListQuery, readStatisticsQuery } from './run-query.ts';
 import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
-/** The routes under `/query`, which the page uses. */
+/** Routes below `/query`, which the page uses. */
 export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -110,13 +110,13 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /**
- * Maximum number of change streams. Each uses one of the server's 1 000 connections, and clients that send runs need
- * the rest.
+ * Maximum number of change streams. Each stream uses one of the server's 1 000 connections, and the other connections
+ * are reserved for clients that send runs.
  */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/** Counts a stream until its connection closes. Throws 503 if there are too many streams. */
+/** Counts a stream until its connection closes. Throws 503 if too many streams are open. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
@@ -126,7 +126,7 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Responds with a page, or with 422 if the store rejects the cursor. */
+/** Returns a response with a page of a list. Throws 422 if the store rejects the cursor. */
 async function pageOf(page: Promise<Page<unknown>>): Promise<RouteResponse> {
   try {
     return { status: 200, body: await page };

@@ -2,10 +2,10 @@ import type { RunStatus, Usage } from '../store/run-view.ts';
 
 /** Selects the runs that match all fields. */
 export interface RunQuery {
-  /** The name or the id of the project. */
+  /** Name or id of the project. */
   project?: string;
   traceId?: string;
-  /** Complete name of the run. */
+  /** Name of the run, which must match completely. */
   name?: string;
   runType?: string;
   model?: string;
@@ -14,45 +14,46 @@ export interface RunQuery {
   /** Matches runs with all of these tags. */
   tag?: string | readonly string[];
   /**
-   * Keys and values in `extra.metadata`. A value that is not a string is compared as JSON text. `null` matches any
-   * value.
+   * Matches runs whose `extra.metadata` contains these keys and values. A metadata value that is not a string is
+   * compared as JSON text. `null` matches any value.
    */
   metadata?: Readonly<Record<string, string | null>>;
-  /** Earliest start time in ISO 8601, inclusive. */
+  /** Earliest start time, inclusive, as an ISO 8601 timestamp. */
   startedFrom?: string;
-  /** Latest start time in ISO 8601, exclusive. */
+  /** Latest start time, exclusive, as an ISO 8601 timestamp. */
   startedBefore?: string;
-  /** Minimum latency in milliseconds, inclusive. A pending run has no latency. */
+  /** Minimum latency in milliseconds, inclusive. Pending runs do not match, because they have no latency. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Minimum number of total tokens, inclusive. In a list of traces, the tokens of the whole trace count. */
+  /** Minimum number of total tokens, inclusive. In a list of traces, this is the total of the whole trace. */
   tokensMin?: number;
   tokensMax?: number;
   /**
-   * Words in the name, the error, the inputs, the outputs, the tags or the metadata values of the run. Each word
-   * matches the beginning of a word in the run, regardless of case and accents. Words in double quotes must be
-   * adjacent.
+   * Words to search in the run's name, error, inputs, outputs, tags and metadata values. Each word matches the
+   * beginning of a word in the run, regardless of case and accents. Words in double quotes must be adjacent.
    */
   text?: string;
-  /** Maximum number of runs. */
+  /** Maximum number of runs to return. */
   limit?: number;
 }
 
-/** Start times in microseconds since 1970. `fromUs` is included, `beforeUs` is not. Both may be infinite. */
+/**
+ * A range of start times in microseconds since 1970. `fromUs` is inclusive, `beforeUs` exclusive. Both may be infinite.
+ */
 export interface TimeRange {
   readonly fromUs: number;
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range, which stores receive. `ranged` creates it. */
+/** A query with an explicit time range, as a store receives it. `ranged` creates it. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
 > & { readonly range: TimeRange };
 
 /**
- * Value by which a list is sorted. Runs without the value come last in both orders. In a list of traces, `tokens` and
- * `cost` refer to the whole trace.
+ * Value by which a list is sorted. Runs without this value come last in both orders. In a list of traces, `tokens` and
+ * `cost` are those of the whole trace.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
@@ -62,9 +63,9 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   sort?: SortKey;
   /** @default 'descending' */
   order?: 'ascending' | 'descending';
-  /** `next` of the previous page. The other fields must be the same in both queries. */
+  /** `next` of the previous page. All other fields must be the same as in the query for that page. */
   cursor?: string;
-  /** Maximum number of items, 1 to 1000. @default 50 */
+  /** Maximum number of items on the page, from 1 to 1000. @default 50 */
   limit?: number;
 }
 
@@ -79,16 +80,16 @@ export type GroupKey = 'name' | 'model' | 'run_type' | 'project' | 'status';
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
-  /** Maximum number of groups, 1 to 200. The groups with the most runs are returned, largest first. @default 50 */
+  /** Maximum number of groups, from 1 to 200. The groups with the most runs are returned, largest first. @default 50 */
   groups?: number;
   /**
-   * Maximum number of time buckets, 1 to 500. There may be fewer, because buckets begin at multiples of their length, for
-   * example at whole minutes, hours or days in UTC. @default 60
+   * Maximum number of time buckets, from 1 to 500. There may be fewer, because buckets begin at multiples of their
+   * length, for example at whole minutes, hours or days in UTC. @default 60
    */
   buckets?: number;
 }
 
-/** Figures about a set of runs. */
+/** Statistics about a set of runs. */
 export interface Figures {
   runs: number;
   pending: number;
@@ -96,12 +97,14 @@ export interface Figures {
   errors: number;
   /** Latency percentiles of the runs that have ended, accurate to 1 %. Absent if no run has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
-  /** Sums of tokens and costs. A sum of 0 is absent, and `usage` is absent if all sums are 0. */
+  /** Sums of tokens and costs. Sums of 0 are omitted. If all sums are 0, `usage` is omitted. */
   usage?: Usage;
 }
 
 export interface Statistics {
-  /** Start of the time range of the query, or the first start of its runs. Absent if there are no runs. */
+  /**
+   * Start of the query's time range. If the query has none, the start of its first run. Absent if there are no runs.
+   */
   from?: string;
   to?: string;
   total: Figures;

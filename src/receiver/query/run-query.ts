@@ -11,7 +11,7 @@ const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelle
 const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
-/** Maximum number of statuses, tags, or metadata keys of a query. */
+/** Maximum number of statuses, of tags and of metadata keys in a query. */
 const CONDITIONS_MAX = 20;
 
 const TEXT: Check = ['text', (value) => typeof value === 'string'];
@@ -62,7 +62,7 @@ const LIST_CHECKS: Checks<ListQuery> = {
   ...FILTER_CHECKS,
   sort: oneOf(SORT_KEYS),
   order: oneOf(['ascending', 'descending']),
-  // The store validates the cursor, because each kind of store has its own cursor format.
+  // Only the store can validate the cursor, because each kind of store has its own cursor format.
   cursor: TEXT,
   limit: wholeFrom(1, 1_000),
 };
@@ -74,12 +74,12 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   buckets: wholeFrom(1, 500),
 };
 
-/** Checks a query. Throws a RunspanError that names the invalid field. */
+/** Validates a query. Throws a RunspanError that names the invalid field. */
 export function checkedQuery(query: RunQuery): RunQuery {
   return spelled(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Reads a list query from URL parameters. Throws 422 for invalid parameters. */
+/** Reads a list query from URL parameters. Throws 422 if a parameter is invalid. */
 export function readListQuery(search: URLSearchParams): ListQuery {
   return spelled(readParameters(search, LIST_CHECKS));
 }
@@ -92,8 +92,8 @@ export function readStatisticsQuery(search: URLSearchParams): StatisticsQuery {
 const RUNS_MAX = 100;
 
 /**
- * Reads the body of `POST /runs/query`. One form is supported: `{ "trace": id, "limit": count }`. The trace id is
- * required, so clients can read only traces whose id they know.
+ * Reads the body of `POST /runs/query`. Only the form `{ "trace": id, "limit": count }` is supported. Because the trace
+ * id is required, a client can read only traces whose id it knows.
  */
 export function readRunQuery(body: unknown): RunQuery {
   if (!isObject(body)) throw new HttpError(400, 'The body is no JSON object');
@@ -109,7 +109,7 @@ export function readRunQuery(body: unknown): RunQuery {
   return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
 }
 
-/** Returns the id in lower case with hyphens. */
+/** Validates a trace id. Returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
   const id = uuidOf(traceId);
   if (id !== undefined) return id;
@@ -137,7 +137,8 @@ const NUMBERS: readonly string[] = [
 ];
 
 /**
- * Reads query fields from parameters with their names in snake_case. `metadata` is `key=value`, or `key` for any value.
+ * Reads query fields from URL parameters, whose names are in snake case. `metadata` has the form `key=value`, or `key`
+ * to match any value.
  */
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();

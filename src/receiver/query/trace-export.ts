@@ -4,12 +4,12 @@ import { ALL_TIMES } from '../store/run-filter.ts';
 import type { StoredRun } from '../store/run-view.ts';
 import type { Scope, Store } from '../store/store.ts';
 
-/** Identifies the format of an export. */
+/** Value that identifies the format of an export. */
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
 
 /**
- * Yields the JSON text of a trace in pieces. It contains all data of the trace, with attachments in base64. Returns
+ * Yields a trace as JSON text in pieces. The text contains all data of the trace, with attachments in base64. Returns
  * undefined if the trace is unknown.
  */
 export async function exportPieces(
@@ -40,7 +40,7 @@ async function* exportedRuns(
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
-    // Only runs with this text are parsed, to save time. The text may also be part of a payload.
+    // To save time, a run is parsed only if it contains this text. The text may also occur in a payload.
     yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
   }
 }

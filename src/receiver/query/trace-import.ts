@@ -14,18 +14,18 @@ import { filledText, parsed, text, validate } from '../validation.ts';
 import { ExportReader } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
-/** Number of runs that are stored at a time. If a larger export is invalid, a part of it may be stored. */
+/** Number of runs to store in one call. If an export with more runs is invalid, a part of it may already be stored. */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** The number of traces and runs that were imported. */
+/** Numbers of imported traces and runs. */
 export interface Imported {
   readonly traces: number;
   readonly runs: number;
 }
 
 /**
- * Imports the body of a request while it arrives. Throws 400 if the body is not an export, and 422 for invalid fields.
+ * Imports the request body while it arrives. Throws 400 if the body is not an export, and 422 if a field is invalid.
  */
 export async function importTrace(call: Call): Promise<Imported> {
   checkJsonType(call.request);
@@ -38,7 +38,7 @@ export async function importTrace(call: Call): Promise<Imported> {
   return trace.end();
 }
 
-/** An import in progress. Its parts arrive one at a time. */
+/** An import in progress. It receives the entries of the export one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
@@ -53,7 +53,7 @@ class TraceImport {
     this.#call = call;
   }
 
-  /** Adds a field of the export, or an element of one of its arrays. */
+  /** Adds an entry of the export: a field, or an element of an array. */
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
     if (index === undefined) {
       if (key === 'runs' || key === 'feedback') throw new HttpError(400, `Expected \`${key}\` to be an array`);
@@ -113,8 +113,8 @@ class TraceImport {
 }
 
 /**
- * Removes the `dotted_order` of a run whose parent was missing at the time of the export. The store derived that order
- * and derives it again. If the run has the same id as its trace, `trace_id` is removed, too.
+ * Removes a `dotted_order` that the exporting store had to derive because the run's parent was missing. The importing
+ * store derives it again. If the run has the same id as its trace, `trace_id` is removed too.
  */
 function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;
@@ -124,7 +124,7 @@ function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonl
   return { ...others, ...trace, parent_run_id: parentId };
 }
 
-/** Reads feedback and keeps its original times. */
+/** Validates feedback and keeps its original times. */
 function feedbackOf(value: unknown, loc: Location): Feedback {
   const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
