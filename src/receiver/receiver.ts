@@ -14,58 +14,59 @@ import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
 
 export interface ReceiverOptions {
   /**
-   * The address to listen on. Addresses other than 127.0.0.0/8, ::1 and localhost require an `apiKey`.
+   * Address to listen on. An address other than 127.0.0.0/8, ::1 and localhost requires an `apiKey`.
    * @default '127.0.0.1'
    */
   host?: string;
-  /** 0 selects a free port. @default 0 */
+  /** Port to listen on. 0 selects a free port. @default 0 */
   port?: number;
-  /** Store for the runs. The receiver does not close it. @default a new MemoryStore */
+  /** Store for the runs. The receiver does not close the store. @default a new MemoryStore */
   store?: Store;
   /**
-   * Whether to accept only the documented interface. Other requests get 400 or 422, and `detail` describes the
-   * violation. Otherwise, the receiver also accepts what LangSmith clients and OTLP exporters send.
+   * Whether to accept only requests that follow the documented interface. Other requests then get 400 or 422, and
+   * `detail` describes the violation. By default, the receiver also accepts the requests of LangSmith clients and OTLP
+   * exporters.
    * @default false
    */
   strict?: boolean;
   /**
-   * Key that is required to send and read data: 1 to 512 visible ASCII characters, or at least 16 if the receiver is
-   * reachable from other machines. Clients send it as `x-api-key` or `Authorization: Bearer`, or exchange it for a
-   * cookie at `POST /login`. Requests without it get 401. Feedback by token, `GET /info` and the files of the page
-   * require no key.
+   * Key that clients need to send and read data. It consists of 1 to 512 visible ASCII characters, or at least 16 if
+   * other machines can reach the receiver. Clients send the key as `x-api-key` or `Authorization: Bearer`, or exchange
+   * it for a cookie at `POST /login`. Requests without the key get 401. Feedback by token, `GET /info` and the page's
+   * files require no key.
    * @default no key is required, and a key that a client sends is ignored
    */
   apiKey?: string;
   /**
-   * A second key, which permits only sending runs, spans and feedback, and creating feedback tokens. Other requests
-   * with this key get 403. Requires an `apiKey` and has the same format.
+   * A second key, with which clients can only send runs, spans and feedback, and create feedback tokens. Other requests
+   * with this key get 403. A write key has the format of `apiKey`, and can be set only together with it.
    * @default no write key
    */
   writeKey?: string;
   /**
-   * The workspace of the receiver. Requests with a different `x-tenant-id` get 403.
+   * Id of the receiver's workspace. Requests with a different `x-tenant-id` get 403.
    * @default every workspace is accepted
    */
   workspaceId?: string;
   /**
-   * Additional host names of the receiver without port, for example the name of a reverse proxy. Requests with any
-   * other `Host` get 403.
+   * Additional host names under which clients reach the receiver, without port, for example the name of a reverse
+   * proxy. Requests with any other `Host` get 403.
    * @default none
    */
   allowedHosts?: readonly string[];
 }
 
-/** A server that receives runs over HTTP, and its stored runs. */
+/** A server that receives runs over HTTP and gives access to the stored runs. */
 export interface Receiver {
-  /** The value for `RUNSPAN_ENDPOINT`, for example `http://127.0.0.1:4777`. */
+  /** URL of the receiver, for example `http://127.0.0.1:4777`. Use it as `RUNSPAN_ENDPOINT`. */
   readonly url: string;
-  /** Returns copies of the runs that match the query, or of all runs, sorted by `dotted_order`. */
+  /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;
-  /** Returns the runs of a trace, parents before children, or no runs if the trace is unknown. */
+  /** Returns the runs of a trace, with parents before their children. The list is empty if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Makes requests with runs fail. Replaces earlier faults, so `{}` removes all faults. Throws `RUNSPAN_INVALID_OPTION`
-   * for an invalid fault.
+   * Sets the faults that the receiver simulates for requests with runs. They replace all earlier faults, so `{}`
+   * removes them. Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
    */
   setFaults(faults: ReceiverFaults): void;
   /** Stops listening and waits up to 2 seconds for pending requests. */
@@ -73,8 +74,8 @@ export interface Receiver {
 }
 
 /**
- * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` for an invalid option, `RUNSPAN_ADDRESS_IN_USE` if another
- * program uses the port, and `RUNSPAN_LISTEN_FAILED` for another system error.
+ * Starts a receiver. Rejects with `RUNSPAN_INVALID_OPTION` if an option is invalid, with `RUNSPAN_ADDRESS_IN_USE` if
+ * another program uses the port, and with `RUNSPAN_LISTEN_FAILED` if listening fails for another reason.
  */
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
@@ -82,7 +83,7 @@ export async function createReceiver(options: ReceiverOptions = {}): Promise<Rec
   checkKeys(given, host);
   const faults = new Faults();
   const access = new Access({ ...given, host });
-  // Node expects IPv6 addresses without brackets.
+  // Node expects an IPv6 address without brackets.
   const address = host.replace(/^\[(.*)\]$/, '$1');
   const server = await listen(createRoutes(store, strict, faults, access), address, port);
   return {
@@ -102,7 +103,7 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
 
 const KEY_LENGTH_MIN = 16;
 
-/** Checks the keys after their format. Error messages must not contain a key. */
+/** Validates the length of the keys and that they differ. Error messages must not contain a key. */
 function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   const fail = (expected: string): never => {
     throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected ${expected}`);

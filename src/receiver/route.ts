@@ -9,21 +9,22 @@ import { uuid } from './ingest/run-fields.ts';
 import type { Scope, Store } from './store/store.ts';
 import { validated } from './validation.ts';
 
-/** A response with `body` as JSON, or with `content` of another type. */
+/** A response. Its body is either `body`, sent as JSON, or `content` of another type. */
 export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   /**
-   * Content, or a function that streams it. The signal is aborted when the client disconnects or the receiver closes.
+   * The response body, or a function that streams it. The signal aborts when the client disconnects or the receiver
+   * closes.
    */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
-/** A request and the parts of the receiver that handle it. */
+/** A request, and the parts of the receiver that a route needs to handle it. */
 export interface Call {
   readonly request: IncomingMessage;
-  /** The decoded parameters of the path. */
+  /** Decoded path parameters by name. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
@@ -31,33 +32,36 @@ export interface Call {
   readonly scope: Scope;
   readonly faults: Faults;
   readonly access: Access;
-  /** Connections with an open change stream. */
+  /** The connections that have an open change stream. */
   readonly streams: Set<Socket>;
   readonly strict: boolean;
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS';
-  /** Path of the route. Segments that start with `:` are parameters. */
+  /** Path of the route. A segment that starts with `:` is a parameter. */
   readonly path: string;
   /** @default 'key' */
   readonly admission?: Admission;
-  /** Throws a HttpError to respond with an error. */
+  /** Handles a request. Throws an HttpError to send an error response. */
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** Returns an id in the path in lower case with hyphens. Throws 422 if it is not a UUID. */
+/** Returns an id from the path, in lower case with hyphens. Throws 422 if it is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }
 
-/** Returns the value of a JSON body. Throws 415 for another type, 400 for invalid JSON, and 413 for a larger body. */
+/**
+ * Parses a JSON body. Throws 415 if the body has another type, 400 if the JSON is invalid, and 413 if the body is too
+ * large.
+ */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);
 }
 
-/** Throws 415 if the body is not JSON. */
+/** Throws 415 if the Content-Type of the request is not JSON. */
 export function checkJsonType({ headers }: IncomingMessage): void {
   const contentType = headers['content-type'] ?? '';
   if (/^application\/json\s*(;|$)/i.test(contentType)) return;

@@ -13,15 +13,18 @@ import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
 import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
-/** Responds to a request, or throws a HttpError. */
+/** Handles a request and returns the response, or throws an HttpError. */
 export type Routes = (request: IncomingMessage) => Promise<RouteResponse>;
 
-/** Prefix of the endpoint that LangSmith clients use. */
+/** Path prefix that LangSmith clients use. */
 const PREFIX = '/api/v1';
-/** Paths that the documented interface defines with the prefix, so strict mode accepts it. */
+/**
+ * Strict mode accepts the prefix only for paths that begin with this text, because the documented interface defines
+ * them with the prefix.
+ */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
-/** Returns the routes of a receiver. */
+/** Creates the function that handles all requests of a receiver. */
 export function createRoutes(store: Store, strict: boolean, faults: Faults, access: Access): Routes {
   const others = [...fieldRoutes, ...feedbackRoutes, ...otlpRoutes];
   const endpoints = endpointsOf([
@@ -60,14 +63,14 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   };
 }
 
-/** The routes of one path. */
+/** The routes that share a path. */
 interface Endpoint {
-  /** Has a named group for each parameter of the path. */
+  /** Matches the path. It contains a named group for each path parameter. */
   readonly pattern: RegExp;
   readonly routes: readonly Route[];
 }
 
-/** Groups routes by their paths. Paths without parameters are first, so that they take precedence. */
+/** Groups routes by path. Paths without parameters come first, so that they take precedence. */
 function endpointsOf(routes: readonly Route[]): Endpoint[] {
   const paths = [...new Set(routes.map(({ path }) => path))];
   const sorted = [...paths.filter((path) => !path.includes(':')), ...paths.filter((path) => path.includes(':'))];
@@ -77,7 +80,7 @@ function endpointsOf(routes: readonly Route[]): Endpoint[] {
   }));
 }
 
-/** Whether the request is a HEAD for an open route, for example a health check by a proxy. */
+/** Whether the request is a HEAD request for an open route. Proxies send such requests as health checks. */
 function isProbe({ method, admission }: Route, request: IncomingMessage): boolean {
   return request.method === 'HEAD' && method === 'GET' && admission === 'open';
 }
@@ -91,11 +94,12 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
   }
 }
 
-/** Parses the target of a request, which is a path or an absolute URL of this receiver. */
+/** Parses the request target, which is a path or an absolute URL of this receiver. */
 function urlOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
-  // The host has already been checked. A constant host makes every path valid.
+  // The `Host` header has already been checked, so a constant host can be used. With it, every path results in a valid
+  // URL.
   return new URL(`http://receiver${target}`);
 }

@@ -10,14 +10,14 @@ import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Timeout of idle connections. If a client does not read its response, the response remains in memory. */
+/** Timeout of idle connections. It frees the memory of responses that clients do not read. */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
-/** Maximum time that `close` waits for pending requests. */
+/** Maximum time for which `close` waits for pending requests. */
 const CLOSE_MS = 2_000;
 
-/** Headers of every response. Routes may override them. */
+/** Default headers of every response. A route may override them. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'x-content-type-options': 'nosniff',
@@ -32,11 +32,11 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Starts a server. Rejects with a RunspanError if it cannot listen. */
+/** Starts a server. Rejects with a RunspanError if the server cannot listen on the address. */
 export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
   const closing = new AbortController();
   let pending = 0;
-  // `server.close` does not end connections that have never sent a request.
+  // These connections are ended here, because `server.close` does not end connections that have never sent a request.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
@@ -75,7 +75,7 @@ export async function listen(routes: Routes, host: string, port: number): Promis
 function bind(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.on('error', (error: NodeJS.ErrnoException) => {
-      // Later errors concern a single connection, for example if no file descriptor is free.
+      // An error after the start concerns a single connection, for example because no file descriptor is free.
       if (server.listening) diagnostics.error(`the receiver could not accept a connection: ${messageOf(error)}`);
       else reject(listenError(error, host, port));
     });
@@ -93,8 +93,8 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
 }
 
 /**
- * Returns the URL of the receiver. Clients cannot connect to an unspecified address, so the URL contains the loopback
- * address instead.
+ * Returns the receiver's URL. If the receiver listens on an unspecified address, the URL contains the loopback address,
+ * because clients cannot connect to an unspecified one.
  */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === 'IPv6') return `http://[${address === '::' ? '::1' : address}]:${port}`;
@@ -125,11 +125,11 @@ async function respond(
   }
 }
 
-/** Returns the response. `content` contains the JSON text of `body`. */
+/** Returns the response to a request, with `body` serialized into `content`. */
 async function answer(routes: Routes, request: IncomingMessage): Promise<RouteResponse> {
   try {
     const found = await routes(request);
-    // `stringify` may throw, for example if the text is too long.
+    // `JSON.stringify` is called here, because it may throw, for example if the text is too long.
     return { ...found, content: found.content ?? JSON.stringify(found.body) };
   } catch (error) {
     const known = toHttpError(error);
@@ -150,7 +150,7 @@ const STATUS_LINES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Responds to bytes that are not an HTTP request. */
+/** Responds to a client that sent something other than a valid HTTP request. */
 function respondToInvalid(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy();

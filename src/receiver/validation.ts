@@ -7,8 +7,8 @@ import { type Location, ValidationIssues } from './http-error.ts';
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
 
 /**
- * Returns the output of the schema, or undefined if the value is invalid. Adds an issue for each missing or invalid
- * field. `locate` overrides the location of a field in the request.
+ * Validates a value. Returns the schema's output, or undefined if the value is invalid. Adds an issue for each missing
+ * or invalid field. `locate` overrides the location that is reported for a field.
  */
 export function validate<Output>(
   schema: Schema<Output>,
@@ -28,7 +28,10 @@ export function validate<Output>(
   return undefined;
 }
 
-/** Returns the output of the schema. Throws 422 if the value at this location of the request is invalid. */
+/**
+ * Validates the value at this location of the request. Returns the schema's output, or throws 422 if the value is
+ * invalid.
+ */
 export function validated<Output>(schema: Schema<Output>, value: unknown, loc: Location): Output {
   const issues = new ValidationIssues();
   const output = validate(schema, value, loc, issues);
@@ -36,7 +39,7 @@ export function validated<Output>(schema: Schema<Output>, value: unknown, loc: L
   return output as Output;
 }
 
-/** Returns a schema that converts a value. `parse` returns undefined if the value is invalid. */
+/** Returns a schema that converts a value with `parse`, which returns undefined if the value is invalid. */
 export function parsed<Output>(expected: string, parse: (value: unknown) => Output | undefined): Schema<Output> {
   return v.pipe(
     v.unknown(),
@@ -56,7 +59,7 @@ export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FI
 
 export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');
 
-/** Adds an issue for each field that is not in the schema. */
+/** Adds an issue for each field that the schema does not contain. */
 export function checkKnownFields(
   { entries }: { readonly entries: object },
   value: object,
@@ -68,7 +71,7 @@ export function checkKnownFields(
   }
 }
 
-/** Returns a copy without the fields that are null. */
+/** Returns a copy of an object without the fields that are null. */
 export function withoutNulls<Fields extends object>(fields: Fields): Fields {
   const copy = { ...fields };
   for (const field of Object.keys(fields) as (keyof Fields)[]) if (fields[field] === null) delete copy[field];

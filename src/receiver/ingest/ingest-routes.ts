@@ -30,7 +30,7 @@ export const fieldRoutes: readonly Route[] = [
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
-  // Clients should not compress bodies, because compression saves no time on a single machine.
+  // Tells clients not to compress bodies. Compression saves no time if client and receiver are on the same machine.
   instance_flags: { gzip_body_enabled: false },
 };
 

@@ -7,10 +7,10 @@ import { type SpanKeys, spanKeysOf, type TreeNode } from './run-tree.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS, type PayloadField, type TraceSummary, type Usage } from './run-view.ts';
 import type { RunFields, RunOperation } from './store.ts';
 
-/** The messages of one run, and the data derived from them. */
+/** A run: its merged messages, and the data derived from them. */
 export class MemoryRun {
   readonly id: string;
-  /** Position of the run in the order of arrival. */
+  /** Number of the run in the order of arrival. */
   readonly n: number;
   readonly attachments: Map<string, Attachment> = new Map();
   readonly feedback: Map<string, Feedback> = new Map();
@@ -18,7 +18,7 @@ export class MemoryRun {
   facts: PayloadFacts = {};
   spans: SpanKeys = spanKeysOf({});
   sizeBytes = 0;
-  // Posts and patches are separate, because a late post must not replace the fields of a patch.
+  // Posts and patches are kept apart, because a post that arrives late must not replace the fields of a patch.
   #posted: RunFields = {};
   #patched: RunFields = {};
 
@@ -71,7 +71,7 @@ export class MemoryRun {
   }
 }
 
-/** Finds the parent and the trace of each run of a tenant. */
+/** Determines the parent and the trace of each of a tenant's runs. */
 export class Places {
   readonly #runs: ReadonlyMap<string, MemoryRun>;
   #bySpan: ReadonlyMap<string | undefined, MemoryRun> | undefined;
@@ -80,7 +80,7 @@ export class Places {
     this.#runs = runs;
   }
 
-  /** Returns the id of a run's parent. The parent may not have arrived yet. */
+  /** Returns the id of a run's parent. The run with this id may not have arrived yet. */
   parentIdOf({ id, fields, spans }: MemoryRun): string | undefined {
     if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
     this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the trace id of a run. If the run has none, returns the trace id of the closest ancestor that has one,
-   * otherwise the id of the root.
+   * Returns the id of a run's trace: the run's own trace id, otherwise that of the closest ancestor that has one,
+   * otherwise the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();
@@ -103,7 +103,7 @@ export class Places {
     }
   }
 
-  /** Groups the runs by trace. The trace whose first run arrived first comes first. */
+  /** Groups runs by trace. Traces are in the order in which their first runs arrived. */
   runsByTrace(): Map<string, MemoryRun[]> {
     const traces = new Map<string, MemoryRun[]>();
     for (const run of this.#runs.values()) {
@@ -116,7 +116,7 @@ export class Places {
   }
 }
 
-/** A visible run in its trace. */
+/** A visible run, with the data that depends on its trace. */
 export interface TracedRun extends TreeNode, FilteredRun {
   readonly run: MemoryRun;
   readonly trace: MemoryTrace;
@@ -125,7 +125,7 @@ export interface TracedRun extends TreeNode, FilteredRun {
 /** The visible runs of one trace. */
 export class MemoryTrace {
   readonly runs: readonly TracedRun[];
-  /** The run whose id is the trace id, otherwise the first run. */
+  /** The run whose id is the trace id, or the first run if there is none. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
 
@@ -141,7 +141,7 @@ export class MemoryTrace {
     }
   }
 
-  /** Returns the usage of a run if sums include it. */
+  /** Returns a run's usage if it counts towards sums. */
   countedUsage({ id, summary }: TracedRun): Usage | undefined {
     return countsUsage(summary.run_type, this.#idsAboveUsage.has(id)) ? summary.usage : undefined;
   }
@@ -181,7 +181,7 @@ function figuresOf(feedback: readonly Feedback[]): FeedbackFigures[] {
   });
 }
 
-/** Memory overhead of a run, an attachment, a JSON value, and a JSON array or object. */
+/** Estimated memory overhead of a run, an attachment, a JSON value, and a JSON array or object. */
 const RUN_BYTES = 1_500;
 const ATTACHMENT_BYTES = 300;
 const VALUE_BYTES = 16;

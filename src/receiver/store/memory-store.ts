@@ -23,18 +23,18 @@ import {
 } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
-/** Limits of a memory store. If a limit is exceeded, the oldest traces are deleted completely. */
+/** Limits of a memory store. If a limit is exceeded, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions {
-  /** Maximum number of runs, including runs that are not visible yet. @default 100000 */
+  /** Maximum number of runs. Runs that are not visible yet count too. @default 100000 */
   runsMax?: number;
   /**
-   * Maximum size in bytes. It includes the JSON text of fields, attachments, and an overhead for each value, run and
-   * attachment. Heap usage is about the same for text and messages, and up to 2.5 times as high for objects with
-   * different keys.
+   * Maximum size in bytes. The size is the JSON text of all fields, plus attachments, plus an overhead for each value,
+   * run and attachment. The heap usage is about the same for text and messages, and up to 2.5 times this size for
+   * objects with different keys.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
-  /** Token prices, for runs without a cost. @default none */
+  /** Token prices, from which the cost of runs that report none is calculated. @default none */
   prices?: Prices;
 }
 
@@ -45,12 +45,15 @@ const CHECKS: Checks<MemoryStoreOptions> = {
   prices: ['an object', isObject],
 };
 
-/** Fraction of a limit to free when the limit is exceeded, so that only some requests have to search for old traces. */
+/**
+ * Fraction of a limit to free in addition when the limit is exceeded. Without it, every request to a full store would
+ * have to search for old traces.
+ */
 const SLACK = 0.05;
-/** Maximum time that a query blocks the event loop while it reads payloads. */
+/** Maximum time for which a query blocks the event loop while it reads payloads. */
 const TURN_MS = 10;
 
-/** Data of one tenant. */
+/** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, MemoryRun>();
   readonly tokens = new Map<string, FeedbackToken>();
@@ -59,9 +62,9 @@ class Tenant {
 }
 
 /**
- * Keeps runs in memory. It is the reference implementation of `Store`: it has no indexes, and it derives traces from
- * their runs for each query. Each `apply` enforces the limits. The oldest trace is the one whose first run arrived
- * first. A later message of a deleted run creates the run again.
+ * A store that keeps runs in memory. It is the reference implementation of `Store`: it has no indexes, and derives
+ * traces from their runs for each query. Each `apply` enforces the limits. The trace whose first run arrived first
+ * counts as the oldest. If a message of a deleted run arrives, the store creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;
@@ -93,7 +96,7 @@ export class MemoryStore implements Store {
     const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const after = new Places(runs);
     for (const run of applied) touched.add(after.traceIdOf(run));
-    // A run that names no trace was in a separate trace until its parent arrived.
+    // A run without a `trace_id` formed its own trace until its parent arrived.
     const arrived = new Set(applied.flatMap(keysOf).filter((key) => !keysBefore.has(key)));
     for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
@@ -199,7 +202,7 @@ export class MemoryStore implements Store {
       return { cursor: `${this.#seq}`, traceIds: undefined };
     }
     const later = [...this.#tenant(scope).changed].filter(([, seq]) => seq > afterSeq).sort(([, a], [, b]) => a - b);
-    // Traces of one change are returned together, because they share a cursor.
+    // All traces of one change are returned together, because they share a cursor.
     const last = later.length > limit ? (later[limit - 1]?.[1] ?? this.#seq) : this.#seq;
     return { cursor: `${last}`, traceIds: later.filter(([, seq]) => seq <= last).map(([id]) => id) };
   }
@@ -245,7 +248,7 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns the traces of a tenant, or only the trace with the given id. */
+  /** Returns all traces of a tenant. With `traceId`, returns only that trace. */
   #traces(scope: Scope, traceId?: string): MemoryTrace[] {
     const places = new Places(this.#tenant(scope).runs);
     const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
@@ -286,7 +289,7 @@ export class MemoryStore implements Store {
     this.#turnAtMs = performance.now();
   }
 
-  /** Enforces the limits, then reports the change. */
+  /** Enforces the limits, then reports the change to subscribers. */
   #report(scope: Scope, touched: Set<string>): void {
     const forgotten = this.#forget(scope.tenant, touched);
     if (touched.size === 0) return;
@@ -297,7 +300,10 @@ export class MemoryStore implements Store {
     this.#subscribers.report({ tenant: scope.tenant, ...change });
   }
 
-  /** Deletes the oldest traces if a limit is exceeded, starting with the tenant of the request. */
+  /**
+   * If a limit is exceeded, deletes the oldest traces: first those of the request's tenant, then those of other
+   * tenants.
+   */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {
@@ -312,7 +318,7 @@ export class MemoryStore implements Store {
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
       for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
-        // Traces of this request are not deleted to free the slack.
+        // Traces in this request are deleted only to get below the limit, not to free the additional fraction.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
         for (const { id, sizeBytes } of runs) {
           tenant.runs.delete(id);
@@ -329,7 +335,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** Returns the keys that other runs use to refer to this run as their parent. */
+/** Returns the keys by which child runs refer to this run. */
 function keysOf({ id, spans }: MemoryRun): string[] {
   return spans.span === undefined ? [id] : [id, spans.span];
 }

@@ -2,11 +2,14 @@ import { isObject } from '../../base/options.ts';
 import { cut } from '../../base/text.ts';
 
 const LENGTH_MAX = 200;
-/** Maximum number of nested levels, and of the last items of an array, to search for text. */
+/** Maximum number of nested levels to search for text, and of items to search at the end of an array. */
 const LEVELS_MAX = 8;
 const ITEMS_MAX = 20;
 
-/** Field names for text in payloads of chat models, chains and functions. Earlier names take precedence. */
+/**
+ * Names of fields that contain the text in payloads of chat models, chains and functions. Earlier names take
+ * precedence.
+ */
 const TEXT_KEYS: readonly string[] = [
   'content',
   'text',
@@ -27,19 +30,22 @@ const TEXT_KEYS: readonly string[] = [
 ];
 
 /**
- * Returns a preview of a payload on one line of up to 200 characters. It shows the last message of a conversation, the
- * text field of an object, or the beginning of the JSON text. Returns undefined for an empty payload.
+ * Returns a one-line preview of a payload with up to 200 characters: the last message of a conversation, the text field
+ * of an object, or otherwise the beginning of the JSON text. Returns undefined if the payload is empty.
  */
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
   const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
-  // The beginning is long enough, unless the text is mostly white space.
+  // The beginning of the text is usually long enough. If it is mostly white space, a longer part is used.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
   return line === '' ? undefined : cut(line, LENGTH_MAX);
 }
 
-/** Returns the text on one line. Single spaces are not replaced, because they are the most frequent white space. */
+/**
+ * Joins the lines of a text. Single spaces are not matched: they are the most frequent white space, and replacing them
+ * changes nothing.
+ */
 function lineOf(text: string): string {
   return text.replace(/\s{2,}|[^\S ]/g, ' ').trim();
 }

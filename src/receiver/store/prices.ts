@@ -3,20 +3,23 @@ import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { RunSummary, UnpricedUsage } from './run-view.ts';
 
-/** Price of a million tokens. All prices have the same currency. */
+/** Prices per million tokens. All prices must be in the same currency. */
 export interface Price {
   input: number;
   output: number;
 }
 
-/** Prices by model name. A price also applies to versions of the model: `gpt-x` includes `gpt-x-2026-01-31`. */
+/**
+ * Prices by model name. A price also applies to versions of the model: the price of `gpt-x` applies to
+ * `gpt-x-2026-01-31`.
+ */
 export type Prices = Readonly<Record<string, Price>>;
 
 const TOKENS = 1_000_000;
-/** Separates the name of a model from its version. */
+/** Matches the character between a model's name and its version. */
 const VERSION = /^[-@:]/;
 
-/** Adds the cost of the tokens if the run has no cost and the price of its model is known. */
+/** Adds the cost to a run if the run reports none and the price of its model is known. */
 export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices: Prices): RunSummary {
   const { model, usage: unpriced } = summary;
   if (unpriced === undefined) return summary;
@@ -25,7 +28,7 @@ export function withCost(summary: RunSummary & { usage?: UnpricedUsage }, prices
   return { ...summary, usage: price === undefined ? usage : { ...usage, total_cost: costOf(unpriced, price) } };
 }
 
-/** Checks prices. Throws a RunspanError that names the model with the invalid price. */
+/** Validates prices. Throws a RunspanError that names the model with the invalid price. */
 export function checkedPrices(given: unknown): Prices {
   if (!isObject(given)) throw invalid(`Expected \`prices\` to be an object, got ${shown(given)}`);
   for (const [model, price] of Object.entries(given)) {
@@ -37,7 +40,10 @@ export function checkedPrices(given: unknown): Prices {
   return given as unknown as Prices;
 }
 
-/** Returns the price for the whole name, otherwise the price for the longest name without a version. */
+/**
+ * Returns the price of a model. If there is no price for the whole name, uses the longest listed name that the model
+ * name extends by a version.
+ */
 function priceOf(model: string, prices: Prices): Price | undefined {
   if (Object.hasOwn(prices, model)) return prices[model];
   const names = Object.keys(prices).filter((name) => model.startsWith(name) && VERSION.test(model.slice(name.length)));

@@ -5,9 +5,9 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
 import type { Scope } from './store.ts';
 
-/** A parsed query. Text is split into words, and single values are lists. */
+/** A parsed query. Its text is split into words, and single values are converted to lists. */
 export interface RunFilter {
-  /** Projects of the scope and the query. A run must belong to all of them. */
+  /** The projects that the scope and the query name. A run must belong to each of them, by name or by id. */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;
@@ -22,17 +22,17 @@ export interface RunFilter {
   readonly search: Search | undefined;
 }
 
-/** A range that includes both ends. */
+/** A range of numbers that includes both ends. */
 export interface Range {
   readonly min: number;
   readonly max: number;
 }
 
-/** The properties of a run that filters use. */
+/** The properties of a run that filters compare. */
 export interface FilteredRun {
   readonly summary: RunSummary;
   readonly startUs: number;
-  /** Undefined if the run has not ended. */
+  /** Latency in microseconds. Undefined if the run has not ended. */
   readonly latencyUs: number | undefined;
   readonly metadata: NonNullable<SmallFields['extra']>['metadata'];
 }
@@ -45,10 +45,10 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
 }
 
-/** A time range without bounds. */
+/** The time range that includes all times. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
-/** Returns the query with an explicit time range. */
+/** Replaces the start times of a query with an explicit time range. */
 export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Ranged<Query> {
   const { startedFrom = '', startedBefore = '', ...others } = query;
   const range = {
@@ -58,7 +58,7 @@ export function ranged<Query extends RunQuery | ListQuery | StatisticsQuery>(que
   return { ...others, range };
 }
 
-/** Combines the scope and the query into a filter. */
+/** Creates a filter from the scope and the query. */
 export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, 'limit'>>): RunFilter {
   const { project, latencyMsMin, latencyMsMax, text = '' } = query;
   return {
@@ -78,7 +78,8 @@ export function filterOf({ project: own }: Scope, query: Ranged<Omit<RunQuery, '
 }
 
 /**
- * Whether a run matches the filter, except for `search`. In a list of traces, `usage` is the usage of the whole trace.
+ * Whether a run matches all conditions of the filter except `search`. In a list of traces, `usage` is the usage of the
+ * whole trace.
  */
 export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   const { summary, startUs, latencyUs, metadata } = run;
@@ -98,7 +99,7 @@ export function isAmong(filter: RunFilter, run: FilteredRun, usage: Usage | unde
   );
 }
 
-/** Returns the value by which a list is sorted, or null if the run has none. */
+/** Returns the value of a run by which a list is sorted, or null if the run has no such value. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,
@@ -116,10 +117,10 @@ export function sortValueOf(
   }
 }
 
-/** Project of runs that specify none. */
+/** Project of runs that name none. */
 const DEFAULT_PROJECT = 'default';
 
-/** Returns the name of the project of a run, or its id if it has no name. */
+/** Returns the name of a run's project, or the project's id if the run does not contain its name. */
 export function projectOf({ session_name, session_id }: Pick<SmallFields, 'session_name' | 'session_id'>): string {
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
@@ -128,12 +129,12 @@ export function isOfProject(summary: RunSummary, project: string): boolean {
   return projectOf(summary) === project || summary.session_id === project;
 }
 
-/** Returns the text that filters compare with a metadata value. */
+/** Returns a metadata value as the text that filters compare. */
 function metadataText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whether the metadata has the key and the value. If `value` is null, any value matches. */
+/** Whether the metadata contains the key with this value. If `value` is null, any value matches. */
 export function hasMetadata(metadata: FilteredRun['metadata'], key: string, value: string | null): boolean {
   if (metadata === undefined || !Object.hasOwn(metadata, key)) return false;
   return value === null || metadataText(metadata[key]) === value;

@@ -5,7 +5,7 @@ import { previewOf } from './preview.ts';
 import type { RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import type { RunFields } from './store.ts';
 
-/** Facts about the payloads of a run, for lists and statistics. */
+/** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts {
   inputs_preview?: string;
   outputs_preview?: string;
@@ -13,18 +13,18 @@ export interface PayloadFacts {
   first_token_time?: string;
 }
 
-/** The fields of a run without the payloads. */
+/** The fields of a run, except for its payloads. */
 export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
-/** The name of the event of the first token. */
+/** Name of the event that marks the first token. */
 const FIRST_TOKEN_EVENT = 'new_token';
 
-/** Prefix of the error of a run that the exporter sent as incomplete. */
+/** Beginning of the error in a run that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
 const ERROR_LENGTH_MAX = 200;
 
-/** Returns the facts about the payloads in these fields. */
+/** Returns the metadata about the payloads in these fields. */
 export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...usageFacts(fields) };
 }
@@ -36,7 +36,7 @@ export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns the facts without the previews. */
+/** Returns the metadata about the payloads, without previews. */
 export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
   set(facts, 'outputs_usage', usageOf(outputs?.usage_metadata) ?? usageOf(outputs?.usage));
@@ -46,7 +46,7 @@ export function usageFacts({ outputs, events }: RunFields): PayloadFacts {
   return facts;
 }
 
-/** Returns the run for a list. Undefined if the name, the type or the start is missing. */
+/** Returns a run as it appears in a list, or undefined if its name, type or start time is missing. */
 export function summaryOf(
   id: string,
   traceId: string,
@@ -68,7 +68,10 @@ export function summaryOf(
   return summary;
 }
 
-/** Returns the run for an outline. Copies each field explicitly for speed, because a trace may have 100,000 runs. */
+/**
+ * Returns a run as it appears in an outline. Each field is copied explicitly, because that is faster and a trace may
+ * have 100,000 runs.
+ */
 export function outlineOf(summary: RunSummary): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
@@ -89,12 +92,12 @@ export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   return end_time === undefined ? 'pending' : 'success';
 }
 
-/** Run types of model calls. */
+/** The run types that are model calls. */
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
- * Whether sums include the usage of a run. Runs other than model calls often repeat the usage of nested model calls, so
- * their usage counts only if no nested run has usage.
+ * Whether a run's usage counts towards sums. Runs other than model calls often repeat the usage of nested model calls.
+ * Their usage therefore counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -109,7 +112,9 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
   return sum;
 }
 
-/** Merges two messages of a run, or its merged posts and its merged patches. `later` takes precedence. */
+/**
+ * Merges the fields of two messages of a run, or of its merged posts and its merged patches. `later` takes precedence.
+ */
 export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
   const fields = { ...earlier, ...later };
   if (earlier.extra !== undefined && later.extra !== undefined) {
@@ -123,16 +128,19 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
-/** Surcharges for Anthropic's cache writes, relative to the input price. An unknown duration counts as 5 minutes. */
+/**
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. A cache write with an unknown lifetime
+ * counts as one with 5 minutes.
+ */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],
   ['ephemeral_5m_input_tokens', 0.25],
   ['ephemeral_1hr_input_tokens', 1],
-  // The name that LangChain uses.
+  // LangChain uses this name.
   ['ephemeral_1h_input_tokens', 1],
 ];
 
-/** Reads token counts and costs. Also accepts OpenAI's names for the counts. */
+/** Reads token counts and costs. OpenAI's names for the counts are accepted too. */
 function usageOf(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};
@@ -152,7 +160,10 @@ function surchargeOf(details: unknown): number | undefined {
   return tokens === 0 ? undefined : tokens;
 }
 
-/** Returns a token count. Ignores numbers beyond the safe integers, because sums with them would be useless. */
+/**
+ * Returns a token count, or undefined if it is invalid. A number beyond the safe integers is invalid, because sums that
+ * include it would be inexact.
+ */
 function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
@@ -172,7 +183,7 @@ function modelOf({ extra }: SmallFields): string | undefined {
 }
 
 function firstLine(error: string): string {
-  // The rest of the error may be megabytes long.
+  // Only the beginning of the error is searched, because the error may be megabytes long.
   const [line = ''] = error
     .slice(0, 4 * ERROR_LENGTH_MAX)
     .trimStart()

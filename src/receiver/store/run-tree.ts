@@ -3,15 +3,15 @@ import { dottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { RunFields } from './store.ts';
 
 /**
- * Maximum depth of derived orders, which limits their length. Deeper runs become siblings of their ancestor at this
- * level.
+ * Maximum number of levels in a derived order, which limits its length. A run that is nested more deeply becomes a
+ * sibling of its ancestor at this level.
  */
 const LEVELS_MAX = 64;
 
-/** Keys of a run's OpenTelemetry span and its parent span. */
+/** Keys of a run's OpenTelemetry span and of that span's parent. */
 export interface SpanKeys {
   readonly span: string | undefined;
-  /** Undefined if the run has a `parent_run_id` or a `dotted_order`. */
+  /** Key of the parent span. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
   readonly parentSpan: string | undefined;
 }
 
@@ -20,8 +20,8 @@ const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
 /**
- * Reads the ids in `extra.metadata.otel`. A key consists of the last 16 hex digits of the trace id and the 16 hex
- * digits of the span id.
+ * Returns the span keys from the ids in `extra.metadata.otel`. A key consists of the last 16 hex digits of the trace id
+ * and the 16 hex digits of the span id.
  */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
@@ -41,18 +41,18 @@ function matches(pattern: RegExp, value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** A run as a node of its trace. */
+/** A run as a node in the tree of its trace. */
 export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly startUs: number;
-  /** `dotted_order` from the messages of the run. */
+  /** The `dotted_order` that the run's messages contain, if any. */
   readonly order: string | undefined;
 }
 
 /**
- * Returns the dotted order of each run of a trace. A run without an explicit order is placed below its parent, or at
- * the root if the parent is missing.
+ * Returns the dotted order of each run in a trace. If the messages contain no order for a run, it is derived from the
+ * parent's order. A run without a parent becomes a root.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   const nodes = new Map(runs.map((run) => [run.id, run]));
@@ -60,7 +60,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // If parents form a cycle, the first run that is reached twice becomes a root.
+    // If parents form a cycle, the first run that the loop reaches twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;
@@ -73,7 +73,7 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   return orders;
 }
 
-/** Returns the order of a run, derived from the order of its parent. */
+/** Derives the order of a run from the order of its parent. */
 export function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
   if (parentOrder === undefined || levelsOf(parentOrder) < LEVELS_MAX) return dottedOrder(parentOrder, startUs, id);
   return dottedOrder(parentOrder.slice(0, parentOrder.lastIndexOf('.')), startUs, id);
@@ -85,7 +85,7 @@ function levelsOf(order: string): number {
   return levels;
 }
 
-/** Sorts runs by their orders, parents before children. */
+/** Sorts runs by dotted order, with parents before their children. */
 export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run; order: string }[] {
   const orders = ordersOf(runs);
   return runs
@@ -93,7 +93,7 @@ export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run;
     .sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
 }
 
-/** Parses a start time of a visible run. */
+/** Parses the start time of a visible run. */
 export function startUsOf(startTime: string | undefined): number {
   return parseIsoTimestamp(startTime ?? '') ?? 0;
 }

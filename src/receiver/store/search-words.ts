@@ -2,24 +2,24 @@ import type { RunFields } from './store.ts';
 
 /** A parsed search. */
 export interface Search {
-  /** Prefixes, each of which must match the beginning of a word. */
+  /** Prefixes. Each prefix must match the beginning of a word in the run. */
   readonly prefixes: readonly string[];
-  /** Phrases, whose words must be adjacent. */
+  /** Phrases. The words of a phrase must be adjacent in the run. */
   readonly phrases: readonly (readonly string[])[];
 }
 
-/** Separates the words of two texts, so that no phrase matches across them. It is not a word. */
+/** Separator between the words of two texts, so that no phrase matches across texts. It cannot occur as a word. */
 export const BREAK = '|';
 
-/** Maximum length of a word. Longer words are cut. */
+/** Maximum length of a word. Longer words are truncated. */
 const WORD_LENGTH_MAX = 64;
-/** Maximum number of characters to search per run. */
+/** Maximum number of characters that are searched in a run. */
 const TEXT_LENGTH_MAX = 1024 * 1024;
 
 const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
-/** Scripts without spaces between words. Each character is a word. */
+/** Matches characters of scripts that do not separate words by spaces. Each of them counts as a word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
@@ -29,11 +29,11 @@ export function wordsOf(text: string): string[] {
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }
 
-/** Parses the text of a query. Returns undefined if it has no words. */
+/** Parses the text of a query. Returns undefined if it contains no words. */
 export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
-  // Pieces with an odd index are between quotes. An unclosed quote is ignored.
+  // Pieces with an odd index were between quotes. An unclosed quote is ignored.
   for (const [at, piece] of text.split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
@@ -42,14 +42,14 @@ export function parseSearch(text: string): Search | undefined {
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
 
-/** Returns the words of a run, with a `BREAK` after each text. */
+/** Returns the searchable words of a run, with a `BREAK` after each text. */
 export function runWords(fields: RunFields): string[] {
   return runTexts(fields).flatMap((text) => [...wordsOf(text), BREAK]);
 }
 
 /**
- * Returns the text of a run for an index that splits it into words. ASCII text is not split here, because the index
- * splits it faster than `wordsOf`. Text with a NUL is split here, because SQLite would stop at the NUL.
+ * Returns the text to index for a run. The index splits ASCII text into words itself, because it does so faster than
+ * `wordsOf`. Text that contains a NUL is split here, because SQLite would stop at the NUL.
  */
 export function indexText(fields: RunFields): string {
   return runTexts(fields)
@@ -57,7 +57,7 @@ export function indexText(fields: RunFields): string {
     .join(BREAK);
 }
 
-/** Returns the searchable texts of a run. */
+/** Returns the texts in a run that can be searched. */
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;

@@ -7,7 +7,7 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 const GROUPS = 50;
 const BUCKETS = 60;
 
-/** Sums of usage, in the order of `USAGE_KEYS`. */
+/** Sums of token counts and costs, in the order of `USAGE_KEYS`. */
 export type UsageSums = number[];
 
 export function usageSumsOf(usage: Usage | undefined): UsageSums {
@@ -18,31 +18,33 @@ export function addUsage(to: UsageSums, sums: UsageSums, sign: 1 | -1): void {
   for (let at = 0; at < to.length; at += 1) to[at] = (to[at] ?? 0) + sign * (sums[at] ?? 0);
 }
 
-/** A run, or the sum of several runs, to add to statistics. */
+/** A run, or the sum of several runs, that is added to statistics. */
 export interface Counted {
   readonly startUs: number;
-  /** Value by which runs are grouped. Undefined if the run has none. */
+  /** The value by which runs are grouped. Undefined if the run has no such value. */
   readonly group: string | undefined;
   readonly status: RunStatus;
   readonly runs: number;
-  /** Usage to include in sums. */
+  /** Usage that counts towards sums. */
   readonly usage: UsageSums;
   readonly latencies: Latencies;
 }
 
-/** Each latency bucket begins 2 % above the previous one. */
+/** Logarithm of the width of a latency bucket. Each bucket begins 2 % above the previous one. */
 const BUCKET_LOG = Math.log(1.02);
-/** Number of latency buckets. The last one contains all latencies above 10,000 years. */
+/** Number of latency buckets. The last bucket contains all latencies above 10,000 years. */
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * Number of runs per latency bucket, encoded as pairs of characters. The code of the first character is the bucket + 1,
- * and the code of the second is the number of runs + 1. The encoding is text, because SQLite concatenates texts much
- * faster than JavaScript reads separate rows.
+ * Number of runs in each latency bucket, encoded as pairs of characters. The code of the first character is the
+ * bucket's index + 1, the code of the second is the number of runs + 1. The counts are encoded as text, because SQLite
+ * concatenates texts much faster than JavaScript reads separate rows.
  */
 export type Latencies = string;
 
-/** Maximum number of runs in a pair. More runs need several pairs, because some higher codes are surrogates. */
+/**
+ * Maximum number of runs in a pair, because some higher character codes are surrogates. More runs need several pairs.
+ */
 const PAIR_RUNS_MAX = 30_000;
 
 export function latencyPairs(bucket: number, runs: number): Latencies {
@@ -58,18 +60,21 @@ export function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 
-/** Returns the geometric mean of a bucket's bounds. It differs from each value in the bucket by at most 1 %. */
+/**
+ * Returns the latency that represents a bucket: the geometric mean of its bounds. It differs from every latency in the
+ * bucket by at most 1 %.
+ */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
 }
 
-/** The start times of the first and the last run. */
+/** Start times of the first and the last run. */
 export interface StartRange {
   readonly firstUs: number;
   readonly lastUs: number;
 }
 
-/** Computes the statistics of runs that match a query, in any order. */
+/** Computes statistics from the runs that match a query. The order of the runs does not matter. */
 export function statisticsOf(
   runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
   query: Ranged<StatisticsQuery>,
@@ -93,7 +98,7 @@ function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
   return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
-/** Bucket lengths in milliseconds. Longer buckets span a whole number of days. */
+/** Possible lengths of time buckets in milliseconds. Buckets that are longer than these span a whole number of days. */
 const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
@@ -101,13 +106,13 @@ const STEPS_MS: readonly number[] = [
 ];
 const DAY_US = 86_400_000_000;
 
-/** The time buckets of statistics. They begin at multiples of their length, except for the first one. */
+/** The time buckets of statistics. Except for the first, each bucket begins at a multiple of the bucket length. */
 class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
   readonly stepUs: number;
 
-  /** Selects the shortest length with at most `countMax` buckets. `toUs` is exclusive. */
+  /** Selects the shortest bucket length that results in at most `countMax` buckets. `toUs` is exclusive. */
   constructor(fromUs: number, toUs: number, countMax: number) {
     this.fromUs = fromUs;
     this.toUs = toUs;
@@ -136,7 +141,8 @@ function indexOf(startUs: number, stepUs: number): number {
 }
 
 /**
- * Returns the time buckets of a query. If the query has no start or no end, the first or the last run determines it.
+ * Returns the time buckets of a query. If the query has no start, the first run determines it; if it has no end, the
+ * last run does.
  */
 export function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
@@ -147,10 +153,10 @@ export function timeBucketsOf(
   return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);
 }
 
-/** Adds up runs in total, by group and by time. */
+/** Sums up runs in total, by group and by time bucket. */
 export class StatisticsTally {
   readonly #groupsMax: number;
-  /** Undefined if there are no runs and the query has no time range. */
+  /** The time buckets. Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
   readonly #total = new FiguresTally();
   readonly #groups = new Map<string, FiguresTally>();
@@ -195,7 +201,10 @@ class FiguresTally {
   #pending = 0;
   #errors = 0;
   readonly #usage: UsageSums = usageSumsOf(undefined);
-  /** Latencies are added up at the end. This is faster, and unnecessary for groups that are omitted. */
+  /**
+   * Latencies that are not yet summed. Summing them once at the end is faster, and saves the work for groups that are
+   * omitted.
+   */
   readonly #latencies: Latencies[] = [];
 
   add({ status, runs, usage, latencies }: Counted): void {
@@ -215,7 +224,10 @@ class FiguresTally {
   }
 }
 
-/** Returns percentiles by nearest rank: the smallest latency that the given percentage of runs does not exceed. */
+/**
+ * Returns percentiles by nearest rank: the p-th percentile is the smallest latency that at least p percent of the runs
+ * do not exceed.
+ */
 function percentilesOf(parts: readonly Latencies[]): NonNullable<Figures['latency_ms']> {
   const counts = new Float64Array(LATENCY_BUCKETS);
   let total = 0;

@@ -4,64 +4,67 @@ import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, Ti
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 
 /**
- * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
- * two runs.
+ * Limits a call to one tenant and optionally to one project. Tenants are isolated: the same id in two tenants
+ * identifies two different runs.
  */
 export interface Scope {
   readonly tenant: string;
-  /** The name or id of the only project whose runs are read. It does not affect writes. */
+  /** Name or id of a project. Queries return only runs of this project. It does not affect writes. */
   readonly project?: string;
 }
 
-/** The scope of a receiver without tenants. */
+/** The scope that a receiver without tenants uses. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
-/** Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 in UTC with microseconds. */
+/**
+ * Validated fields of a run. Ids are in lower case with hyphens. Times are ISO 8601 timestamps in UTC with
+ * microseconds.
+ */
 export type RunFields = Partial<Omit<RunRecord, 'id'>>;
 
 /**
- * A message that creates or updates a run. If it has a `dotted_order`, it also has the `trace_id` and the
+ * A message that creates or updates a run. If `fields` contains a `dotted_order`, it also contains the `trace_id` and
  * `parent_run_id` from that order.
  */
 export interface RunOperation {
   readonly kind: 'post' | 'patch';
   readonly id: string;
   readonly fields: RunFields;
-  /** JSON text of the payloads in `fields`. A store can use the text instead of serializing a payload. */
+  /** JSON text of the payloads in `fields`, so that a store does not have to serialize them. */
   readonly texts?: Readonly<Partial<Record<PayloadField, string>>>;
   readonly attachments: readonly Attachment[];
 }
 
-/** A change to traces, including deleted traces. */
+/** A change to one or more traces. Deleting a trace is a change too. */
 export interface StoreChange {
-  /** Opaque cursor. `ChangeFeed.changes` returns the changes after it. */
+  /** Opaque cursor of the change. `ChangeFeed.changes` returns the changes that follow a cursor. */
   readonly cursor: string;
   readonly traceIds: readonly string[];
-  /** Number of runs and traces that the store deleted to stay within its limits. */
+  /** Numbers of runs and traces that the store has deleted to stay within its limits. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
 }
 
-/** Changes after a cursor. */
+/** The changes that follow a cursor. */
 export interface Changes {
   readonly cursor: string;
   /**
-   * Ids of the changed traces. Undefined if the store cannot list them, for example because the cursor is from another
-   * store.
+   * Ids of the changed traces. Undefined if the store cannot list them, for example because the cursor comes from
+   * another store.
    */
   readonly traceIds: readonly string[] | undefined;
 }
 
 /**
- * Maximum number of attachments of a run. If a run has more, the store rejects the request with a `StoreError`, reason
- * `too_large`.
+ * Maximum number of attachments per run. If a run has more, the store rejects the request with a `StoreError` whose
+ * reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens in a store. If there are more, the oldest are deleted. */
+/** Maximum number of feedback tokens in a store. If there are more, the store deletes the oldest. */
 export const TOKENS_MAX = 10_000;
 
 /**
- * Rejects a request for a reason that the client must know. The receiver responds with 429 for `busy`, 503 for
- * `unavailable` and 413 for `too_large`. Clients retry 429 and 503 after `retryAfterS` seconds.
+ * Thrown by a store if the client must know why its request failed. The receiver responds with 429 for `busy`, 503 for
+ * `unavailable` and 413 for `too_large`. After 429 and 503, clients retry after `retryAfterS` seconds.
  */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
@@ -78,58 +81,69 @@ export class StoreError extends Error {
 /**
  * Stores the runs of requests.
  *
- * Messages of a run can arrive in any order and more than once. They are merged field by field, and within `extra` and
- * `extra.metadata` key by key. A patch takes precedence over a post, and a later message over an earlier one of its
- * kind. A run is visible once its name, type and start time are known.
+ * A run's messages can arrive in any order and more than once. They are merged field by field, and within `extra` and
+ * `extra.metadata` key by key. A patch takes precedence over a post. Among posts and among patches, a later message
+ * takes precedence over an earlier one. A run becomes visible when its name, type and start time are known.
  *
- * The trace of a run is its `trace_id`. A run without one belongs to the trace of its parent, or to a separate trace
- * until the parent arrives. The parent is the run `parent_run_id`. If a run has neither `parent_run_id` nor
- * `dotted_order`, its parent is the run with the span `parent_span_id` in `extra.metadata.otel`.
+ * A run belongs to the trace `trace_id`. A run without a `trace_id` belongs to the trace of its parent, or forms its
+ * own trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
+ * `parent_run_id` nor `dotted_order`, its parent is the run of the span that `parent_span_id` in `extra.metadata.otel`
+ * identifies.
  */
 export interface IngestStore {
   /**
-   * Applies the operations of a request. When the promise resolves, the operations are durable. They may become visible
-   * later. After a rejection, the client sends the whole request again, so operations must be idempotent.
+   * Applies the operations of a request. When the promise resolves, the operations are durable, but queries may return
+   * them only later. After a rejection, the client sends the whole request again, so applying operations must be
+   * idempotent.
    */
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<void>;
 }
 
-/** Answers queries. All results are copies. */
+/** Answers queries. Results are copies of the stored data. */
 export interface QueryStore {
-  /** Yields runs with their payloads as JSON text of `StoredRun`: trace by trace, parents before their children. */
+  /**
+   * Yields each matching run with its payloads, as the JSON text of a `StoredRun`: trace by trace, with parents before
+   * their children.
+   */
   runs(scope: Scope, query: Ranged<RunQuery>): AsyncIterable<string>;
   attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined>;
-  /** Returns projects with a trace that starts in the range, sorted by name. */
+  /** Returns the projects that contain a trace that starts in the range, sorted by name. */
   projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]>;
   /**
-   * Returns traces whose root matches the query. `text` may occur in any run of the trace. Each store defines its
-   * cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
+   * Returns the traces whose root run matches the query. Only `text` may match any run of the trace. Each store defines
+   * its own cursor format, and rejects an invalid cursor with the code `RUNSPAN_INVALID_OPTION`.
    */
   traces(scope: Scope, query: Ranged<ListQuery>): Promise<Page<TraceSummary>>;
-  /** Returns the runs that match the query, at any position in their traces. */
+  /** Returns the runs that match the query, whether or not they are root runs. */
   list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
-  /** Returns all runs of a trace without their payloads, parents before children. Empty if the trace is unknown. */
+  /**
+   * Returns all runs of a trace without their payloads, with parents before their children. The list is empty if the
+   * trace is unknown.
+   */
   outline(scope: Scope, traceId: string): Promise<RunOutline[]>;
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
-  /** Returns a payload as JSON text, or undefined if the run does not have it. */
+  /** Returns a payload as JSON text, or undefined if the run does not have this payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics>;
 }
 
-/** Reports changes. */
+/** Reports changes to traces. */
 export interface ChangeFeed {
-  /** Calls the listener after each change, until the returned function is called. */
+  /** Calls the listener after each change. Call the returned function to unsubscribe. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
   /**
-   * Returns about `limit` traces that changed after the cursor, earliest change first. Without a cursor, returns only
-   * the current cursor.
+   * Returns about `limit` traces that have changed after the cursor, earliest change first. Without a cursor, returns
+   * only the current cursor.
    */
   changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes>;
 }
 
 /** Stores feedback on runs. */
 export interface FeedbackStore {
-  /** Replaces feedback with the same id. Returns false, and stores nothing, if the run is unknown. */
+  /**
+   * Stores feedback. Replaces existing feedback with the same id. If the run is unknown, returns false and stores
+   * nothing.
+   */
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
   /** Returns the feedback on all runs of a trace, sorted by creation time. */
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
@@ -137,17 +151,17 @@ export interface FeedbackStore {
 
 /** Stores feedback tokens. */
 export interface TokenStore {
-  /** Adds tokens. The run of a token may arrive later. */
+  /** Adds tokens. A token's run may arrive later. */
   addTokens(scope: Scope, tokens: readonly FeedbackToken[]): Promise<void>;
   token(scope: Scope, id: string): Promise<FeedbackToken | undefined>;
   /** Returns the tokens of a run in order of creation. */
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
-/** A store for a receiver. */
+/** The interface of a receiver's store. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
-/** Names of all methods of `Store`. The compiler checks that the list is complete. */
+/** Names of all methods of `Store`. The compiler verifies that the list is complete. */
 export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   apply: 0,
   runs: 0,

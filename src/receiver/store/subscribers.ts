@@ -2,7 +2,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import type { StoreChange } from './store.ts';
 
-/** Minimum time between two log lines about deleted traces. */
+/** Minimum interval between log lines about deleted traces. */
 const NOTICE_INTERVAL_MS = 60_000;
 
 /** A change to the traces of a tenant. */
@@ -11,8 +11,7 @@ export interface TenantChange extends StoreChange {
 }
 
 /**
- * Reports changes to the listeners of a tenant. Logs the number of traces that a store has deleted to stay within its
- * limits.
+ * Reports changes to a tenant's listeners, and logs how many traces the store has deleted to stay within its limits.
  */
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
@@ -22,7 +21,7 @@ export class Subscribers {
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `limits` contains the names of the options that limit the store. */
+  /** `limits` names the options that limit the store, for the log line. */
   constructor(limits: string, monotonicMs: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#monotonicMs = monotonicMs;

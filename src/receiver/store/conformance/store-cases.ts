@@ -5,5 +5,5 @@ import type { StoreCase } from './support.ts';
 
 export type { StoreCase } from './support.ts';
 
-/** Test cases for the rules that every store must follow. Each case needs a new, empty store. */
+/** Test cases for the rules that every store must follow. Run each case with a new, empty store. */
 export const storeCases: readonly StoreCase[] = [...ingestCases, ...queryCases, ...sumCases];

@@ -8,13 +8,13 @@ import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Stor
 /** A rule that every store must follow. */
 export interface StoreCase {
   readonly title: string;
-  /** Checks the rule with an empty store. Rejects with an AssertionError if the store breaks it. */
+  /** Tests the rule with an empty store. Rejects with an AssertionError if the store breaks the rule. */
   readonly run: (store: Store) => Promise<void>;
 }
 
 export const SCOPE: Scope = DEFAULT_SCOPE;
 
-/** Returns the id of the run with this number. Ids sort in the same order as numbers. */
+/** Returns the id of the run with this number. Ids sort in the same order as their numbers. */
 export function id(number: number): string {
   return `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
 }
@@ -25,7 +25,7 @@ export function numberOf(runId: string): number {
 
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
 
-/** Returns the time `number` seconds after the first time. */
+/** Returns a timestamp, `number` seconds after a fixed start. */
 export function second(number: number): string {
   return new Date(FIRST_MS + number * 1_000).toISOString().replace('Z', '000Z');
 }
@@ -35,13 +35,13 @@ export function stamp(number: number): string {
 }
 
 export interface RunOptions extends RunFields {
-  /** Number of the parent, which is the root of the trace. */
+  /** Number of the parent run, which is also the trace's root. */
   readonly parent?: number;
-  /** Latency in milliseconds. A run without a latency has not ended. */
+  /** Latency in milliseconds. If it is omitted, the run has not ended. */
   readonly ms?: number;
 }
 
-/** Returns the post of a run that an exporter sends. The run starts at `second(number)`. */
+/** Returns a post of a run, as an exporter sends it. The run starts at `second(number)`. */
 export function post(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const line = parent === undefined ? [number] : [parent, number];
   const operation = simple(number, ms === undefined ? fields : { ms, ...fields });
@@ -56,7 +56,10 @@ export function post(number: number, { parent, ms, ...fields }: RunOptions = {})
   };
 }
 
-/** Returns the post of a run without an order and a trace, as in `POST /runs`. `parent` is the number of its parent. */
+/**
+ * Returns a post of a run without `dotted_order` and `trace_id`, as in `POST /runs`. `parent` is the number of the
+ * parent run.
+ */
 export function simple(number: number, { parent, ms, ...fields }: RunOptions = {}): RunOperation {
   const end = ms === undefined ? {} : { end_time: second(number + ms / 1_000) };
   const above = parent === undefined ? {} : { parent_run_id: id(parent) };
@@ -100,7 +103,7 @@ export function statisticsOf(store: Store, query: StatisticsQuery = {}): ReturnT
   return store.statistics(SCOPE, ranged(query));
 }
 
-/** Asserts that two values have the same JSON. */
+/** Asserts that two values have the same JSON text. */
 export function equal(actual: unknown, expected: unknown, message?: string): void {
   deepStrictEqual(normalized(actual), normalized(expected), message);
 }
@@ -109,7 +112,7 @@ function normalized(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** Asserts that a value has at least the given fields. */
+/** Asserts that a value has the expected fields. It may have additional fields. */
 export function matches(actual: unknown, expected: unknown): void {
   equal(restricted(normalized(actual), normalized(expected)), expected);
 }
@@ -128,7 +131,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Creates a case for each row of a table. */
+/** Creates a test case for each row of a table. */
 export function table<Row extends readonly [string, ...unknown[]]>(
   title: string,
   rows: readonly Row[],

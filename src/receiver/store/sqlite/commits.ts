@@ -10,21 +10,21 @@ import { type Retention, SqliteRetention } from './retention.ts';
 import { SqliteIndex } from './search.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** Duration after which a transaction accepts no further calls. */
+/** Time after which no further calls are added to a transaction. */
 const GROUP_MS = 50;
-/** Delay between a write and the first background step, so that several runs are indexed together. */
+/** Delay between a write and the next background step, so that several runs are indexed together. */
 const BACKGROUND_DELAY_MS = 300;
-/** Duration of a background step. A new write must wait for it. */
+/** Duration of a background step. A write that arrives during a step waits until the step ends. */
 const STEP_MS = 50;
-/** Duration of an indexing step within `BACKGROUND_DELAY_MS` of a write. */
+/** Duration of an indexing step if the last write was less than `BACKGROUND_DELAY_MS` ago. */
 const BUSY_INDEX_MS = 5;
 /**
- * Duration of an indexing step if more runs than `UNINDEXED_MAX` are not indexed. A search reads unindexed runs one by
- * one.
+ * Duration of an indexing step if more than `UNINDEXED_MAX` runs are not indexed. The step is long because a search
+ * must read unindexed runs one by one.
  */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
-/** Interval between checks for traces that are too old. */
+/** Interval at which the store checks for traces that are too old. */
 const AGE_MS = 60_000;
 
 interface WaitingCall {
@@ -34,9 +34,9 @@ interface WaitingCall {
 }
 
 /**
- * Executes all writes to a store. Calls that arrive during a commit are committed together in the next commit. Each
- * call is committed completely or not at all. Background steps run between commits. They delete traces that exceed the
- * limits, index runs, and release free pages.
+ * Executes all writes to a store. Calls that arrive during a commit are combined into the next commit. Each call is
+ * committed completely or not at all. Between commits, background steps delete traces that exceed the limits, index
+ * runs, and release free pages.
  */
 export class SqliteCommits {
   readonly #connection: SqliteConnection;
@@ -50,7 +50,7 @@ export class SqliteCommits {
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
-  /** The changes of the current transaction. */
+  /** Changes made in the current transaction. */
   #changes: TenantChange[] = [];
 
   constructor(
@@ -92,7 +92,7 @@ export class SqliteCommits {
     return this.#call(() => setOwner(this.#connection, owner));
   }
 
-  /** Writes pending calls. Unindexed runs are indexed after the next start. */
+  /** Executes the pending calls. Runs that are not indexed yet are indexed when the store is opened again. */
   close(): void {
     clearTimer(this.#backgroundTimer);
     clearTimer(this.#ageTimer);
@@ -112,7 +112,7 @@ export class SqliteCommits {
     this.#commitCalls();
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
-    // Enforces the limits even if writes never pause.
+    // Checking the limits here keeps the store within them even if writes never pause.
     if (this.#retention.isDue(this.#nowMs())) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
@@ -122,7 +122,10 @@ export class SqliteCommits {
     this.#ageTimer = setTimer(() => this.#checkAge(), AGE_MS);
   }
 
-  /** Plans a background step. A write does not postpone it, because a steady stream of writes would do so forever. */
+  /**
+   * Schedules a background step if there is work for one. A write does not postpone a scheduled step, because steady
+   * writes would postpone it forever.
+   */
   #plan(delayMs: number): void {
     const hasWork = this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStep(), delayMs);
@@ -138,7 +141,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
-      // If the file is unusable, writes report the failure.
+      // If the file is currently unusable, the failure is reported by writes, so the step is only retried.
       this.#plan(BACKGROUND_DELAY_MS);
     }
   }
@@ -183,7 +186,10 @@ export class SqliteCommits {
     for (const settle of done) settle();
   }
 
-  /** Runs a call. If it fails, undoes its changes. The returned function settles its promise after the commit. */
+  /**
+   * Runs a call and undoes its changes if it fails. Returns a function that settles the call's promise; it must be
+   * called after the commit.
+   */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
     const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
     this.#connection.exec('SAVEPOINT call');
@@ -200,7 +206,7 @@ export class SqliteCommits {
     }
   }
 
-  /** Runs `work` in a transaction. Changes are reported after the commit. */
+  /** Runs `work` in a transaction, and reports its changes after the commit. */
   #inTransaction(work: () => void): void {
     this.#changes = [];
     this.#connection.exec('BEGIN IMMEDIATE');
@@ -213,7 +219,7 @@ export class SqliteCommits {
       try {
         this.#connection.exec('ROLLBACK');
       } catch {
-        // SQLite has already rolled back, for example because the disk is full.
+        // SQLite has already rolled back the transaction, for example because the disk is full.
       }
       throw error;
     }

@@ -12,10 +12,10 @@ import {
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
 
-/** The lengths of counter periods in minutes. Each is a multiple of the previous one. */
+/** Lengths of the counter periods in minutes. Each length is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
 
-/** Sums over counters. */
+/** Sums over several counters. */
 export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
 
 /** SQL expressions for the columns of `SumsRow`. */
@@ -24,7 +24,7 @@ export const SUMS: string = ['runs', ...USAGE_KEYS]
   .concat("group_concat(latencies, '') AS latencies")
   .join(', ');
 
-/** A counter, or a change to a counter. */
+/** The values of a counter, or the amounts by which they change. */
 interface Counter {
   readonly key: readonly SqlValue[];
   runs: number;
@@ -34,7 +34,7 @@ interface Counter {
 
 const MINUTE_US = 60_000_000;
 
-/** Collects the changes of a transaction to the counters, and writes each changed counter once. */
+/** Collects the changes that a transaction makes to counters, so that each changed counter is written once. */
 export class Counters {
   readonly #connection: SqliteConnection;
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
@@ -47,17 +47,17 @@ export class Counters {
     if (run.start_us !== null) this.#changes.push({ run, sign });
   }
 
-  /** Number of changes that are not yet written. */
+  /** Number of changes that have not been written yet. */
   get pending(): number {
     return this.#changes.length;
   }
 
-  /** Drops all pending changes except the first `kept` ones. */
+  /** Drops all pending changes after the first `kept`. */
   drop(kept: number): void {
     this.#changes.length = kept;
   }
 
-  /** Writes all changes. Called before the transaction is committed. */
+  /** Writes all pending changes. Called before the transaction is committed. */
   flush(): void {
     const counters = new Map<string, Counter>();
     for (const { run, sign } of this.#changes) {

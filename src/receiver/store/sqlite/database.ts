@@ -4,7 +4,7 @@ import { messageOf } from '../../../base/text.ts';
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type Row = Record<string, SqlValue>;
 
-/** The subset of `DatabaseSync` that both Node's module and the SQLite package provide. */
+/** The part of `DatabaseSync` that both Node's module and the SQLite package implement. */
 interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
@@ -23,7 +23,10 @@ export interface Engine {
   readonly DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => Database;
 }
 
-/** Loads Node's built-in SQLite if it can index words (builds of nodejs.org since 22.16), otherwise the SQLite package. */
+/**
+ * Loads Node's built-in SQLite if it supports full-text indexes, as builds from nodejs.org do since 22.16. Otherwise
+ * loads the SQLite package.
+ */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;
   if (own !== undefined && canIndexWords(own)) return own;
@@ -36,7 +39,7 @@ export async function loadEngine(): Promise<Engine> {
   }
 }
 
-/** Table of words in runs. */
+/** Creates the full-text index of the words in runs. */
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
   )`;
@@ -53,10 +56,12 @@ function canIndexWords({ DatabaseSync }: Engine): boolean {
   }
 }
 
-/** Maximum number of prepared statements. Filters produce many different statements. */
+/**
+ * Maximum number of prepared statements to keep. There is a limit because filters produce many different statements.
+ */
 const STATEMENTS_MAX = 500;
 
-/** A connection that prepares each statement once. A result of `each` must be read completely before the next call. */
+/** A connection that caches prepared statements. A result of `each` must be read completely before the next call. */
 export class SqliteConnection {
   readonly #database: Database;
   readonly #statements = new Map<string, Statement>();
@@ -78,16 +83,17 @@ export class SqliteConnection {
   }
 
   run(sql: string, ...values: SqlValue[]): void {
-    // `Statement.run` reads `last_insert_rowid`, which FTS5 sets to a value beyond 2^53 on deletion. Node 26 then throws.
+    // `get` is used instead of `run`, which reads `last_insert_rowid`. FTS5 sets it to a value beyond 2^53 on deletion,
+    // and Node 26 then throws.
     this.#statement(sql).get(...values);
   }
 
-  /** Returns the key of the inserted row. */
+  /** Inserts a row and returns its key. */
   insert(sql: string, ...values: SqlValue[]): number {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
 
-  /** Updates only the changed columns of a row, because updating an index costs time. */
+  /** Updates the columns of a row that have changed. The others are left out, because updating an index costs time. */
   update(table: string, n: number, before: Readonly<Record<string, SqlValue>>, after: typeof before): void {
     const changed = Object.entries(after).filter(([column, value]) => !isSame(before[column], value));
     if (changed.length === 0) return;
@@ -95,7 +101,7 @@ export class SqliteConnection {
     this.run(`UPDATE ${table} SET ${assignments} WHERE n = ?`, ...changed.map(([, value]) => value), n);
   }
 
-  /** Returns the first value of the first row as a number, or 0. */
+  /** Returns the first value of the first row as a number, or 0 if there is no row. */
   number(sql: string, ...values: SqlValue[]): number {
     return Number(Object.values(this.one(sql, ...values) ?? {})[0] ?? 0);
   }
@@ -129,7 +135,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue): boolean {
   return a === b;
 }
 
-/** Returns the 16 bytes of an id. They sort in the same order as its text. */
+/** Returns the 16 bytes of an id. They sort in the same order as the id's text. */
 export function idBytes(id: string): Uint8Array {
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
@@ -139,7 +145,7 @@ export function idText(bytes: Uint8Array): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** SQLite result codes (https://sqlite.org/rescode.html) for problems with the file or the machine. */
+/** SQLite's result codes for problems with the file or the machine (https://sqlite.org/rescode.html). */
 const CODES = {
   permission: 3,
   busy: 5,
@@ -157,7 +163,7 @@ const OF_THE_FILE: readonly number[] = Object.values(CODES);
 /** Returns the result code of a SQLite error. */
 function resultCodeOf(error: unknown): number | undefined {
   const { errcode } = (error ?? {}) as { errcode?: unknown };
-  // Higher bits contain details.
+  // The higher bits contain details about the error.
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
@@ -165,12 +171,12 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === CODES.busy;
 }
 
-/** Whether SQLite reports that the file is not a database. */
+/** Whether an error means that the file is not an SQLite database. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCodeOf(error) === CODES.noDatabase;
 }
 
-/** Whether the error means that the file is currently unusable. */
+/** Whether an error means that the file is currently unusable. */
 export function isOfTheFile(error: unknown): boolean {
   return OF_THE_FILE.includes(resultCodeOf(error) ?? -1);
 }

@@ -10,29 +10,29 @@ import { upgrade } from './upgrade.ts';
 /** The process that has a store open for writing. */
 export interface StoreOwner {
   readonly pid: number;
-  /** ISO 8601. */
+  /** ISO 8601 timestamp. */
   readonly started_at: string;
-  /** Address of the receiver in the process, if known. */
+  /** Address of the receiver that runs in the process, if known. */
   readonly address?: string;
 }
 
-/** A store that is open for writing, and its lock. */
+/** A connection to a store that is open for writing, and the store's lock. */
 export interface OpenFile {
   readonly connection: SqliteConnection;
   readonly lock: StoreLock;
 }
 
-/** Maximum time that a statement waits for another connection. */
+/** Maximum time for which a statement waits for another connection. */
 const BUSY_MS = 5_000;
-/** The size to which the WAL is truncated after a checkpoint. */
+/** Size to which the WAL is truncated after a checkpoint. */
 const WAL_BYTES = 64 * 1024 * 1024;
 const READER_PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
 const WRITER_PRAGMAS = `${READER_PRAGMAS};
   PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
- * Opens a store for writing. Creates the file if it is missing, and upgrades an earlier format. If the file is not a
- * runspan store or is open in another process, throws a RunspanError and does not change the file.
+ * Opens a store for writing. Creates the file if it does not exist, and upgrades a file in an earlier format. If the
+ * file is not a runspan store or is open in another process, throws a RunspanError and leaves the file unchanged.
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
@@ -93,7 +93,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
   }
 }
 
-/** Returns the process that has the store open for writing. */
+/** Returns information about the process that has the store open for writing, if there is one. */
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
   const lock = takeLock(engine, path);
   if (lock === undefined) return ownerOf(engine, path);
@@ -101,7 +101,7 @@ export function currentOwner(engine: Engine, path: string): StoreOwner | undefin
   return undefined;
 }
 
-/** Records in the file which process has it open. */
+/** Records in the file which process has it open for writing. */
 export function setOwner(connection: SqliteConnection, owner: StoreOwner): void {
   connection.run("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", JSON.stringify(owner));
 }
@@ -117,7 +117,7 @@ function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
     const row = withConnection(engine, path, read, { readOnly: true });
     return row && JSON.parse(row.value);
   } catch {
-    // The file is being created, or cannot be read.
+    // The file is just being created, or it cannot be read.
     return undefined;
   }
 }
@@ -129,7 +129,10 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
-/** Creates and fills a store in a temporary file, then renames it. The path never contains an incomplete store. */
+/**
+ * Creates and fills a store in a temporary file, then renames the file, so that an incomplete store never appears at
+ * the path.
+ */
 function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
   const aside = `${path}-new`;
   for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
@@ -147,18 +150,19 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
 /** Replaces a store in an earlier format with a copy in the current format. */
 function upgradeFile(engine: Engine, path: string): void {
   withConnection(engine, path, (earlier) => {
-    // Moves the content of the WAL into the file. A WAL that remains would be applied to the new file.
+    // This statement moves the content of the WAL into the file. Otherwise, the remaining WAL would be applied to the
+    // new file.
     earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
     create(engine, path, (connection) => upgrade(earlier, connection));
   });
 }
 
-/** Creates an empty file that only its owner can read. Throws if the file exists. */
+/** Creates an empty file that only its owner can read. Throws if the file already exists. */
 function makeEmpty(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
 
-/** Opens a connection. Closes it if `prepare` throws. */
+/** Opens a connection and calls `prepare` with it. If `prepare` throws, closes the connection. */
 function connect(
   engine: Engine,
   path: string,
@@ -175,7 +179,7 @@ function connect(
   }
 }
 
-/** Calls `use` with a connection that is closed afterwards. */
+/** Opens a connection, calls `use` with it, and closes it. */
 function withConnection<Result>(
   engine: Engine,
   path: string,
@@ -190,7 +194,7 @@ function withConnection<Result>(
   }
 }
 
-/** Returns the version of a store. Throws if this version of runspan does not support it. */
+/** Returns the format version of a store. Throws if this version of runspan does not support it. */
 function checkedVersion(connection: SqliteConnection, path: string): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
@@ -201,9 +205,9 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
 
 /**
  * Returns the format version of a file. Throws if the file belongs to another application or has a later version. The
- * check uses an immutable connection, which takes no lock and creates no files next to the database. The file must be
- * opened through SQLite only: when a process closes any descriptor of a file, POSIX releases all its locks on that
- * file, and SQLite can only account for its own descriptors.
+ * file is read through an immutable connection, which takes no lock and creates no files next to the database. Node's
+ * file functions must not be used: when a process closes any descriptor of a file, POSIX releases all of the process's
+ * locks on it, and SQLite can account only for its own descriptors.
  */
 function headerVersion(engine: Engine, path: string): number {
   if (sizeOf(path) === 0) return FORMAT_VERSION;
@@ -212,8 +216,8 @@ function headerVersion(engine: Engine, path: string): number {
     return withConnection(engine, uri, (connection) => checkedVersion(connection, path), { readOnly: true });
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
-    // Without locks, a file may appear damaged while another connection writes to it. A later connection with locks
-    // decides.
+    // Because this connection takes no lock, the file may appear damaged while another connection writes to it. The
+    // next connection, which takes locks, reports real damage.
     if (!isOfTheFile(error)) throw error;
     return FORMAT_VERSION;
   }
@@ -232,17 +236,17 @@ function sizeOf(path: string): number {
   return found.size;
 }
 
-/** The lock of a store for one process. */
+/** A lock that allows only one process to write to a store. */
 export interface StoreLock {
   release(): void;
 }
 
 /**
- * Locks a store with an operating system lock on a small file next to it. The lock is released when the process ends,
- * even if it is killed. Returns undefined if another process has the lock.
+ * Locks a store by an operating system lock on a small file next to it. The lock is released when the process ends,
+ * even if it is killed. Returns undefined if another process holds the lock.
  */
 function takeLock(engine: Engine, path: string): StoreLock | undefined {
-  // The file is never deleted. Otherwise two processes could lock two files with the same name.
+  // The lock file is never deleted. Otherwise, two processes could each lock a different file with this name.
   const file = `${path}-lock`;
   makeLockFile(file);
   try {
@@ -256,8 +260,8 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
 }
 
 /**
- * Creates a file that only its owner can read. SQLite itself would create it readable by other users. An existing file
- * is not opened, since closing it would release a lock held by another thread of this process.
+ * Creates the lock file so that only its owner can read it; SQLite would create it readable by other users. An existing
+ * file is not opened, because closing it would release a lock that another thread of this process holds.
  */
 function makeLockFile(file: string): void {
   try {

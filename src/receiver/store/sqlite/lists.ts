@@ -8,13 +8,16 @@ import { idBytes, idText, type SqliteConnection, type SqlValue } from './databas
 import { factsIn, readPayload } from './payloads.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
-/** A condition on `runs`, with the values of its parameters. */
+/** An SQL condition on `runs`, with the values of its parameters. */
 export interface Condition {
   readonly sql: string;
   readonly values: readonly SqlValue[];
 }
 
-/** Returns the conditions of a filter, except for `search`. `tokens` is the column with the token count. */
+/**
+ * Returns the SQL conditions for a filter, except for `search`. `tokens` is the column to compare with the filter's
+ * token limits.
+ */
 export function conditionsOf(
   connection: SqliteConnection,
   tenant: number,
@@ -23,7 +26,8 @@ export function conditionsOf(
 ): Condition[] {
   const { traceId, statuses, range, latencyUs } = filter;
   return [
-    // The plus sign prevents the use of indexes that begin with the tenant, so SQLite uses the index on the trace.
+    // The plus sign makes SQLite use the index on the trace, because it prevents the use of indexes that begin with the
+    // tenant.
     { sql: traceId === undefined ? 'runs.tenant = ?' : '+runs.tenant = ?', values: [tenant] },
     { sql: 'runs.start_us IS NOT NULL', values: [] },
     ...filter.projects.map((project) => ofProject(connection, tenant, project)),
@@ -41,10 +45,10 @@ export function conditionsOf(
   ];
 }
 
-/** SQL expression for the latency of a run. Null if the run has not ended. */
+/** SQL expression for a run's latency. It is null if the run has not ended. */
 const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
-/** Joins conditions with AND. */
+/** Combines conditions with AND. */
 export function all(conditions: readonly Condition[]): Condition {
   return {
     sql: conditions.map(({ sql }) => `(${sql})`).join(' AND '),
@@ -52,7 +56,7 @@ export function all(conditions: readonly Condition[]): Condition {
   };
 }
 
-/** Defines the SQL functions that conditions call. */
+/** Defines the SQL functions that the conditions use. */
 export function defineFilterFunctions(connection: SqliteConnection): void {
   connection.define('has_metadata', (json, key, value) => {
     const { extra } = JSON.parse(json as string) as SmallFields;
@@ -63,36 +67,40 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const HAS_TAG = 'runs.n IN (SELECT n FROM tags WHERE tenant = ? AND tag = ?)';
 
-/** Indexed columns for metadata keys. */
+/** Metadata keys that have an indexed column. */
 const COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };
 
 function ofMetadata(key: string, value: string | null): Condition[] {
   const column = COLUMNS[key];
-  // The column contains only text, without numbers and other JSON.
+  // The column can be used only for values that are text. It does not contain numbers and other JSON values.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
-  // The JSON text is searched before it is parsed. It contains text values in quotes, and other values without quotes.
+  // For speed, the JSON text is searched for the key and the value before it is parsed. Text values occur in it with
+  // quotes, other values without.
   const texts = ['instr(fields, ?)', ...(value === null ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
   const sql = `EXISTS (SELECT 1 FROM details WHERE details.n = runs.n AND ${texts.join(' AND ')} AND has_metadata(fields, ?, ?))`;
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];
 }
 
-/** Conditions on two columns prevent the use of an index, so `session_id` is included only if the project is an id. */
+/**
+ * Returns a condition on the project. `session_id` is compared only if the project is an id, because a condition on two
+ * columns prevents the use of an index.
+ */
 function ofProject(connection: SqliteConnection, tenant: number, project: string): Condition {
   return isSessionId(connection, tenant, project)
     ? { sql: 'runs.project = ? OR runs.session_id = ?', values: [project, project] }
     : { sql: 'runs.project = ?', values: [project] };
 }
 
-/** Whether a run has the text as its project id. */
+/** Whether the text is the project id of some run. */
 export function isSessionId(connection: SqliteConnection, tenant: number, text: string): boolean {
   const sql = 'SELECT 1 FROM runs WHERE tenant = ? AND session_id = ? AND session_id <> project LIMIT 1';
   return connection.one(sql, tenant, text) !== undefined;
 }
 
 /**
- * Returns a condition on the status. It repeats the condition of the partial index, because SQLite otherwise does not
- * use the index.
+ * Returns a condition on the status. It includes the condition of the partial index, because SQLite would otherwise not
+ * use that index.
  */
 function oneOf(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
@@ -127,7 +135,7 @@ export const TRACE_SORTS: Readonly<Record<SortKey, string>> = {
   cost: 'traces.total_cost',
 };
 
-/** Reads a page of `from`. Selects and sorts only keys first, then reads the other columns for the page. */
+/** Reads a page of rows. First selects and sorts only keys, then reads the other columns of the rows on the page. */
 export function rowsOfPage(
   connection: SqliteConnection,
   { sort = 'start_time', order = 'descending', cursor, limit = PAGE_ITEMS }: Ranged<ListQuery>,
@@ -138,7 +146,7 @@ export function rowsOfPage(
   const value = sorts[sort];
   const direction = order === 'descending' ? 'DESC' : 'ASC';
   const { sql, values } = all(cursor === undefined ? conditions : [...conditions, following(cursor, value, order)]);
-  // Visible runs have a start, so the index returns them in order.
+  // A start time is never null for visible runs. Without `IS NULL`, the index returns the rows in order.
   const orderBy = `${sort === 'start_time' ? '' : `${value} IS NULL, `}${value} ${direction}, runs.n ${direction}`;
   const keys = connection.all<{ n: number; value: number | null }>(
     `SELECT runs.n AS n, ${value} AS value FROM ${from} WHERE ${sql} ORDER BY ${orderBy} LIMIT ?`,
@@ -151,7 +159,7 @@ export function rowsOfPage(
   return keys.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
 }
 
-/** Returns the condition for items after a cursor. */
+/** Returns the condition for the items that follow a cursor. */
 function following(cursor: string, column: string, order: ListQuery['order']): Condition {
   const { value, n } = positionOf(cursor);
   const sign = order === 'descending' ? '<' : '>';
@@ -160,7 +168,10 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
   return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, values: [value, n] };
 }
 
-/** Returns a run for a list. Previews of large payloads are stored. Other previews are created from the payloads. */
+/**
+ * Returns a run as it appears in a list. Previews of large payloads are stored; other previews are created from the
+ * payload.
+ */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
   const payloads: RunFields = {};
@@ -171,7 +182,7 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
   return summaryWith(row, { ...facts, ...previewsIn(payloads) });
 }
 
-/** Returns a run for an outline. */
+/** Returns a run as it appears in an outline. */
 export function outlineIn(row: SelectedRun): RunOutline {
   return outlineOf(summaryWith(row, storedFactsIn(row)));
 }

@@ -5,32 +5,35 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../run-view.ts';
 import type { RunOperation } from '../store.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Length above which payloads are compressed. */
+/** Payloads longer than this are compressed. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
 const DEFLATED = 1;
 
-/** A payload as JSON text, and the facts about it that are stored. */
+/** A payload as JSON text, and the metadata to store about it. */
 export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;
-  /** Facts about the payload, without a preview if it is short. Lists then create the preview from the payload. */
+  /**
+   * Metadata about the payload. The preview is omitted if the payload is short, because lists can then create it from
+   * the payload.
+   */
   readonly facts: PayloadFacts | undefined;
 }
 
-/** The facts about each payload. */
+/** Metadata about each payload of a run. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
-/** An operation in a message to the writer thread. */
+/** An operation as it is sent to the writer thread. */
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
-  /** JSON text of all fields except payloads. */
+  /** JSON text of all fields except the payloads. */
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
   readonly attachments: readonly Attachment[];
-  /** The approximate size in memory. */
+  /** Approximate size of the operation in memory. */
   readonly sizeBytes: number;
 }
 
@@ -49,7 +52,10 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   return { kind, id, fields: json, payloads, attachments: attachments.map(withOwnBuffer), sizeBytes };
 }
 
-/** Copies bytes out of a larger buffer, because a message to another thread would include the whole buffer. */
+/**
+ * Copies an attachment's bytes if they are part of a larger buffer, because a message to another thread would include
+ * the whole buffer.
+ */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
 }
@@ -58,7 +64,7 @@ export function factsIn(facts: StoredFacts): PayloadFacts {
   return Object.assign({}, ...Object.values(facts));
 }
 
-/** Returns the key of the row of a payload. */
+/** Returns the key of a payload's row. */
 function payloadKey(n: number, field: PayloadField): number {
   return n * 4 + PAYLOAD_FIELDS.indexOf(field);
 }
@@ -68,7 +74,8 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
   const sql = 'INSERT OR REPLACE INTO payloads VALUES (?, ?, ?, ?)';
   if (text.length > COMPRESSED_LENGTH_MIN) {
     const bytes = Buffer.from(text);
-    // The output is shorter than the input, so one chunk is enough. The default of 16 KiB costs a tenth more time.
+    // The output is shorter than the input, so it fits into one chunk of this size. With the default chunk size of 16
+    // KiB, compression takes about 10 % longer.
     const data = deflateRawSync(bytes, { level: 1, chunkSize: bytes.length });
     connection.run(sql, key, DEFLATED, bytes.length, data);
   } else connection.run(sql, key, PLAIN, Buffer.byteLength(text), text);
@@ -82,7 +89,7 @@ export function readPayload(connection: SqliteConnection, n: number, field: Payl
   return row.codec === PLAIN ? String(row.data) : inflateRawSync(row.data as Uint8Array).toString();
 }
 
-/** Returns the size of each payload's JSON text in bytes. */
+/** Returns the size of each of a run's payloads as JSON, in bytes. */
 export function payloadSizes(connection: SqliteConnection, n: number): Partial<Record<PayloadField, number>> {
   const sql = 'SELECT n, size FROM payloads WHERE n >= ? AND n < ? ORDER BY n';
   const rows = connection.all<{ n: number; size: number }>(sql, n * 4, n * 4 + 4);

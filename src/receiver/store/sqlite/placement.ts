@@ -7,8 +7,8 @@ import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRu
 import { deleteRun, StoredRun } from './stored-run.ts';
 
 /**
- * The runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
- * arrives later. Updates the sums of traces.
+ * Holds the runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
+ * arrives later, and updates the sums of traces.
  */
 export class Placement {
   readonly #connection: SqliteConnection;
@@ -17,7 +17,7 @@ export class Placement {
   readonly #tenant: number;
   readonly #runs = new Map<string, StoredRun>();
   readonly #spans = new Map<string, StoredRun>();
-  /** The traces that have changed. */
+  /** The changed traces by id. */
   readonly #traces = new Map<string, StoredTrace>();
   readonly #changed = new Set<StoredRun>();
   readonly #placed = new Set<StoredRun>();
@@ -34,7 +34,7 @@ export class Placement {
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
     if (row?.evicted === 1) {
-      // The trace of the run is being deleted. Later messages create the run again.
+      // The run's trace is being deleted, so the run counts as unknown. Its next message creates it again.
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }
@@ -49,14 +49,14 @@ export class Placement {
     return run;
   }
 
-  /** Opens a trace to change it. */
+  /** Returns a trace in order to change it. */
   trace(id: string): StoredTrace {
     const trace = this.#traces.get(id) ?? StoredTrace.open(this.#connection, this.#tenant, id);
     this.#traces.set(id, trace);
     return trace;
   }
 
-  /** Writes the runs that received messages, and all runs that change with them. */
+  /** Writes the runs that received messages, and all runs whose place or usage changes as a result. */
   write(received: ReadonlySet<StoredRun>): void {
     for (const run of received) {
       const { span } = run.spans;
@@ -69,18 +69,21 @@ export class Placement {
       if (this.#hasLeftUsage(run)) for (const id of [run.storedTraceId, run.traceId]) recounted.add(this.trace(id));
       if (run.waitsFor === undefined) this.#spreadUsage(run);
     }
-    // Received runs come first, because lists show runs with equal values in order of arrival.
+    // Received runs are written first, because lists show runs with equal values in the order of arrival.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
   }
 
-  /** Writes the traces. Returns their ids. */
+  /** Writes the changed traces and returns their ids. */
   finish(seq: number, nowMs: number): string[] {
     for (const trace of this.#traces.values()) trace.write(this.#connection, seq, nowMs);
     return [...this.#traces.keys()];
   }
 
-  /** Places a run. `path` contains the runs that are being placed. Each run is the child of the next. */
+  /**
+   * Places a run in its trace. `path` contains the runs whose placement is in progress, in which each run is a child of
+   * the next.
+   */
   #place(run: StoredRun, received: ReadonlySet<StoredRun>, path: Set<StoredRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
@@ -112,12 +115,12 @@ export class Placement {
     return row && this.find(idText(row.id));
   }
 
-  /** Returns the parent of a run if the run is linked to it. */
+  /** Returns the parent of a run, or undefined if the run is not linked to one. */
   #linkedParent({ waitsFor, parentId }: StoredRun): StoredRun | undefined {
     return waitsFor !== undefined || parentId === undefined ? undefined : this.find(parentId);
   }
 
-  /** Whether `run` is `above` or nested below it. */
+  /** Whether `run` is the run `above` or one of its descendants. */
   #isBelow(run: StoredRun, above: StoredRun): boolean {
     const seen = new Set<StoredRun>();
     for (let at: StoredRun | undefined = run; at !== undefined && !seen.has(at); at = this.#linkedParent(at)) {
@@ -127,7 +130,7 @@ export class Placement {
     return false;
   }
 
-  /** Links stored runs to parents that have just arrived. */
+  /** Links the stored runs that have been waiting for a parent that has just arrived. */
   #adopt(received: ReadonlySet<StoredRun>): void {
     const parents = new Map<string | undefined, StoredRun>();
     for (const run of received) parents.set(run.id.replaceAll('-', ''), run);
@@ -145,7 +148,7 @@ export class Placement {
     }
   }
 
-  /** Moves a run to another trace, together with its descendants that name no trace. */
+  /** Moves a run to another trace, together with those descendants that do not name a trace. */
   #move(run: StoredRun, traceId: string): void {
     const { trace: from, traceId: fromId } = run;
     const { n: to } = this.trace(traceId);
@@ -159,7 +162,10 @@ export class Placement {
     if (from !== undefined) this.trace(fromId);
   }
 
-  /** Returns the descendants of a run in a trace. Excludes runs that name the trace, and their descendants. */
+  /**
+   * Returns the descendants of a run that follow it to another trace: those in the same trace, except runs that name
+   * the trace and the descendants of such runs.
+   */
   #unnamedBelow(run: StoredRun, trace: number): StoredRun[] {
     const rows = this.#connection.all<{ id: Uint8Array }>(UNNAMED, trace);
     for (const { id } of rows) this.find(idText(id));
@@ -174,14 +180,14 @@ export class Placement {
     });
   }
 
-  /** Whether previous ancestors of a run may no longer have usage below them. */
+  /** Whether a run has changed in such a way that its previous ancestors may no longer have usage below them. */
   #hasLeftUsage({ row, trace, parentId, hasUsage }: StoredRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
     return hasMoved || (usageIn(row) !== undefined && !hasUsage);
   }
 
-  /** Marks the ancestors of a run that has usage, or has usage below it. */
+  /** If a run has usage or a descendant with usage, marks its ancestors as having usage below them. */
   #spreadUsage(run: StoredRun): void {
     if (!run.hasUsage && !run.below) return;
     for (
@@ -208,7 +214,7 @@ export class Placement {
     this.#counters.add(after, 1);
   }
 
-  /** Determines again which runs of a trace have usage below them. */
+  /** Determines anew which runs of a trace have a descendant with usage. */
   #recountUsage({ n: trace }: StoredTrace): void {
     const rows = this.#connection.all<{ id: Uint8Array; parent: Uint8Array | null; below: number; has: number }>(
       USAGE_OF_RUNS,
@@ -236,7 +242,7 @@ const UNNAMED = 'SELECT id FROM runs WHERE trace = ? AND is_named = 0 AND parent
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
 
-/** The columns of `traces` that depend on runs. */
+/** The columns of `traces` that are derived from runs. */
 type TraceRow = {
   readonly n: number;
   readonly root: number | null;
@@ -246,16 +252,19 @@ type TraceRow = {
   end_us: number | null;
 };
 
-/** A trace that is being changed. Its sums are updated run by run, so that a change costs the same in large traces. */
+/**
+ * A trace that is being changed. Each changed run updates the trace's sums incrementally, so that a change in a large
+ * trace costs no more than in a small one.
+ */
 class StoredTrace {
   readonly id: string;
   readonly n: number;
   readonly #row: TraceRow;
   #usage: Usage | undefined;
-  /** Whether the end and the usage must be computed again from all runs. */
+  /** Whether the end time and the usage must be computed again from all runs. */
   #isStale = false;
 
-  /** Opens a trace, and creates it if it does not exist. */
+  /** Reads a trace. Creates it if it does not exist. */
   static open(connection: SqliteConnection, tenant: number, id: string): StoredTrace {
     const select = 'SELECT * FROM traces WHERE tenant = ? AND id = ?';
     const row = connection.one<TraceRow>(select, tenant, idBytes(id));
@@ -271,7 +280,10 @@ class StoredTrace {
     this.#usage = usageIn(row);
   }
 
-  /** Updates the sums for a run that changes, joins the trace or leaves it. */
+  /**
+   * Updates the sums for a run that changes (both rows given), joins the trace (`before` is undefined) or leaves it
+   * (`after` is undefined).
+   */
   change(before: RunRow | undefined, after: RunRow | undefined): void {
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
@@ -285,7 +297,7 @@ class StoredTrace {
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.#isStale = true;
   }
 
-  /** Writes the trace after its runs. Deletes it if it has no runs. */
+  /** Writes the trace, or deletes it if it has no runs. The trace's runs must already be written. */
   write(connection: SqliteConnection, seq: number, nowMs: number): void {
     const { n } = this;
     const root = this.#findRoot(connection);
@@ -306,7 +318,7 @@ class StoredTrace {
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, ...usage, n);
   }
 
-  /** Finds the run whose id is the trace id, otherwise the first run. */
+  /** Finds the run whose id is the trace id, or the first run if there is none. */
   #findRoot(connection: SqliteConnection): number | undefined {
     const own = connection.one<{ n: number }>(OWN_ROOT, this.n, idBytes(this.id));
     return (own ?? connection.one<{ n: number }>(FIRST_ROOT, this.n))?.n;

@@ -33,14 +33,14 @@ import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 
-/** The key of a run, and its derived order if no message contains its order. */
+/** The key of a run. If no message contains the run's order, the derived order is included. */
 export type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/** Answers queries through a read-only connection. */
+/** Answers queries over a read-only connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
-  /** Returns the process that has the store open for writing. */
+  /** Returns information about the process that has the store open for writing, if there is one. */
   readonly owner: () => StoreOwner | undefined;
 
   constructor(connection: SqliteConnection, owner: () => StoreOwner | undefined) {
@@ -50,7 +50,7 @@ export class SqliteReader {
     defineFilterFunctions(connection);
   }
 
-  /** Returns the keys of matching runs: trace by trace, parents before children. */
+  /** Returns the keys of matching runs: trace by trace, with parents before their children. */
   runKeys(scope: Scope, query: Ranged<RunQuery>): RunKey[] {
     const { sql, values } = all(this.#conditionsOf(this.#tenant(scope), filterOf(scope, query)));
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
@@ -64,7 +64,7 @@ export class SqliteReader {
     return keys.slice(0, query.limit);
   }
 
-  /** Returns the JSON texts of run records. Omits deleted runs. */
+  /** Returns run records as JSON texts. Runs that have been deleted are omitted. */
   runTexts(keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
       const row = this.#connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
@@ -128,7 +128,7 @@ export class SqliteReader {
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   }
 
-  /** Returns the runs of a trace as JSON arrays. Each array is short enough to be parsed in one step. */
+  /** Returns the runs of a trace as several JSON arrays. Each array is short enough to be parsed in one step. */
   outline(scope: Scope, traceId: string): string[] {
     const tenant = this.#tenant(scope);
     const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { traceId, range: ALL_TIMES })));
@@ -177,7 +177,7 @@ export class SqliteReader {
     const changed = (lastSeq: number, count: number) =>
       this.#connection.all<{ id: Uint8Array; seq: number }>(CHANGED, Number(after), lastSeq, tenant, count);
     const later = changed(-1, limit + 1);
-    // Traces of one change are returned together, because they share a cursor.
+    // All traces of one change are returned together, because they share a cursor.
     const last = later.length > limit ? later[limit - 1]?.seq : undefined;
     const rows = last === undefined ? later : changed(last, -1);
     return { cursor: `${last ?? seq}`, traceIds: rows.map(({ id }) => idText(id)) };
@@ -212,7 +212,7 @@ export class SqliteReader {
     return this.#connection.one<{ n: number }>(sql, tenant, idBytes(id))?.n;
   }
 
-  /** Finds a visible run in the scope. */
+  /** Returns a run if it is visible and belongs to the scope. */
   #find(scope: Scope, runId: string): SelectedRun | undefined {
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant(scope), idBytes(runId));
     return scope.project === undefined || [row?.project, row?.session_id].includes(scope.project) ? row : undefined;
@@ -223,7 +223,10 @@ export class SqliteReader {
     return filter.search === undefined ? conditions : [...conditions, this.#search.condition(filter.search)];
   }
 
-  /** Selects an index of root runs, because the query planner may prefer an index of all runs. */
+  /**
+   * Returns an SQL clause that selects an index of root runs. Without it, the query planner might use an index of all
+   * runs.
+   */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
     const { projects, name, traceId, model, metadata, tags, search } = filter;
     const others = [traceId, model, search].some((value) => value !== undefined) || metadata.length + tags.length > 0;
@@ -234,7 +237,7 @@ export class SqliteReader {
     return 'INDEXED BY roots_by_project';
   }
 
-  /** Returns the runs of a trace as a tree. */
+  /** Returns the runs of a trace as tree nodes. */
   #nodes(trace: number): (TreeNode & { readonly n: number })[] {
     return this.#connection
       .all<{ n: number; id: Uint8Array; parent: Uint8Array | null; start_us: number; own: string | null }>(NODES, trace)
@@ -296,10 +299,10 @@ const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
   FROM feedback JOIN runs ON runs.n = feedback.run
   WHERE feedback.trace = ? AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`;
 
-/** Number of JSON characters that the main thread parses in one step. */
+/** Number of JSON characters to parse in one step on the main thread. */
 const PIECE_LENGTH = 256 * 1024;
 
-/** Joins JSON texts into JSON arrays. */
+/** Joins JSON texts into JSON arrays of limited length. */
 function piecesOf(texts: readonly string[]): string[] {
   const pieces: string[] = [];
   let piece: string[] = [];

@@ -3,22 +3,22 @@ import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { deleteRun } from './stored-run.ts';
 
-/** The limits of a store. */
+/** The limits that a store enforces. */
 export interface Retention {
   readonly maxAgeMs: number;
   readonly maxBytes: number;
 }
 
-/** A trace that is being deleted. */
+/** A trace whose deletion has begun. */
 export interface EvictedTrace {
   readonly tenant: string;
   readonly traceId: string;
   readonly runs: number;
 }
 
-/** Maximum number of runs that are deleted before the time is checked. */
+/** Number of runs to delete between two checks of the time. */
 const STEP_RUNS = 50;
-/** Number of free pages that the file keeps, and number of pages to release in one step. */
+/** Number of free pages that the file keeps, and number of pages that one step releases. */
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
@@ -31,7 +31,10 @@ interface OldestTrace {
   readonly tenant: string;
 }
 
-/** Deletes the traces that were changed least recently, to stay within the limits. A large trace takes several steps. */
+/**
+ * Deletes the traces that changed least recently, so that the store stays within its limits. Deleting a large trace
+ * takes several steps.
+ */
 export class SqliteRetention {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
@@ -50,8 +53,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Deletes runs for about `limitMs` milliseconds. The caller opens the transaction. Returns the traces whose deletion
-   * began.
+   * Deletes runs for about `limitMs` milliseconds, in a transaction of the caller. Returns the traces whose deletion
+   * has begun in this step.
    */
   step(nowMs: number, limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
@@ -66,24 +69,27 @@ export class SqliteRetention {
     return evicted;
   }
 
-  /** Whether the file has more free pages than it keeps. */
+  /** Whether the file has more free pages than it should keep. */
   get isLoose(): boolean {
     return this.#connection.number('PRAGMA freelist_count') > FREE_PAGES;
   }
 
-  /** Releases some free pages. Must be called outside a transaction. */
+  /** Releases free pages. Must be called outside a transaction. */
   shrink(): void {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }
 
-  /** Removes a trace from lists. It gets a random id, so that later messages create a new trace. */
+  /**
+   * Begins the deletion of a trace by removing it from lists. It gets a random id, so that later messages with the old
+   * id create a new trace.
+   */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
     this.#connection.run('UPDATE runs SET is_root = 0 WHERE n = ?', root);
     return { tenant, traceId: idText(id), runs: this.#connection.all(RUNS_OF_TRACE, n).length };
   }
 
-  /** Returns the trace to delete next. A trace whose deletion has begun comes first. */
+  /** Returns the trace to delete next. A trace whose deletion has already begun comes first. */
   #due(nowMs: number): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;

@@ -4,23 +4,23 @@ import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../run-s
 import type { RunStatus, RunSummary, Usage } from '../run-view.ts';
 import { idText } from './database.ts';
 
-/** A row of `runs`. The columns from `start_us` on are null until the run is visible. */
+/** A row of `runs`. `start_us` and the columns after it are null until the run is visible. */
 export type RunRow = {
   readonly n: number;
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /** Whether a message names the trace. Otherwise the run follows its parent. */
+  /** 1 if a message of the run names its trace, otherwise 0. In that case, the run belongs to its parent's trace. */
   readonly is_named: number;
   readonly parent: Uint8Array | null;
-  /** The id or span of a parent that has not arrived. */
+  /** The id or span key of a parent that has not arrived. */
   readonly waits_for: Uint8Array | null;
   readonly span: Uint8Array | null;
-  /** Whether a run below this one has usage. */
+  /** 1 if a descendant of the run has usage, otherwise 0. */
   readonly below: number;
 } & ShownColumns;
 
-/** The columns that are derived from the fields of a visible run. */
+/** The columns that are derived from a visible run's fields. */
 export type ShownColumns = {
   readonly start_us: number | null;
   readonly end_us: number | null;
@@ -34,7 +34,7 @@ export type ShownColumns = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage]-?: number | null };
 
-/** Metadata keys that identify a conversation. The first one with a text value is used. */
+/** Metadata keys that identify a conversation. The first key that has a text value is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 const SHOWN: {
@@ -58,13 +58,13 @@ const SHOWN: {
 
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
-/** Columns of `runs` to write. */
+/** The columns of `runs` to write. */
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_named', 'parent', 'waits_for', 'span', 'below'] as const),
   ...SHOWN_COLUMNS,
 ];
 
-/** Returns the columns of a run. All are null if the run is not visible. */
+/** Derives columns from the fields of a run. All of them are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
   const entries = SHOWN_COLUMNS.map((column) => [column, (summary && SHOWN[column](summary, fields)) ?? null]);
   return Object.fromEntries(entries) as ShownColumns;
@@ -74,19 +74,19 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Returns the JSON text of a run's fields, without the fields that are stored in columns. */
+/** Returns a run's fields as JSON text, without the fields that columns contain. */
 export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields, isVisible: boolean): string {
   if (!isVisible) return JSON.stringify(fields);
   const { name = '', run_type = '', start_time, end_time, ...rest } = fields;
   return JSON.stringify({ ...rest, ...(!isExact(name) && { name }), ...(!isExact(run_type) && { run_type }) });
 }
 
-/** Whether SQLite stores a text unchanged. */
+/** Whether SQLite returns a text exactly as it was stored. */
 function isExact(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** A run as `SELECT_RUNS` returns it. `fields`, `facts` and `patched` are JSON text. */
+/** A run as `SELECT_RUNS` selects it. `fields`, `facts` and `patched` are JSON texts. */
 export type SelectedRun = RunRow & {
   readonly trace_id: Uint8Array;
   readonly evicted: number;
@@ -98,7 +98,7 @@ export type SelectedRun = RunRow & {
 export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
-/** Restores the fields of a run, except for `trace_id`. */
+/** Restores the fields of a run, except `trace_id`. */
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, fields } = row;
   return {
@@ -111,15 +111,15 @@ export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): Small
   };
 }
 
-/** SQL condition: the usage of a run counts in sums. */
+/** SQL condition for runs whose usage counts towards sums. */
 export const COUNTS_USAGE: string = `(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) OR below = 0)`;
 
-/** Returns the usage of a run if it counts in sums. */
+/** Returns the usage of a run if it counts towards sums. */
 export function countedUsageIn(row: RunRow): Usage | undefined {
   return countsUsage(row.run_type ?? '', row.below === 1) ? usageIn(row) : undefined;
 }
 
-/** Returns the usage in a row of `runs` or `traces`. */
+/** Returns the usage that a row of `runs` or `traces` contains. */
 export function usageIn(row: Readonly<Record<string, unknown>>): Usage | undefined {
   const usage: Usage = {};
   for (const key of USAGE_KEYS) {

@@ -1,14 +1,14 @@
 import { WORDS_TABLE } from './database.ts';
 
-/** The application id in the header of a store file: `RSPN`. */
+/** Application id in the header of a store file. Its bytes spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
-/** The version of the format, in `user_version`. Version 1 is upgraded by `upgrade.ts`. */
+/** Version of the file format, stored as `user_version`. `upgrade.ts` upgrades files of version 1. */
 export const FORMAT_VERSION = 2;
 
 /**
- * Rows of `runs` are narrow, because lists scan them. `details` contains the other fields, and `payloads` contains
- * large values. The key `n` of a run is also its key in `details`, `unindexed` and `words`.
+ * Creates the tables. The rows of `runs` are small, because lists scan them. `details` contains the other fields, and
+ * `payloads` the large values. A run has the same key `n` in `runs`, `details`, `unindexed` and `words`.
  */
 export const SCHEMA: string = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

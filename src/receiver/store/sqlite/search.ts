@@ -5,18 +5,21 @@ import type { Condition } from './lists.ts';
 import { readPayload } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 
-/** If the index finds more runs, it is queried for each run that matches the other conditions. */
+/**
+ * Maximum number of runs to read from the index in advance. If the index finds more, SQLite consults it for each run
+ * that matches the other conditions.
+ */
 const RARE_MAX = 20_000;
-/** Maximum length of indexed words. */
+/** Maximum length of a word in the index. */
 const WORD_LENGTH_MAX = 64;
-/** Maximum number of runs that one transaction indexes. */
+/** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
 
-/** Finds runs by their words. Runs that are not indexed yet are read one by one, so that results are complete. */
+/** Finds runs by words. Runs that are not indexed yet are read one by one, so that results are complete. */
 export class SqliteSearch {
   readonly #connection: SqliteConnection;
   readonly #rareMax: number;
-  /** The current search, for the SQL function. */
+  /** The search that the SQL function `has_phrases` tests. */
   #search: Search = { prefixes: [], phrases: [] };
 
   constructor(connection: SqliteConnection, rareMax: number = RARE_MAX) {
@@ -25,7 +28,7 @@ export class SqliteSearch {
     connection.define('has_phrases', (n) => +this.#isFound(n as number));
   }
 
-  /** Returns a condition on `n`, the key of a run. It is valid until the next call. */
+  /** Returns a condition on `n`, the key of a run. The condition is valid until the next call. */
   condition(search: Search): Condition {
     this.#search = search;
     const query = indexQuery(search);
@@ -50,10 +53,10 @@ export class SqliteSearch {
   }
 }
 
-/** Indexes the words of runs that have changed. */
+/** Indexes the words of changed runs. */
 export class SqliteIndex {
   readonly #connection: SqliteConnection;
-  /** The number of runs to index. A run that has changed twice may be counted twice. */
+  /** Number of runs that are not indexed yet. A run that has changed twice may be counted twice. */
   waiting: number;
 
   constructor(connection: SqliteConnection) {
@@ -61,7 +64,7 @@ export class SqliteIndex {
     this.waiting = connection.number('SELECT count(*) FROM unindexed');
   }
 
-  /** Indexes runs for up to `limitMs` milliseconds. The caller opens the transaction. */
+  /** Indexes runs for up to `limitMs` milliseconds, in a transaction of the caller. */
   step(limitMs: number): void {
     const begunMs = performance.now();
     const rows = this.#connection.all<{ n: number }>('SELECT n FROM unindexed ORDER BY n LIMIT ?', STEP_RUNS);
@@ -78,7 +81,7 @@ export class SqliteIndex {
   }
 }
 
-/** Returns the fields of a run, including all searchable fields. */
+/** Reads the fields of a run, including all fields that can be searched. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
@@ -91,10 +94,7 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
-/**
- * Returns the query for the index. The index contains no word positions, so the query contains the words of each phrase
- * separately.
- */
+/** Returns the query for the index. A phrase is split into its words, because the index contains no word positions. */
 function indexQuery({ prefixes, phrases }: Search): string {
   const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
   return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');

@@ -14,15 +14,22 @@ import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 
-/** Limits of a store on disk. If a limit is exceeded, the least recently changed traces are deleted completely. */
+/**
+ * Options of a store on disk. If a limit is exceeded, the store deletes whole traces, starting with the one that
+ * changed least recently.
+ */
 export interface SqliteStoreOptions {
-  /** Maximum time since the last change to a trace, in milliseconds. @default 2592000000 (30 days) */
+  /**
+   * Time after the last change to a trace at which the trace is deleted, in milliseconds. @default 2592000000 (30 days)
+   */
   maxAgeMs?: number;
-  /** Maximum size of the file in bytes, without its WAL. @default 4294967296 (4 GiB) */
+  /** Maximum size of the file in bytes. The size of the WAL does not count. @default 4294967296 (4 GiB) */
   maxBytes?: number;
-  /** Token prices, for runs without a cost. The cost is computed when the run is written. @default none */
+  /** Token prices, from which the cost of runs that report none is calculated when the run is written. @default none */
   prices?: Prices;
-  /** Whether to open an existing file read-only, even while another process writes to it. @default false */
+  /**
+   * Whether to open an existing file read-only. Another process may write to the file at the same time. @default false
+   */
   readOnly?: boolean;
 }
 
@@ -39,32 +46,39 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   readOnly: ['true or false', (value) => typeof value === 'boolean'],
 };
 
-/** Maximum size of pending operations. If it is exceeded, `apply` rejects with a `StoreError`, reason `busy`. */
+/**
+ * Maximum total size of pending operations. If it is exceeded, `apply` rejects with a `StoreError` whose reason is
+ * `busy`.
+ */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
-/** Minimum time between two log lines about failed writes. */
+/** Minimum interval between log lines about failed writes. */
 const LOG_INTERVAL_MS = 60_000;
-/** Number of runs to read at a time. */
+/** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
-/** Calls to the writer thread. */
+/** The functions that run in the writer thread. */
 export type WriterCalls = Pick<SqliteCommits, 'apply' | 'addFeedback' | 'addTokens' | 'setOwner'>;
-/** Calls to a reader thread. */
+/** The functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 
-/** The threads of a store. */
+/** The worker threads of a store. */
 interface Threads {
-  /** Undefined if the file is open read-only. */
+  /** The writer thread. Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;
   readonly reader: Thread<ReaderCalls>;
-  /** Opens a second reader for queries that may scan many runs, so that other queries do not wait. */
+  /**
+   * Opens a second reader thread for queries that may scan many runs, so that other queries do not have to wait for
+   * them.
+   */
   readonly openSlowReader: () => Promise<Thread<ReaderCalls>>;
 }
 
 /**
- * Keeps runs in a SQLite file. When `apply` resolves, the runs survive the end of the process, even if it is killed.
- * After a power failure, the file is intact, but the last seconds may be missing. One process at a time can open a file
- * for writing, and other processes can read it. Worker threads read and write the file.
+ * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file and survive the end of the
+ * process, even if it is killed. After a power failure, the file is intact, but runs of the last seconds may be
+ * missing. Only one process at a time can open a file for writing, but other processes can read it meanwhile. Worker
+ * threads read and write the file.
  */
 export class SqliteStore implements Store {
   readonly #path: string;
@@ -78,9 +92,10 @@ export class SqliteStore implements Store {
   #loggedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Opens a file, and creates it and its folders if it does not exist. Rejects with a RunspanError:
-   * `RUNSPAN_SQLITE_MISSING` if neither Node nor a package has SQLite, `RUNSPAN_STORE_IN_USE`, `RUNSPAN_STORE_INVALID`
-   * for a file that is not a store or is damaged, `RUNSPAN_STORE_FAILED` if the system refuses.
+   * Opens a file. If the file does not exist, creates it and its folders. Rejects with a RunspanError:
+   * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite, `RUNSPAN_STORE_IN_USE` if
+   * another process has the file open for writing, `RUNSPAN_STORE_INVALID` if the file is damaged or not a store, and
+   * `RUNSPAN_STORE_FAILED` if the operating system refuses access.
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
@@ -118,7 +133,7 @@ export class SqliteStore implements Store {
   readonly tokens: Store['tokens'] = this.#reading('tokens');
   readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
   readonly addTokens: Store['addTokens'] = this.#writing('addTokens');
-  /** Returns the process that has the file open for writing. */
+  /** Returns information about the process that has the file open for writing, if there is one. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
@@ -154,7 +169,7 @@ export class SqliteStore implements Store {
   async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
     const items: RunOutline[] = [];
     for (const [at, piece] of (await this.#threads.reader.call('outline', scope, traceId)).entries()) {
-      // Other work runs after each piece.
+      // Other work of the process can run between two pieces.
       if (at > 0) await new Promise((next) => void setImmediate(next));
       for (const item of JSON.parse(piece) as RunOutline[]) items.push(item);
     }
@@ -169,27 +184,32 @@ export class SqliteStore implements Store {
     return this.#subscribers.add(tenant, listener);
   }
 
-  /** Records the address of the receiver of this store, for processes that find the file in use or only read it. */
+  /**
+   * Records the address of the receiver that uses this store. Other processes show it if they only read the file or
+   * find it in use.
+   */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
   }
 
   /**
-   * Writes a copy of the store to a new file, even while this or another process writes to the store. If the file exists or
-   * cannot be written, rejects with a RunspanError (`RUNSPAN_STORE_FAILED`) and leaves no partial copy.
+   * Writes a copy of the store to a new file. This or another process may write to the store at the same time. If the
+   * new file exists or cannot be written, rejects with a RunspanError (`RUNSPAN_STORE_FAILED`) and leaves no partial
+   * copy.
    */
   async backup(path: string): Promise<void> {
     return (await this.#openSlowReader()).call('backup', resolve(path));
   }
 
-  /** Resolves when all pending writes are done. Later calls return the same promise. */
+  /** Closes the store. Resolves when all pending writes are done. Later calls return the same promise. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    // The writer is closed last, because the last connection moves the WAL into the file, which readers cannot do.
+    // The writer is closed last, because the last connection to close moves the WAL into the file, and readers cannot
+    // do that.
     await Promise.all([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
   }
@@ -223,7 +243,7 @@ export class SqliteStore implements Store {
     return this.#slowReader;
   }
 
-  /** Logs why writes fail. Returns the error for the client, which may retry. */
+  /** Logs why a write has failed. Returns the error to throw, after which the client may retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
     const nowMs = performance.now();
@@ -244,5 +264,7 @@ function ownOwner(): StoreOwner {
   return { pid: process.pid, started_at: new Date().toISOString() };
 }
 
-/** Query fields that an index can answer in chronological order. Queries with other fields may scan many runs. */
+/**
+ * Query fields for which an index returns runs in chronological order. Queries with other fields may scan many runs.
+ */
 const QUICK: readonly string[] = ['project', 'name', 'model', 'status', 'range', 'sort', 'order', 'cursor', 'limit'];

@@ -17,19 +17,19 @@ import { COUNTS_USAGE, usageIn } from './run-row.ts';
 const MINUTE_US = 60_000_000;
 const LONGEST = PERIODS.at(-1) ?? 1;
 
-/** Part of a time range. Whole periods are read from the counters. Other parts are scanned. */
+/** Part of a time range. For whole periods, counters are read. For other parts, runs are scanned. */
 type Segment = Periods | { readonly range: TimeRange };
 
 interface Periods {
-  /** Minutes, as `from` and `before`. */
+  /** Length of a period in minutes. `from` and `before` are minutes too. */
   readonly period: number;
   readonly from: number;
   readonly before: number;
 }
 
 /**
- * Computes statistics. The counters answer filters on project, name, type, model and status for whole minutes. Other
- * filters, and the parts of minutes at both ends of the range, are answered by a scan of the runs in the range.
+ * Computes statistics. Counters are used for whole minutes if the query filters only by project, name, type, model and
+ * status. With other filters, and for incomplete minutes at both ends of the range, the runs are scanned.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -61,7 +61,7 @@ function hasCounters({ traceId, tags, metadata, latencyUs, tokens, search }: Run
   return isPlain && tags.length === 0 && metadata.length === 0;
 }
 
-/** Divides a range into as few periods as possible that do not cross the start of a bucket. */
+/** Divides a range into as few periods as possible. No period crosses the boundary of a time bucket. */
 function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segment[] {
   const from = Math.ceil(fromUs / MINUTE_US);
   const before = Math.floor(beforeUs / MINUTE_US);
@@ -74,7 +74,7 @@ function segmentsOf({ fromUs, beforeUs }: TimeRange, stepMinutes: number): Segme
   ];
 }
 
-/** `from` and `before` are minutes. The longest period comes first. */
+/** Divides a range of whole minutes into periods. The period lengths must be sorted, longest first. */
 function wholePeriods(from: number, before: number, [period, ...shorter]: readonly number[]): Segment[] {
   if (period === undefined || from >= before) return [];
   const first = Math.ceil(from / period) * period;
@@ -87,7 +87,7 @@ function wholePeriods(from: number, before: number, [period, ...shorter]: readon
   ];
 }
 
-/** Reads counters of a tenant that match a filter. */
+/** Reads the counters of a tenant that match a filter. */
 class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;
@@ -105,7 +105,10 @@ class CounterReader {
     ]);
   }
 
-  /** Returns the range from the first to the last period with runs, using the longest periods. */
+  /**
+   * Returns the range from the first to the last period that contains runs. Only the longest periods are used, so the
+   * range is approximate.
+   */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
     const before = Number.isFinite(beforeUs) ? Math.ceil(beforeUs / MINUTE_US) : Number.MAX_SAFE_INTEGER;
@@ -143,7 +146,10 @@ class CounterReader {
   }
 }
 
-/** Finds the first and the last start. Sorting by the start lets SQLite stop at the first run that matches. */
+/**
+ * Returns the first and the last start time of matching runs. Because the query sorts by start time, SQLite can stop at
+ * the first match.
+ */
 function startRangeOf(connection: SqliteConnection, { sql, values }: Condition): StartRange | undefined {
   const startUs = (order: 'ASC' | 'DESC'): number | undefined =>
     connection.one<{ start_us: number }>(

@@ -16,35 +16,35 @@ import {
   usageIn,
 } from './run-row.ts';
 
-/** The fields of all patches, which take precedence over later posts. */
+/** The merged fields of all patches. They take precedence over posts that arrive later. */
 interface PatchedFields extends SmallFields {
   readonly payloads?: readonly PayloadField[];
 }
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
-/** A run that a call reads or changes. */
+/** A stored run while a call reads or changes it. */
 export class StoredRun {
   readonly id: string;
   readonly #tenant: number;
   readonly #prices: Prices;
-  /** The stored row. Undefined until the run is written. */
+  /** The row as it is stored. Undefined until the run is first written. */
   row: RunRow | undefined;
-  /** The trace of `row`. */
+  /** Id of the trace that `row` belongs to. */
   storedTraceId: string;
-  /** The key of its trace. Undefined until the run is placed. */
+  /** Key of the trace in which the run is placed. Undefined until then. */
   trace: number | undefined;
   traceId: string;
   parentId: string | undefined;
-  /** The key of a parent that has not arrived: 32 hex digits of its id or span. */
+  /** Key of a parent that has not arrived: the 32 hex digits of its id or span key. */
   waitsFor: string | undefined;
-  /** Whether a run below this one has usage. */
+  /** Whether a descendant of the run has usage. */
   below = false;
   fields: SmallFields = {};
   #patched: PatchedFields = {};
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
-  /** Columns derived from the fields. A message resets them, and the next read computes them again. */
+  /** Cached columns that are derived from the fields. Each message clears the cache. */
   #shown: ShownColumns | undefined;
   #storedDetails: Details | undefined;
   #storedTags: readonly string[] = [];
@@ -76,12 +76,12 @@ export class StoredRun {
     return run;
   }
 
-  /** Whether a message names its trace. Otherwise it follows its parent. */
+  /** Whether a message names the run's trace. Otherwise, the run belongs to its parent's trace. */
   get isNamed(): boolean {
     return this.fields.trace_id !== undefined;
   }
 
-  /** The spans of the run and its parent. */
+  /** The span keys of the run and of its parent. */
   get spans(): SpanKeys {
     return spanKeysOf(this.fields);
   }
@@ -113,10 +113,11 @@ export class StoredRun {
     this.#patched = { ...merged(patched, fields), ...(names.length > 0 && { payloads: names }) };
   }
 
-  /** Writes what has changed. Returns the row. The run must have its place. */
+  /** Writes the changes to the run and returns its row. The run must already be placed in a trace. */
   write(connection: SqliteConnection): RunRow {
     const { row: before, traceId, spans } = this;
-    // If the run received no message, `shown` is its whole row, so the other columns must come later.
+    // `shown` comes first: if the run received no message, it is the complete old row, and the columns below must
+    // override it.
     const columns = {
       ...this.shown,
       tenant: this.#tenant,
@@ -137,7 +138,7 @@ export class StoredRun {
     if (before === undefined || this.#storedDetails === undefined) {
       connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.patched);
     } else {
-      // If the run moves, its new trace decides whether it is the root.
+      // If the run moves to another trace, that trace decides later whether the run is its root.
       connection.update('runs', n, before, before.trace === columns.trace ? columns : { ...columns, is_root: 0 });
       connection.update('details', n, this.#storedDetails, details);
     }
@@ -160,7 +161,7 @@ export class StoredRun {
   }
 }
 
-/** Deletes a run and everything that belongs to it, and subtracts it from the counters. */
+/** Deletes a run with everything that belongs to it, and subtracts it from the counters. */
 export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);
   if (row === undefined) return;
@@ -179,7 +180,7 @@ const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;
 
-/** Returns JSON text of an object, or null if it is empty. */
+/** Returns the JSON text of an object, or null if the object is empty. */
 function jsonOrNull(value: object): string | null {
   const text = JSON.stringify(value);
   return text === '{}' ? null : text;

@@ -7,23 +7,23 @@ import type { TenantChange } from '../subscribers.ts';
 import type { StoreOwner } from './file.ts';
 import type { Retention } from './retention.ts';
 
-/** The `workerData` of the threads of stores. */
+/** Value of `workerData` by which a thread recognizes that it belongs to a store. */
 export const STORE_THREAD = 'runspan-store';
 
-/** How a thread opens the file. */
+/** Options with which a thread opens the file. */
 export interface ConnectionOptions {
   readonly path: string;
-  /** Undefined to read only. */
+  /** Options for writing. Undefined if the thread only reads. */
   readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };
 }
 
-/** Functions that run in a thread. */
+/** Functions that are executed in a worker thread. */
 export interface Thread<Calls> {
   call<Name extends keyof Calls & string>(
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>>;
-  /** Resolves when all earlier calls have returned and the thread has ended. */
+  /** Ends the thread. Resolves when all earlier calls have returned and the thread has ended. */
   close(): Promise<void>;
 }
 
@@ -33,12 +33,12 @@ export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? A
 /** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
-/** A message from a thread. A change is sent before the response to the call that made it. */
+/** A message from a thread. A change is sent before the response to the call that caused it. */
 export type Response =
   | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly change: TenantChange };
 
-/** An error in a message, which loses its class. */
+/** An error as it is sent to another thread. A message does not preserve the error's class. */
 interface SentError {
   readonly message: string;
   readonly code?: ErrorCode;
@@ -75,12 +75,14 @@ interface Pending {
 }
 
 function startStoreWorker(): Worker {
-  // Node's own SQLite prints in each thread that it is experimental.
+  // Without this flag, Node's built-in SQLite would print a warning in each thread.
   const execArgv = ['--disable-warning=ExperimentalWarning'];
   return new Worker(new URL('./worker.js', import.meta.url), { workerData: STORE_THREAD, execArgv });
 }
 
-/** A thread with a connection to the file. It keeps the process alive only while a call is pending. */
+/**
+ * A worker thread that has a connection to the file. The thread keeps the process alive only while a call is pending.
+ */
 export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
@@ -88,11 +90,11 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   readonly #onEnd: (problem: string) => void;
   #lastId = 0;
   #isOpen = false;
-  /** The reason why calls fail. */
+  /** Why calls fail, once the thread has ended. */
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** `onEnd` is called if the thread ends without `close`. */
+  /** Starts a thread. `onEnd` is called if the thread ends without a call of `close`. */
   static async open<Calls>(
     options: ConnectionOptions,
     onChange: (change: TenantChange) => void,

@@ -7,7 +7,7 @@ import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { encodedOperation } from './payloads.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** Number of runs to copy in one transaction. */
+/** Number of runs to copy per transaction. */
 const BATCH = 500;
 
 interface RunRow {
@@ -18,8 +18,8 @@ interface RunRow {
 }
 
 /**
- * Copies a store of version 1 into an empty store. Each run is applied again: its posts, then its patches. Traces are
- * copied in order of their last change, oldest first, so that they are deleted in the same order as before.
+ * Copies a store of version 1 into an empty store. The posts and then the patches of each run are applied again. Traces
+ * are copied in the order of their last change, oldest first, so that the new store deletes them in the same order.
  */
 export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
   const writer = new SqliteWriter(to, {}, Date.now);
@@ -81,7 +81,7 @@ function payloadsOf(from: SqliteConnection, n: number, isPatched: boolean): Part
   return Object.fromEntries(rows.map(({ n: key, text }) => [PAYLOAD_FIELDS[key % 4], text]));
 }
 
-/** Restores the time of the last change to each trace. */
+/** Restores the time at which each trace last changed. */
 function restoreChanges(from: SqliteConnection, to: SqliteConnection): void {
   const rows = from.each<{ id: Uint8Array; seq: number; changed_ms: number }>('SELECT id, seq, changed_ms FROM traces');
   for (const { id, seq, changed_ms } of rows) {

@@ -6,7 +6,7 @@ import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './f
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
-/** Executes the calls of a thread. */
+/** Executes the calls that a thread receives. */
 export interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
   close(): void;
@@ -55,7 +55,7 @@ function callsOf(target: SqliteCommits | SqliteReader, path: string): CallHandle
   };
 }
 
-/** Executes the requests of the main thread. The first one opens the file. */
+/** Executes requests from the main thread. The first request opens the file. */
 function serve(port: MessagePort): void {
   let handler: CallHandler | undefined;
   const send = (response: Response): void => port.postMessage(response);
@@ -75,7 +75,7 @@ function serve(port: MessagePort): void {
     if (request !== 'close') void respond(request);
     else {
       handler?.close();
-      // The thread ends, because nothing else keeps it alive.
+      // The thread then ends, because nothing else keeps it alive.
       port.close();
     }
   });

@@ -8,7 +8,7 @@ import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import type { StoredRun } from './stored-run.ts';
 
-/** Writes to the store within a transaction of the caller. */
+/** Writes to the store in a transaction of the caller. */
 export class SqliteWriter {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
@@ -22,7 +22,7 @@ export class SqliteWriter {
     this.counters = new Counters(connection);
   }
 
-  /** Applies the operations of a request. Returns undefined if there are none. */
+  /** Applies the operations of a request. Returns the change, or undefined if there are no operations. */
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
     if (operations.length === 0) return undefined;
     const placement = this.#placement(tenant);
@@ -39,7 +39,7 @@ export class SqliteWriter {
     return this.#finish(tenant, placement);
   }
 
-  /** Adds feedback. Returns undefined if the run is unknown. */
+  /** Adds feedback. Returns the change, or undefined if the run is unknown. */
   addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
     const placement = this.#placement(tenant);
     const run = placement.find(feedback.run_id);
@@ -65,7 +65,7 @@ export class SqliteWriter {
     this.#connection.run(`DELETE FROM tokens WHERE ${isBeyond}`, TOKENS_MAX);
   }
 
-  /** Returns the sequence number of the current change. */
+  /** Increments the sequence number and returns it. */
   nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
@@ -99,6 +99,6 @@ export class SqliteWriter {
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
-/** Node 22 binds empty bytes as NULL. */
+/** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
   ON CONFLICT (run, name) DO UPDATE SET mime_type = excluded.mime_type, size = excluded.size, bytes = excluded.bytes`;
