@@ -1,6 +1,6 @@
 /**
- * The composition root, the only module that imports both the call path and delivery. Registers the sink factory with
- * `run/sink`, and keeps the exporters of the process.
+ * The composition root: the only module that imports both the call path and delivery. It registers the sink factory
+ * with `run/sink` and keeps the process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
@@ -24,39 +24,43 @@ import {
 import { registerStats } from './run/stats.ts';
 
 /**
- * Delivers runs in the background, with a separate queue and separate counters. Pass an exporter as the option
- * `exporter` to `traceable`, `startRun` or a span processor. Nested runs use the exporter of their parent.
+ * Delivers runs in the background. Each exporter has its own queue and counters. Pass an exporter as the option
+ * `exporter` to `traceable`, `startRun` or a span processor. Nested runs use their parent's exporter.
  */
 export interface Exporter extends RunSink {
-  /** Returns the counters and the delivery state of this exporter. */
+  /** Returns this exporter's counters and delivery state. */
   stats(): Stats;
   /**
-   * Resolves when the queue is less than three quarters full, or when the exporter closes. A batch job that awaits
-   * `ready()` before each trace waits instead of losing runs as `queue_full`. Keeps the process alive while waiting.
+   * Resolves when the queue is less than three quarters full, or when the exporter closes. If a batch job awaits
+   * `ready()` before each trace, it waits instead of losing runs as `queue_full`. A pending `ready()` keeps the process
+   * alive.
    */
   ready(): Promise<void>;
 }
 
-/** The exporter that is returned if tracing is off. */
+/** The exporter that `configure` and `createExporter` return if tracing is off. */
 const offExporter: Exporter = { ...noopSink, stats: () => totalStats(), ready: () => Promise.resolve() };
 
-/** Exporters that are still open. */
+/** All exporters that are open. */
 const exporters = new Set<RunExporter>();
 
-/** Counters of all exporters in memory. Closed exporters are included, because they count later runs as dropped. */
+/**
+ * Counters of all exporters that are in memory. Closed exporters are included, because they count later runs as
+ * dropped.
+ */
 const ledgers = new Set<Ledger>();
-/** Sum of the counters of all garbage-collected exporters. */
+/** Sum of the counters of exporters that were garbage-collected. */
 const settled = new Ledger();
 const gone = new FinalizationRegistry<Ledger>((ledger) => {
   ledgers.delete(ledger);
   settled.absorb(ledger);
 });
 
-/** Open exporters that `configure` created. When `configure` sets a new key, they use the new key too. */
+/** Open exporters that `configure` has created. When `configure` is called with a new key, they use the new key too. */
 const successive = new Set<RunExporter>();
 
-// A traced log function or console would otherwise cause an endless loop of log lines. Without exporters, no run is
-// recorded, so the log function is called directly.
+// The log function is called without tracing, because a traced log function or console would cause an endless loop of
+// log lines. If there are no exporters, no run is recorded, so it is called directly.
 diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
 
 let configured: RunExporter | undefined;
@@ -69,9 +73,9 @@ registerPreload(preloadIfConfigured);
 registerStats(stats);
 
 /**
- * Sets up tracing for the process. Options take precedence over environment variables. If called again, later runs go
- * to a new exporter, and the previous exporter delivers its runs and closes. Each invalid option is logged once and
- * ignored. Without a valid endpoint, tracing is off. Never throws.
+ * Sets up tracing for the process. Options take precedence over environment variables. If it is called again, later
+ * runs go to a new exporter, and the previous exporter delivers its runs and closes. An invalid option is logged once
+ * and ignored. If no valid endpoint is set, tracing is off. Never throws.
  */
 export function configure(options?: ConfigureOptions): Exporter {
   configured?.retire();
@@ -81,42 +85,43 @@ export function configure(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Creates an exporter that is not installed for the process, for example for the key of one tenant or for a second
- * service. Accepts the options of `configure`. Call `close` when the exporter is no longer needed.
+ * Creates an exporter that only records runs to which it is passed, for example for one tenant's key or for a second
+ * service. Accepts the options of `configure`. Call `close` when you no longer need the exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
   return build(options, false) ?? offExporter;
 }
 
 /**
- * Waits until all exporters have delivered or dropped the runs recorded before the call, except open runs. Never
- * rejects. If the time limit passes first, `ok` is false and `pending` is the number of undelivered runs.
+ * Waits until all exporters have delivered or dropped the runs that were recorded before the call. Does not wait for
+ * open runs. Never rejects. If the time limit expires first, `ok` is false and `pending` is the number of undelivered
+ * runs.
  */
 export async function flush(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.flush(limit)));
 }
 
-/** Flushes and then closes all exporters. Later runs are dropped with the reason `closed`. Never rejects. */
+/** Flushes all exporters, then closes them. Later runs are dropped with the reason `closed`. Never rejects. */
 export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
   return together([...exporters].map((exporter) => exporter.close(limit)));
 }
 
 /**
- * Wraps the handler of a serverless function, so that its runs are delivered before the platform freezes the instance.
- * The wrapped handler has the same type, results and errors. If the handler returns a promise, the caller's promise
- * settles after the flush. A web `Response` with a body is returned immediately, and the body ends after the flush. If
- * the platform has `waitUntil`, the flush is passed to `waitUntil` and nothing is delayed.
+ * Wraps the handler of a serverless function so that its runs are delivered before the platform freezes the instance.
+ * The wrapped handler has the same type, results and errors. If the handler returns a promise, the promise that the
+ * caller gets settles after the flush. A web `Response` with a body is returned immediately, and its body ends after
+ * the flush. If the platform has `waitUntil`, the flush is passed to it and nothing is delayed.
  *
- * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the time
- * limit of the call. If the handler returns no promise, the flush continues after the call.
+ * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, it also ends 250 ms before the call's time
+ * limit. If the handler does not return a promise, the flush continues after the call.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush);
 }
 
 /**
- * Returns the counters of all exporters of the process as one sum, and the delivery state. Sorts the durations of up to
- * 500 requests per exporter, which takes tens of microseconds, so avoid a call per request.
+ * Returns the sum of the counters of all exporters in the process, and the delivery state. Do not call it for every
+ * request: it sorts the durations of up to 500 requests per exporter, which takes tens of microseconds.
  */
 export function stats(): Stats {
   return totalStats(
@@ -126,7 +131,7 @@ export function stats(): Stats {
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
-  // A getter in the options may throw.
+  // `guard` is needed because a getter in the options may throw.
   const settings = guard('configure', () => resolveSettings(options, isForProcess));
   if (settings === undefined) {
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');

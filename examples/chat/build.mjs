@@ -21,7 +21,7 @@ const SOURCES = [
   'node_modules/runspan/dist/browser',
 ];
 
-/** The file of a program of an installed package. */
+/** Returns the path of a file in an installed package, for example of its program. */
 export function program(name, file) {
   return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), file);
 }
@@ -31,7 +31,7 @@ export function build(isForced) {
   for (const file of SOURCES.flatMap(filesIn)) hash.update(`${file}\0`).update(readFileSync(join(folder, file)));
   const sources = hash.digest('hex');
   if (!isForced && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === sources) return;
-  // Files of deleted sources would stay.
+  // The folder is deleted first. Otherwise, the compiled files of deleted sources would remain.
   rmSync(join(folder, 'build'), { recursive: true, force: true });
   run(program('typescript', 'bin/tsc'), '-p', '.');
   run(program('vite', 'bin/vite.js'), 'build');

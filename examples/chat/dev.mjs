@@ -1,5 +1,5 @@
-// Starts the chat for development: the page reloads and the server restarts when a source changes. Options of the
-// chat, except `--port`, can be added: `npm run dev -- --data ../data`.
+// Starts the chat for development: when a source file changes, the page reloads and the server restarts. You can add
+// any option of the chat except `--port`, for example `npm run dev -- --data ../data`.
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { build, program, STAMP } from './build.mjs';

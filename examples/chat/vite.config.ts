@@ -1,6 +1,7 @@
 import { defineConfig } from 'vite';
 
-// The page. The server serves the built files. In development, Vite serves the sources, and the server the end points.
+// Builds the page. The chat server serves the built files. In development, Vite serves the sources, and the chat server
+// only the endpoints.
 export default defineConfig({
   root: 'page',
   base: './',

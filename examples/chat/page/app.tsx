@@ -38,7 +38,10 @@ export function App(): JSX.Element {
   );
 }
 
-/** Escape closes the drawer or the history, and otherwise stops the agent. A dialog handles the key itself. */
+/**
+ * Handles Escape: it closes the drawer or the history if one is open, and otherwise stops the agent. An open dialog
+ * handles the key itself.
+ */
 export function listenToKeys(): void {
   addEventListener('keydown', ({ key, isComposing }) => {
     if (key !== 'Escape' || isComposing || document.querySelector('dialog[open]') !== null) return;

@@ -13,10 +13,10 @@ type Values = { readonly messages?: readonly Fields[] };
 export type ThreadState = StateOf<Values>;
 export type { ThreadEvent, ThreadSummary };
 
-/** The server sends a comment every 5 s. */
+/** Maximum time without data. The server sends at least a comment every 5 s. */
 const SILENCE_MS_MAX = 20_000;
 
-/** The threads of the server. */
+/** The client of the chat server. */
 export const server: AgentThreads = new AgentThreads({
   url: new URL('/api', location.href.replace(/#.*/s, '')),
   idleTimeoutMs: SILENCE_MS_MAX,
@@ -34,14 +34,14 @@ export async function loadInfo(): Promise<Info> {
   return fetchJson('GET', '/info');
 }
 
-/** The addresses for ratings of a run, by key. */
+/** Returns the URLs for rating a run, by feedback key. */
 export async function feedbackUrls(threadId: string, runId: string): Promise<Readonly<Record<string, string>>> {
   const path = `/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/feedback`;
   const { urls } = await fetchJson<{ urls: Record<string, string> }>('POST', path, '{}');
   return urls;
 }
 
-/** The newest state. Undefined if there is none. */
+/** Returns the newest state of a thread, or undefined if there is none. */
 export async function stateOf(threadId: string): Promise<ThreadState | undefined> {
   try {
     return await server.state<Values>(threadId, { bootstrap: false });
@@ -53,12 +53,12 @@ export async function stateOf(threadId: string): Promise<ThreadState | undefined
 
 export const NO_RESPONSE = 'The server does not respond. Is it still running?';
 
-/** Whether the server responded, and refused the request. */
+/** Whether the server has responded and refused the request. */
 export function isRefusal(error: unknown): error is Error {
   return error instanceof ApiError || error instanceof CommandError || error instanceof InvalidRequestError;
 }
 
-/** The text of an error, for the user. */
+/** Returns the text of an error to show to the user. */
 export function problemOf(error: unknown): string {
   const refusal = error instanceof CommandError && error.cause !== undefined ? error.cause : error;
   if (refusal instanceof CommandError) return refusal.detail ?? 'The command failed.';
@@ -77,7 +77,7 @@ export function checkpointOf(state: ThreadState | undefined): string | undefined
   return state?.checkpoint?.checkpoint_id ?? undefined;
 }
 
-/** The fields of a value from the server, or none if the value is not an object. */
+/** Returns a value from the server as an object, or an empty object if it is not one. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }

@@ -17,7 +17,7 @@ const ABSENT = {
   invalid: 'There is no such conversation.',
 } as const;
 
-/** The form for the next message. Enter sends, Shift+Enter starts a new line. */
+/** The form for the next message. Enter sends the message, Shift+Enter starts a new line. */
 export function Composer({ thread }: { thread: Thread }): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   const text = currentDraft();
@@ -37,7 +37,8 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
     }
     if (obstacle !== undefined || isBlank(message)) return;
     text.value = '';
-    // A refused message returns to the form of its thread. The user may have opened another thread.
+    // If the server refuses the message, the text is put back into the form of the thread it was written in. The user
+    // may have opened another thread meanwhile.
     const isSent = await say(message);
     const draft = draftOf(thread.id);
     if (!isSent) draft.value = draft.value === '' ? message : `${message}\n${draft.value}`;
@@ -67,7 +68,8 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
               text.value = currentTarget.value;
             }}
             onKeyDown={(event) => {
-              // In some scripts, Enter completes a character.
+              // While a character is being composed, as in Japanese, Enter completes the character and must not send
+              // the message.
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
               event.preventDefault();
               void send();
@@ -87,7 +89,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
   );
 }
 
-/** The reason why a message cannot be sent now. */
+/** Returns the reason why no message can be sent now, or undefined if one can. */
 function obstacleOf(thread: Thread, isWorking: boolean, isAsked: boolean): string | undefined {
   if (isWorking && thread.connection.value === 'reconnecting')
     return 'The server does not respond at the moment. Send this when it is back.';

@@ -9,13 +9,13 @@ import type { Thread } from './thread.ts';
 import { say } from './threads.ts';
 import { EndNote, TurnView } from './turn-view.tsx';
 
-/** Turns of a long conversation that are shown, and how many more each time. */
+/** Number of turns of a long conversation that are shown at first, and number that each click adds. */
 const SHOWN_TURNS = 30;
 const MORE_TURNS = 50;
-/** Closer to the end, the view follows new text. */
+/** If the scroll position is closer to the end than this, the view follows new text. */
 const END_PX = 60;
 
-/** The conversation, and the requests that wait for an answer. */
+/** The conversation, and the agent's requests that wait for an answer. */
 export function ConversationView({ thread }: { thread: Thread }): JSX.Element {
   const conversation = thread.shown;
   const turns = turnsOf(conversation);
@@ -76,11 +76,11 @@ function Welcome({ thread }: { thread: Thread }): JSX.Element | null {
   );
 }
 
-/** The end of the last run, if it is not an answer. */
+/** Shows how the last run ended, if it did not end with an answer. */
 function Outcome({ thread, conversation }: { thread: Thread; conversation: Conversation }): JSX.Element | null {
   const { run, requests, next } = conversation;
   if (thread.viewed.value !== undefined || isBusy(conversation) || requests.length > 0) return null;
-  // The events of the run are no longer known.
+  // The last run did not finish, but its events are no longer available.
   const isLeft = run.status === 'idle' && next.length > 0 && thread.connection.value === 'open';
   if (!isCutShort(run) && !isLeft) return null;
   return (
@@ -93,7 +93,7 @@ function Outcome({ thread, conversation }: { thread: Thread; conversation: Conve
   );
 }
 
-/** Keeps the end in view while the user is at the end. */
+/** Scrolls with new content while the user is at the end of the conversation. */
 function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
   const scroller = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -103,7 +103,7 @@ function useFollowedEnd(): { readonly current: HTMLDivElement | null } {
     let lastTop = 0;
     const onScroll = (): void => {
       const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
-      // A distance from the end without a scroll upwards means that the content has grown.
+      // If the position is not near the end although the user has not scrolled up, the content has grown.
       if (isNear || element.scrollTop < lastTop) isAtEnd = isNear;
       lastTop = element.scrollTop;
     };

@@ -2,57 +2,63 @@ import type { AssembledMessage, MessageAssembler } from 'runspan/clients';
 import { checkpointOf, type Fields, fieldsOf, stringOf, type ThreadEvent, type ThreadState } from './client.ts';
 import { type Message, messageOf, outputText, textIn } from './message.ts';
 
-/** A call of a tool, by the agent or by a subagent. */
+/** A tool call by the agent or by a subagent. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
   readonly status: 'running' | 'complete' | 'failed' | 'declined';
-  /** The output so far. */
+  /** The output that has arrived so far. */
   readonly output: string;
 }
 
-/** A request of the agent, which waits for the answer. */
+/** The agent's request for input. The run waits for the answer. */
 export interface InputRequest {
   readonly id: string;
   readonly payload: unknown;
 }
 
 export interface RunState {
-  /** `starting`: the command was sent, and no event has arrived. */
+  /** `starting`: the command has been sent, but no event of the run has arrived. */
   readonly status: 'idle' | 'starting' | 'running' | 'completed' | 'failed' | 'interrupted';
   readonly id?: string | undefined;
-  /** The message that the run answers. */
+  /** Id of the message that the run answers. */
   readonly questionId?: string | undefined;
   /** Why the run failed or was interrupted. */
   readonly error?: string | undefined;
-  /** Whether this page asked the question. A state that is older than the run must then not hide the question. */
+  /**
+   * Whether the question was sent from this page. In that case, a state that is older than the run must not hide the
+   * question.
+   */
   readonly isOwn?: boolean;
 }
 
-/** An immutable snapshot of a thread: its newest state, and the events since. */
+/** An immutable snapshot of a thread: its newest state, updated by later events. */
 export interface Conversation {
-  /** All known messages: of states, of runs in progress, and of subagents. */
+  /** All known messages by id: from states, from runs in progress, and from subagents. */
   readonly messages: ReadonlyMap<string, Message>;
-  /** The messages of the newest state. */
+  /** Ids of the messages in the newest state, in order. */
   readonly order: readonly string[];
   readonly calls: ReadonlyMap<string, ToolCall>;
-  /** The call that a subagent works for, by its namespace. */
+  /** Id of the tool call that started each subagent, by the subagent's namespace. */
   readonly subagents: ReadonlyMap<string, string>;
   readonly requests: readonly InputRequest[];
   readonly run: RunState;
-  /** How the last run of a question ended. */
+  /** How the last run that answered each question ended, by question id. */
   readonly ends: ReadonlyMap<string, RunState>;
-  /** The newest checkpoint, and the run that wrote it. */
+  /** Ids of the newest checkpoint and of the run that wrote it. */
   readonly checkpointId: string | undefined;
   readonly stateRunId: string | undefined;
-  /** The next nodes of the newest state. If no run is in progress, a run ended before them. */
+  /**
+   * The nodes to run next, according to the newest state. If there are any and no run is in progress, the last run
+   * ended early.
+   */
   readonly next: readonly string[];
 }
 
-/** A question, and the answer of the agent. */
+/** A question and the agent's answer. */
 export interface Turn {
-  /** Undefined if the thread begins with an answer. */
+  /** The user's message. Undefined if the thread begins with an answer. */
   readonly question: Message | undefined;
   readonly answer: readonly Message[];
   readonly runId: string | undefined;
@@ -73,7 +79,7 @@ export const EMPTY: Conversation = {
   next: [],
 };
 
-/** A conversation that a function builds before it returns it. */
+/** A mutable copy of a conversation, which a function changes and then returns. */
 type Draft = {
   -readonly [Key in keyof Conversation]: Conversation[Key] extends ReadonlyMap<infer Name, infer Value>
     ? Map<Name, Value>
@@ -84,12 +90,12 @@ export function isBusy({ run }: Conversation): boolean {
   return run.status === 'starting' || run.status === 'running';
 }
 
-/** Whether a run failed or was stopped. A run that requests input does not count. */
+/** Whether a run failed or was stopped. A run that waits for input is neither. */
 export function isCutShort({ status, error }: RunState): boolean {
   return status === 'failed' || (status === 'interrupted' && error !== undefined);
 }
 
-/** The conversation with a state that was loaded. */
+/** Returns the conversation updated by a loaded state. */
 export function withState(conversation: Conversation, state: ThreadState): Conversation {
   const draft = draftOf(conversation);
   const { run } = conversation;
@@ -107,21 +113,25 @@ export function withState(conversation: Conversation, state: ThreadState): Conve
     interrupts.flatMap(({ id, value }) => (id === undefined ? [] : [{ id, payload: value }])),
   );
   for (const { id, questionId } of conversation.messages.values()) {
-    // A completed run has all its messages in a state, of this branch or of another one.
+    // Every message of a completed run is in some state. If this state does not contain the message, it belongs to
+    // another branch.
     if (questionId !== undefined && draft.ends.get(questionId)?.status === 'completed' && !draft.order.includes(id))
       draft.messages.delete(id);
   }
   return draft;
 }
 
-/** The conversation at an earlier checkpoint. */
+/** Returns the conversation as it was at an earlier checkpoint. */
 export function atState(conversation: Conversation, state: ThreadState): Conversation {
   const earlier = withState(conversation, state);
   const messages = new Map([...earlier.messages].filter(([, { questionId }]) => questionId === undefined));
   return { ...earlier, messages, requests: [], run: { status: 'idle' } };
 }
 
-/** The conversation with a question that was sent, before the server confirms it. The same question replaces its answer. */
+/**
+ * Returns the conversation with a question that was sent but that the server has not confirmed yet. If the question
+ * already exists, its answer is removed.
+ */
 export function withQuestion(conversation: Conversation, id: string, text: string): Conversation {
   const draft = draftOf(conversation);
   draft.messages.set(id, { id, role: 'human', blocks: [{ type: 'text', text }], state: 'complete' });
@@ -131,7 +141,10 @@ export function withQuestion(conversation: Conversation, id: string, text: strin
   return draft;
 }
 
-/** The conversation after these events. The assembler has received all earlier events of the thread. */
+/**
+ * Returns the conversation updated by these events. The assembler must already have received all earlier events of the
+ * thread.
+ */
 export function withEvents(
   conversation: Conversation,
   events: readonly ThreadEvent[],
@@ -151,7 +164,7 @@ export function withEvents(
   return draft;
 }
 
-/** The turns of the conversation, in their order. */
+/** Returns the turns of the conversation in order. */
 export function turnsOf({ messages, order, ends, run, stateRunId }: Conversation): Turn[] {
   const turns: { question: Message | undefined; answer: Message[] }[] = [];
   for (const id of order) {
@@ -176,7 +189,7 @@ export function turnsOf({ messages, order, ends, run, stateRunId }: Conversation
   });
 }
 
-/** The status of a call. Without an outcome, a call is in progress only in the last turn. */
+/** Returns the status of a tool call. A call without a result counts as running only in the last turn. */
 export function callStatus(
   call: ToolCall | undefined,
   conversation: Conversation,
@@ -188,7 +201,7 @@ export function callStatus(
   return conversation.requests.length > 0 ? 'waiting' : 'stopped';
 }
 
-/** A text for screen readers. */
+/** Returns the text that screen readers announce when the state of the last run changes. */
 export function announcementOf(conversation: Conversation): string {
   const { run, requests } = conversation;
   if (requests.length > 0 && !isBusy(conversation)) return 'The agent asks for your decision.';
@@ -209,7 +222,7 @@ function draftOf(conversation: Conversation): Draft {
 
 function beginRun(draft: Draft, run: RunState): void {
   const { questionId } = run;
-  // An answer to a request continues the turn.
+  // The user's answer to a request continues the same turn.
   const isContinued = run.status === 'running' && draft.requests.length > 0;
   if (questionId !== undefined) draft.ends.delete(questionId);
   for (const message of isContinued ? [] : draft.messages.values())
@@ -225,7 +238,7 @@ function addRunEvent(draft: Draft, { event, error, question_id }: Fields, id: st
     beginRun(draft, { status: 'running', id, questionId, isOwn });
     return;
   }
-  // A waiting run can end while another one is in progress.
+  // The end of another run is ignored: a waiting run can end while this one is in progress.
   if (draft.run.id !== undefined && draft.run.id !== id) return;
   const { questionId } = draft.run;
   draft.run = { status: event as RunState['status'], id, questionId, error: stringOf(error) };
@@ -240,15 +253,15 @@ function addSubagent(draft: Draft, namespace: readonly string[], { event, cause 
   if (event === 'started' && callId !== undefined) draft.subagents.set(JSON.stringify(namespace), callId);
 }
 
-/** Adds a message that streams, or replaces it by a longer version. */
+/** Adds a message that is streaming, or replaces it by its longer version. */
 function addStreamed(draft: Draft, streamed: AssembledMessage | undefined, runId: string | undefined): void {
   if (streamed === undefined) return;
   const { id, role, blocks, error, namespace } = streamed;
   const callId = callOf(draft, namespace);
-  // A part of the agent that is not a subagent.
+  // The message comes from an inner part of the agent that is not a subagent.
   if (callId === undefined && namespace.length > 1) return;
   const known = draft.messages.get(id);
-  // A state that was loaded already contains the message.
+  // The message is already complete, because a loaded state contains it.
   if (known?.state === 'complete') return void draft.messages.set(id, { ...known, runId });
   const state = ({ streaming: 'open', complete: 'complete', failed: 'cut' } as const)[streamed.status];
   const isAnswer = callId === undefined && !draft.order.includes(id);
@@ -279,7 +292,10 @@ function addRequest(draft: Draft, { interrupt_id, payload }: Fields): void {
   draft.requests = [...draft.requests, { id, payload }];
 }
 
-/** Adds a message of a state, and the result of a call that it contains. Returns its id. */
+/**
+ * Adds a message from a state, including the result of a tool call if the message contains one. Returns the message's
+ * id.
+ */
 function addMessage(draft: Draft, fields: Fields): string[] {
   const message = messageOf(fields);
   if (message === undefined) return [];
@@ -292,7 +308,7 @@ function addMessage(draft: Draft, fields: Fields): string[] {
   return [message.id];
 }
 
-/** The outcome of a call. LangChain reports a declined call as an error. */
+/** Returns the result of a tool call. A declined call is recognized here, because LangChain reports it as an error. */
 function resultOf(output: unknown): { readonly status: 'complete' | 'failed' | 'declined'; readonly output: string } {
   const text = outputText(output);
   const isDeclined = /^(The user declined|User rejected the tool call)/.test(text);
@@ -300,7 +316,7 @@ function resultOf(output: unknown): { readonly status: 'complete' | 'failed' | '
   return { status: isFailed ? (isDeclined ? 'declined' : 'failed') : 'complete', output: text };
 }
 
-/** The call of the innermost subagent that a namespace belongs to. */
+/** Returns the id of the tool call that started the innermost subagent of a namespace. */
 function callOf({ subagents }: Draft, namespace: readonly string[]): string | undefined {
   for (let depth = namespace.length; depth > 0; depth--) {
     const callId = subagents.get(JSON.stringify(namespace.slice(0, depth)));

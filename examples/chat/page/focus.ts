@@ -1,9 +1,12 @@
-/** Focuses the text field for the next message. On a touch screen, the keyboard would cover the answer. */
+/** Focuses the text field for the next message, except on touch screens, where the keyboard would cover the answer. */
 export function focusComposer(): void {
   if (matchMedia('(hover: hover)').matches) composer()?.focus();
 }
 
-/** Whether the text field for the next message has the focus and is empty. The focus may then move elsewhere. */
+/**
+ * Whether the text field for the next message has the focus but is empty, so that moving the focus does not disturb the
+ * user.
+ */
 export function isComposerIdle(): boolean {
   const area = composer();
   return area !== null && area === document.activeElement && area.value === '';

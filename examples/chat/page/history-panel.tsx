@@ -8,12 +8,12 @@ import { IconButton } from './icon.tsx';
 import { beginningOf, Problem, visible } from './text.tsx';
 import type { Thread } from './thread.ts';
 
-/** Characters of a question and an answer that are shown. */
+/** Maximum number of characters shown of a question or an answer. */
 const CHARS = 140;
-/** Where the panel covers the conversation. */
+/** Media query for screens on which the panel covers the conversation. */
 const OVERLAY = '(max-width: 64rem)';
 
-/** The turns of the thread. Each can be shown, and a message then starts a branch there. */
+/** The panel with all turns of the thread. The user can open a turn, and a message then starts a branch there. */
 export function HistoryPanel({ thread, close }: { thread: Thread; close: () => void }): JSX.Element {
   const loaded = useSignal<HistoryPage | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
@@ -26,7 +26,7 @@ export function HistoryPanel({ thread, close }: { thread: Thread; close: () => v
     const mine = asked.current;
     try {
       const page = await historyPage(thread.id, before);
-      // A later request replaces this one.
+      // A later request has been sent, so this response is ignored.
       if (mine !== asked.current) return;
       const known = before === undefined ? [] : (loaded.value?.states ?? []);
       loaded.value = { ...page, states: [...known, ...page.states] };
@@ -41,7 +41,7 @@ export function HistoryPanel({ thread, close }: { thread: Thread; close: () => v
   useEffect(() => heading.current?.focus(), []);
   const states = loaded.value?.states ?? [];
   const oldest = states.at(-1);
-  // Empty until the newest state is loaded.
+  // Ids of the checkpoints on the current branch. Empty until the newest state is loaded.
   const line = ancestorsOf(states, thread.conversation.value.checkpointId);
   return (
     <aside id="history" class="panel history" aria-label="History">

@@ -2,19 +2,22 @@ import { checkpointOf, server, type ThreadState } from './client.ts';
 import { messageOf, textIn } from './message.ts';
 
 const PAGE_STATES = 50;
-/** Most searches end in the last turn, and each state contains all messages. */
+/**
+ * Number of states per page when the history is searched. It is small, because most searches end in the last turn and
+ * each state contains all messages.
+ */
 const SEARCH_STATES = 20;
 const SEARCHED_STATES_MAX = 2_000;
 
-/** A turn of the history. */
+/** A turn in the thread's history. */
 export interface PastTurn {
-  /** The first checkpoint of the turn. */
+  /** Id of the turn's first checkpoint. */
   readonly id: string;
   readonly question: string;
   readonly answer: string;
-  /** Newest first. */
+  /** The states of the turn, newest first. */
   readonly states: readonly [ThreadState, ...ThreadState[]];
-  /** The number of this version among the versions of the turn. */
+  /** Number of this version among all versions of the turn. */
   readonly version: number;
   readonly versions: number;
 }
@@ -29,7 +32,7 @@ export async function historyPage(threadId: string, before?: string): Promise<Hi
   return { states: page.items, hasMore: page.hasNext };
 }
 
-/** The newest state that matches, among a checkpoint and its ancestors. */
+/** Returns the newest state that matches, among the given checkpoint and its ancestors. */
 export async function stateBefore(
   threadId: string,
   checkpointId: string,
@@ -48,7 +51,10 @@ export async function stateBefore(
   return undefined;
 }
 
-/** The ids of a checkpoint and of its ancestors among these states. All other states are on other branches. */
+/**
+ * Returns the ids of a checkpoint and its ancestors, as far as they are among these states. All other states belong to
+ * other branches.
+ */
 export function ancestorsOf(states: readonly ThreadState[], checkpointId: string | undefined): ReadonlySet<string> {
   const line = new Set<string>();
   let wanted = checkpointId;
@@ -63,12 +69,12 @@ export function ancestorsOf(states: readonly ThreadState[], checkpointId: string
 
 interface Group {
   readonly id: string;
-  /** The checkpoint that the turn began with. Versions of one turn have the same. */
+  /** Id of the checkpoint from which the turn started. All versions of a turn have the same origin. */
   origin: string;
   readonly states: [ThreadState, ...ThreadState[]];
 }
 
-/** The turns of these states, newest first. States of the oldest turn may be missing. */
+/** Groups states into turns, newest first. The oldest turn may be incomplete. */
 export function pastTurns(states: readonly ThreadState[]): PastTurn[] {
   const groups: Group[] = [];
   const byState = new Map<string, Group>();
@@ -83,7 +89,7 @@ export function pastTurns(states: readonly ThreadState[]): PastTurn[] {
     byState.set(id, group);
   }
   for (const group of groups) {
-    // A retry begins within the turn that it repeats.
+    // A retry starts from a checkpoint within the turn that it repeats.
     const first = byState.get(group.origin);
     if (first !== undefined && questionOf(first)?.id === questionOf(group)?.id) group.origin = first.origin;
   }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-/** Paths of 16 × 16, drawn in the color of the text. */
+/** Paths on a 16 × 16 grid, drawn in the text color. */
 const PATHS = {
   menu: 'M2.5 4h11M2.5 8h11M2.5 12h11',
   new: 'M8 3v10M3 8h10',
@@ -37,7 +37,7 @@ export function Icon({ name }: { name: IconName }): JSX.Element {
 
 interface IconButtonProps extends Omit<JSX.IntrinsicElements['button'], 'icon' | 'label'> {
   readonly icon: IconName;
-  /** The name for screen readers, and the hover text. */
+  /** Text that is shown on hover and read by screen readers. */
   readonly label: string;
 }
 

@@ -6,12 +6,12 @@ import { announce } from './announcer.tsx';
 import { IconButton } from './icon.tsx';
 import { Text, visible } from './text.tsx';
 
-/** Deeper nesting is shown as source text. */
+/** Maximum nesting depth. Deeper content is shown as source text. */
 const DEPTH_MAX = 24;
-/** How long a button shows that it has copied. */
+/** Time for which a button confirms that it has copied the text. */
 const DONE_MS = 2_000;
 
-/** Markdown as elements, built from the tokens of the lexer. HTML stays text, and pictures become links. */
+/** Renders Markdown as elements, from the lexer's tokens. HTML is shown as text, and pictures become links. */
 export function Markdown({ text }: { text: string }): JSX.Element {
   const children = useMemo(() => elements(tokensOf(text), 0), [text]);
   return <div class="markdown">{children}</div>;
@@ -21,7 +21,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // The lexer throws on very deep nesting.
+    // The lexer throws if the text is nested very deeply.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -39,7 +39,8 @@ function element(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // The headings of the page come before those of an answer.
+      // Headings in an answer are rendered as paragraphs, because heading elements would mix with the page's own
+      // headings.
       return (
         <p class={`heading heading-${token.depth}`} dir="auto">
           {children()}
@@ -133,7 +134,7 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
   );
 }
 
-/** A link instead of the picture, because loading a picture would inform its server. */
+/** Renders a picture as a link, because loading it would reveal to its server that the answer is being read. */
 export function Picture({ source, text }: { source: string; text: string }): JSX.Element {
   return (
     <SafeLink href={source}>
@@ -142,11 +143,11 @@ export function Picture({ source, text }: { source: string; text: string }): JSX
   );
 }
 
-/** A button that copies a text to the clipboard. */
+/** Button that copies a text to the clipboard. */
 export function CopyButton({ text, label }: { text: string; label: string }): JSX.Element {
   const status = useSignal<'idle' | 'complete' | 'failed'>('idle');
   const copy = async (): Promise<void> => {
-    // On pages that are loaded over plain HTTP, there is no clipboard.
+    // `navigator.clipboard` is not available on pages loaded over plain HTTP.
     const isCopied = await (navigator.clipboard?.writeText(text) ?? Promise.reject(new Error())).then(
       () => true,
       () => false,

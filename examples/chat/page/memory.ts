@@ -1,6 +1,9 @@
 import { effect, type Signal, signal } from '@preact/signals';
 
-/** A signal whose value survives a reload. A browser that refuses to store anything keeps it until the page is closed. */
+/**
+ * Returns a signal whose value survives a reload. If the browser blocks storage, the value lasts until the page is
+ * closed.
+ */
 export function storedSignal<Value>(
   name: string,
   initial: Value,
@@ -10,7 +13,7 @@ export function storedSignal<Value>(
   try {
     stored.value = JSON.parse(globalThis[storage].getItem(name) ?? 'null') ?? initial;
   } catch {
-    // The storage is not available, or another program stored the value.
+    // Storage is blocked, or the stored value comes from another program.
   }
   effect(() => {
     const { value } = stored;
@@ -18,7 +21,7 @@ export function storedSignal<Value>(
       if (value === initial) globalThis[storage].removeItem(name);
       else globalThis[storage].setItem(name, JSON.stringify(value));
     } catch {
-      // Nothing can be stored.
+      // Storage is blocked or full.
     }
   });
   return stored;

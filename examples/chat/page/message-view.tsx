@@ -7,7 +7,7 @@ import { Markdown, Picture } from './markdown.tsx';
 import { argumentsOf, isCall, type Message } from './message.ts';
 import { beginningOf, LongText, visible } from './text.tsx';
 
-/** Subagents may call subagents. The ids come from a model, and could form a circle. */
+/** Maximum depth of subagents that call subagents. The ids come from a model and could form a cycle. */
 const DEPTH_MAX = 8;
 const GIST_CHARS = 80;
 
@@ -25,15 +25,15 @@ const STATUS_WORDS: Readonly<Record<Status, string>> = {
 export interface MessageViewProps {
   readonly message: Message;
   readonly conversation: Conversation;
-  /** Whether the message is in the last turn. Calls of earlier turns are over. */
+  /** Whether the message is in the last turn. Tool calls in earlier turns cannot be running. */
   readonly isLast: boolean;
-  /** The number of subagents around the message. */
+  /** Number of nested subagents that contain the message. */
   readonly depth?: number;
 }
 
-/** A message of an agent: its text, its calls, and how it was cut off. */
+/** A message of the agent: its text, its tool calls, and why it is incomplete. */
 export function MessageView({ message, conversation, isLast, depth = 0 }: MessageViewProps): JSX.Element {
-  // The calls of a message that was cut off never began.
+  // If a message was cut off, its tool calls were never started.
   const props = { conversation, isLast: isLast && message.state !== 'cut', depth };
   return (
     <>
@@ -104,7 +104,7 @@ interface SubagentCardProps extends BlockProps {
   readonly known: ToolCall | undefined;
 }
 
-/** The work of a subagent, message by message. */
+/** A card that shows the messages of a subagent. */
 function SubagentCard({ id, input, status, known, ...props }: SubagentCardProps): JSX.Element {
   const { subagent_type, description } = argumentsOf(input);
   const name = visible(stringOf(subagent_type) ?? 'subagent');
@@ -156,7 +156,7 @@ function Payload({ text, label }: { text: string; label: string }): JSX.Element 
   );
 }
 
-/** The only argument of a call, if it is text. */
+/** Returns the only argument of a tool call, if it is text. */
 function gistOf(input: unknown): string {
   const values = Object.values(fieldsOf(argumentsOf(input)));
   return values.length === 1 && typeof values[0] === 'string' ? beginningOf(values[0], GIST_CHARS) : '';

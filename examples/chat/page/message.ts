@@ -5,25 +5,25 @@ export interface Message {
   readonly id: string;
   readonly role: string;
   readonly blocks: readonly ContentBlock[];
-  /** A message that streams is `open`. If its run ends before the message is complete, it is `cut`. */
+  /** `open` while the message streams. `cut` if its run ended before the message was complete. */
   readonly state: 'open' | 'complete' | 'cut';
   readonly error?: string | undefined;
-  /** Whether the answer reached the maximum length of the model. */
+  /** Whether the answer was truncated at the model's maximum length. */
   readonly isAtLimit?: boolean;
-  /** The run that wrote the message, if its events are known. */
+  /** Id of the run that wrote the message, if the run's events are known. */
   readonly runId?: string | undefined;
-  /** The tool call that a subagent wrote the message for. */
+  /** Id of the tool call that started the subagent which wrote the message. */
   readonly callId?: string | undefined;
-  /** The message that this one answers, until a state contains this one. */
+  /** Id of the message that this one answers. Set until a state contains this message. */
   readonly questionId?: string | undefined;
 }
 
-/** A message of a state. */
+/** Converts a message from a state. */
 export function messageOf({ id, type, content, tool_calls, response_metadata }: Fields): Message | undefined {
   if (typeof id !== 'string') return undefined;
   const calls = listOf(tool_calls).map((call) => ({ ...fieldsOf(call), type: 'tool_call' }) as ContentBlock);
   const blocks = Array.isArray(content) ? content.map(blockOf) : [blockOf(content)];
-  // A call that the user edited has its new arguments in `tool_calls` alone.
+  // If the user edited a tool call, only `tool_calls` contains the new arguments.
   const shown = blocks.map((block) => (isCall(block) && calls.find((call) => call.id === block.id)) || block);
   const isAtLimit = fieldsOf(response_metadata).finish_reason === 'length';
   const others = calls.filter((call) => !shown.includes(call));
@@ -34,26 +34,29 @@ export function isCall({ type }: ContentBlock): boolean {
   return type === 'tool_call' || type === 'tool_call_chunk' || type === 'invalid_tool_call';
 }
 
-/** The text of a message. */
+/** Returns the text of a message. */
 export function textIn({ blocks }: Message): string {
   const texts = blocks.flatMap(({ type, text }) => (type === 'text' ? (text ?? '') : []));
   return texts.join('\n\n').trim();
 }
 
-/** The arguments of a call. While the call streams, they are incomplete JSON, whose complete part is returned. */
+/**
+ * Returns the arguments of a tool call. While the call streams, the arguments are incomplete JSON, and the complete
+ * part of them is returned.
+ */
 export function argumentsOf(input: unknown): Fields {
   if (typeof input !== 'string') return fieldsOf(input);
   for (const text of [input, `${input}}`, `${/^.*[^\\]"(?=,)/s.exec(input)?.[0] ?? ''}}`]) {
     try {
       return fieldsOf(JSON.parse(text));
     } catch {
-      // A shorter part may be complete.
+      // This part is not valid JSON. A shorter part may be.
     }
   }
   return {};
 }
 
-/** The output of a tool as text. */
+/** Returns the output of a tool as text. */
 export function outputText(output: unknown): string {
   if (typeof output === 'string') return output;
   const { content } = fieldsOf(output);

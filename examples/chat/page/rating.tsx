@@ -7,26 +7,26 @@ import { IconButton } from './icon.tsx';
 import { storedSignal } from './memory.ts';
 import { Problem } from './text.tsx';
 
-/** The feedback key of the thumbs. */
+/** Feedback key under which thumbs are stored. */
 export const RATING_KEY = 'user_score';
 
-/** An empty rating replaces an earlier one that the user removed. */
+/** A user's rating of an answer. An empty rating is sent when the user removes an earlier one. */
 interface Rating {
   readonly score?: 1 | -1;
   readonly comment?: string;
 }
 
 const RATINGS_MAX = 200;
-/** The ratings that were given in this browser, by run. */
+/** Ratings that were given in this browser, by run id. */
 const ratings: Signal<Readonly<Record<string, Rating>>> = storedSignal('ratings', {});
 
-/** Thumbs for an answer, and a comment. */
+/** Thumbs and a comment field for an answer. */
 export function RatingView({ threadId, runId }: { threadId: string; runId: string }): JSX.Element {
   const { score, comment } = ratings.value[runId] ?? {};
   const isCommenting = useSignal(false);
   const thanks = useSignal('');
   const problem = useSignal<string | undefined>(undefined);
-  // Of two requests in progress, the earlier one could be stored last.
+  // Only one request is sent at a time. Otherwise, the server could store an earlier rating after a later one.
   const isSending = useRef(false);
   const send = async (rating: Rating, canComment: boolean, text: string): Promise<void> => {
     if (isSending.current) return;
@@ -82,7 +82,7 @@ export function RatingView({ threadId, runId }: { threadId: string; runId: strin
   );
 }
 
-/** Sends a rating, which replaces an earlier one of the run. */
+/** Sends a rating. It replaces an earlier rating of the same run. */
 async function rate(threadId: string, runId: string, rating: Rating): Promise<void> {
   const { [RATING_KEY]: url = '' } = await feedbackUrls(threadId, runId);
   await submitFeedback(url, rating);

@@ -8,13 +8,13 @@ import { LongText, Problem, Text, visible } from './text.tsx';
 
 interface RequestCardProps {
   readonly request: InputRequest;
-  /** Resolves with false if the server did not accept the response. */
+  /** Sends the response. Resolves to false if the server does not accept it. */
   readonly respond: (response: unknown) => Promise<boolean>;
 }
 
 /**
- * A request of the agent. A request in the form of LangChain's `humanInTheLoopMiddleware` needs a decision for each
- * action. Any other request needs an answer as text or JSON.
+ * A card that shows the agent's request. If the request comes from LangChain's `humanInTheLoopMiddleware`, the user
+ * decides about each action. Otherwise, the user answers with text or JSON.
  */
 export function RequestCard({ request, respond }: RequestCardProps): JSX.Element {
   const { actionRequests, reviewConfigs } = fieldsOf(request.payload);
@@ -25,7 +25,7 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
   const card = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     const element = card.current;
-    // The focus moves to the card, not to a button: a key that is pressed by habit must not approve anything.
+    // The focus moves to the card instead of a button, so that a key pressed by habit does not approve anything.
     if (isComposerIdle()) element?.focus();
     return () => {
       if (element?.contains(document.activeElement)) focusComposer();
@@ -70,7 +70,7 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
   const name = stringOf(action.name) ?? 'tool';
   const args = fieldsOf(action.args);
   const [[onlyName, onlyValue] = [], ...others] = Object.entries(args);
-  // A single text is edited as text, everything else as JSON.
+  // A single text argument is edited as text. Other arguments are edited as JSON.
   const isText = others.length === 0 && typeof onlyValue === 'string';
   const given = isText ? onlyValue : JSON.stringify(args, null, 2);
   const draft = useSignal(given);

@@ -15,7 +15,7 @@ import {
   threadsProblem,
 } from './threads.ts';
 
-/** The list of threads. On narrow screens a drawer. */
+/** The list of threads. On narrow screens, it is a drawer. */
 export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void }): JSX.Element {
   const chosen = useSignal<ThreadSummary | undefined>(undefined);
   const start = useRef<HTMLAnchorElement>(null);
@@ -78,7 +78,7 @@ function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDele
   const cancel = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
-    // Enter by habit must not delete anything.
+    // The focus is on Cancel, so that pressing Enter by habit does not delete anything.
     cancel.current?.focus();
   }, []);
   return (
@@ -93,7 +93,8 @@ function DeleteDialog({ thread, close }: { thread: ThreadSummary; close: (isDele
           class="button danger"
           onClick={() =>
             void deleteThread(thread.id).then((isDeleted) => {
-              // The focus only returns if the dialog is closed before it is removed.
+              // The dialog is closed before it is removed, because otherwise the focus would not return to the previous
+              // element.
               dialog.current?.close();
               if (isDeleted) close(true);
             })

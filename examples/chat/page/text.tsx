@@ -1,7 +1,10 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
-/** Invisible characters, and characters that change how others look. Joiners are not included, because scripts and emoji need them. */
+/**
+ * Matches invisible characters and characters that change how others look. Joiners are not matched, because scripts and
+ * emoji need them.
+ */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: The expression looks for them.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
@@ -9,7 +12,7 @@ const HIDDEN =
 const SHOWN_CHARS = 16_384;
 const MORE_CHARS = 65_536;
 
-/** Text from outside, with its hidden characters made visible. */
+/** Text from an untrusted source, with hidden characters made visible. */
 export function Text({ value }: { value: string }): JSX.Element {
   return (
     <>
@@ -26,7 +29,7 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The beginning of a long text, and a button that shows more. */
+/** The beginning of a long text, with a button that shows more. */
 export function LongText({
   value,
   children = (shown) => <Text value={shown} />,
@@ -51,7 +54,7 @@ export function LongText({
   );
 }
 
-/** An error message. Screen readers read it at once. */
+/** An error message, which screen readers read immediately. */
 export function Problem({ text }: { text: string | undefined }): JSX.Element | null {
   return text ? (
     <p class="problem" role="alert">
@@ -60,7 +63,7 @@ export function Problem({ text }: { text: string | undefined }): JSX.Element | n
   ) : null;
 }
 
-/** Splits a text into visible pieces and hidden characters, which are written as escapes. */
+/** Splits a text into visible pieces and hidden characters. Hidden characters are returned as escapes. */
 function piecesOf(text: string): { readonly text: string; readonly isHidden: boolean }[] {
   const pieces: { text: string; isHidden: boolean }[] = [];
   let end = 0;
@@ -74,7 +77,7 @@ function piecesOf(text: string): { readonly text: string; readonly isHidden: boo
   return pieces;
 }
 
-/** A text on one line, with its hidden characters written as escapes, for names and attributes. */
+/** Returns a text as one line with hidden characters escaped, for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }
@@ -83,7 +86,7 @@ export function isBlank(text: string): boolean {
   return /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]*$/u.test(text);
 }
 
-/** The beginning of a text, with an ellipsis if the text is longer. Never ends with half of a surrogate pair. */
+/** Returns the beginning of a text, followed by an ellipsis if the text is longer. Never splits a surrogate pair. */
 export function beginningOf(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   return `${text

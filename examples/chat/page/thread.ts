@@ -36,34 +36,37 @@ import { textIn } from './message.ts';
 
 export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
 
-/** Events that arrive within this time are shown together. */
+/** Events that arrive within this time are rendered together. */
 const SHOW_MS = 16;
-/** A thread that is deleted while its run is in progress exists for a moment after the end of the run. */
+/**
+ * Time between the end of a cancelled run and a check whether the thread still exists. A thread that is deleted during
+ * a run still exists for a moment after the run.
+ */
 const DELETION_MS = 1_000;
-/** The pause before the page opens a stream again that the client could not restore. */
+/** Time to wait before the page reopens a stream that the client could not restore. */
 const PAUSE_MS = 2_000;
 const CHANNELS = ['messages', 'tools', 'lifecycle', 'checkpoints', 'input', 'custom'] as const;
 
-/** Where a run begins. */
+/** The checkpoint from which a run starts. */
 interface Start {
-  /** The checkpoint. @default the newest */
+  /** Id of the checkpoint. @default the newest checkpoint */
   readonly checkpoint_id?: string | undefined;
-  /** Whether the state of the checkpoint contains the question. */
+  /** Whether the checkpoint's state already contains the question. */
   readonly isAsked?: boolean;
 }
 
-/** One thread: follows its events, and sends the commands of the user. */
+/** A thread on the page. Follows the thread's events and sends the user's commands. */
 export class Thread {
   readonly id: string;
   readonly conversation: Signal<Conversation> = signal(EMPTY);
   readonly connection: Signal<Connection> = signal('closed');
-  /** The earlier state that the user looks at. The next message begins a branch there. */
+  /** The earlier state that the user has opened, if any. The next message starts a branch there. */
   readonly viewed: Signal<ThreadState | undefined> = signal(undefined);
-  /** The reason why the last action failed. */
+  /** Why the last action failed. */
   readonly problem: Signal<string | undefined> = signal(undefined);
-  /** The reason why the thread does not exist. */
+  /** Why the thread does not exist. */
   readonly absence: Signal<'deleted' | 'invalid' | undefined> = signal(undefined);
-  /** Whether the server does not know the thread yet. */
+  /** Whether the thread does not exist on the server yet. */
   isNew: boolean;
   readonly #onChange: () => void;
   #connecting: AbortController | undefined;
@@ -74,23 +77,26 @@ export class Thread {
   #showTimer: ReturnType<typeof setTimeout> | undefined;
   #loading: Promise<void> | undefined;
   #isStale = false;
-  /** The last command. */
+  /** The command that was sent last. */
   #command: Promise<boolean> | undefined;
 
-  /** `onChange` is called when the list of threads may have changed. */
+  /** Creates a thread. `onChange` is called when the list of threads may have changed. */
   constructor(id: string, isNew: boolean, onChange: () => void) {
     this.id = id;
     this.isNew = isNew;
     this.#onChange = onChange;
   }
 
-  /** The newest conversation, or the one at the earlier state that the user looks at. */
+  /** The conversation to show: the newest one, or the one at the earlier state that the user has opened. */
   get shown(): Conversation {
     const viewed = this.viewed.value;
     return viewed === undefined ? this.conversation.value : atState(this.conversation.value, viewed);
   }
 
-  /** Follows the thread. A hidden page does not, because a browser allows six connections to a server. */
+  /**
+   * Starts to follow the thread. A hidden page does not follow it, because browsers allow only six connections to a
+   * server.
+   */
   open(): void {
     if (!this.isNew) this.#connect();
   }
@@ -103,18 +109,18 @@ export class Thread {
     this.connection.value = 'closed';
   }
 
-  /** Loads the newest state, for example because the thread may have been deleted elsewhere. */
+  /** Loads the newest state. Called for example when the thread may have been deleted on another page. */
   async refresh(): Promise<void> {
     if (!this.isNew) await this.#load();
   }
 
-  /** Sends a message. Resolves with false if the server did not accept it. */
+  /** Sends a message. Resolves to false if the server does not accept it. */
   send(text: string): Promise<boolean> {
     const checkpoint_id = checkpointOf(this.viewed.value);
     return this.#ask(server.newThreadId(), text, () => ({ checkpoint_id }));
   }
 
-  /** Replaces a message. The earlier version stays in the history. */
+  /** Replaces a message. The earlier version remains in the history. */
   edit(messageId: string, text: string): Promise<boolean> {
     return this.#askAgain(messageId, text, true);
   }
@@ -125,13 +131,13 @@ export class Thread {
     return question === undefined ? false : this.#askAgain(question.id, textIn(question), false);
   }
 
-  /** Answers a request of the agent. */
+  /** Answers the agent's request. */
   respond({ id }: InputRequest, response: unknown): Promise<boolean> {
     return this.#send(() => server.respond(this.id, { interrupt_id: id, response }));
   }
 
   async stop(): Promise<void> {
-    // The response to the command contains the id of the run.
+    // The command's response contains the run's id, so it must arrive first.
     await this.#command;
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
@@ -142,7 +148,7 @@ export class Thread {
     }
   }
 
-  /** Shows an earlier state, or the newest one. */
+  /** Shows an earlier state, or the newest state if `state` is undefined. */
   view(state: ThreadState | undefined): void {
     this.viewed.value = state;
     this.problem.value = undefined;
@@ -160,7 +166,7 @@ export class Thread {
     return this.#ask(messageId, text, async () => {
       const isAsked = ({ values }: ThreadState): boolean => values.messages?.at(-1)?.id === messageId;
       const state = head === undefined ? undefined : await stateBefore(this.id, head, isAsked);
-      // If no state contains the question, its run failed early, and the question is sent again.
+      // If no state contains the question, its run failed early. The question is then sent again.
       return state === undefined ? {} : { checkpoint_id: checkpointOf(state), isAsked: !isChanged };
     });
   }
@@ -173,7 +179,7 @@ export class Thread {
     const isSent = await this.#send(async () => {
       const { checkpoint_id, isAsked } = await findStart();
       return server.start(this.id, {
-        // Prevents that a thread that was deleted elsewhere is created again.
+        // A thread that was deleted on another page must not be created again.
         if_not_exists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isAsked ? null : { messages: [{ type: 'human', id, content: text }] },
         ...(checkpoint_id !== undefined && { checkpoint_id }),
@@ -197,7 +203,7 @@ export class Thread {
     try {
       const { run_id: id } = await command();
       const { run } = this.conversation.value;
-      // Its events may have arrived before the response.
+      // Events of the run may have arrived before this response.
       if (run.id !== id && !(run.status === 'running' && run.id !== undefined))
         this.conversation.value = { ...this.conversation.value, run: { ...run, status: 'starting', id } };
       this.isNew = false;
@@ -208,13 +214,15 @@ export class Thread {
       const isAnswered = error instanceof CommandError && error.reason === 'no_such_interrupt';
       this.problem.value = isAnswered ? 'This has been decided elsewhere.' : problemOf(error);
       if (isRefusal(error)) await this.refresh();
-      // The problem disappears when the server responds again.
+      // The page reconnects, and the problem disappears when the server responds again.
       else this.#connect();
       return false;
     }
   }
 
-  /** Reads the events until the signal aborts. If the client gives up reconnecting, the page tries again after a pause. */
+  /**
+   * Reads the thread's events until the signal aborts. If the client gives up reconnecting, tries again after a pause.
+   */
   async #follow(signal: AbortSignal): Promise<void> {
     if (this.connection.value !== 'reconnecting') this.connection.value = 'connecting';
     while (!signal.aborted) {
@@ -246,7 +254,7 @@ export class Thread {
     }
   }
 
-  /** Shows the past events together with the newest state. */
+  /** Shows the stored events together with the newest state. */
   async #goLive(signal: AbortSignal): Promise<void> {
     await this.#load();
     if (signal.aborted) return;
@@ -273,13 +281,16 @@ export class Thread {
     this.conversation.value = after;
     if (events.some(isNewState)) void this.#load();
     if (before.run.status === after.run.status && before.requests.length === after.requests.length) return;
-    // A run that ended before the page was opened is not announced.
+    // Screen readers announce a run only if it was in progress while the page was open.
     if (before.run.status !== 'idle' || isBusy(after)) announce(announcementOf(after));
     if (isBusy(before) !== isBusy(after)) this.#onChange();
     if (isBusy(before) && after.run.error === 'cancelled') setTimeout(() => void this.refresh(), DELETION_MS);
   }
 
-  /** Loads the newest state. A call during a load starts one more load. Never rejects: events lead to another load. */
+  /**
+   * Loads the newest state. A call during a load causes one further load. Never rejects, because later events trigger
+   * another load anyway.
+   */
   #load(): Promise<void> {
     this.#isStale = true;
     this.#loading ??= this.#loadAll()
@@ -307,7 +318,7 @@ export class Thread {
   }
 }
 
-/** Whether the state of the thread changed with an event, or events were missed. */
+/** Whether the thread's state must be loaded after an event, because it has changed or events were missed. */
 function isNewState({ method, params }: ThreadEvent): boolean {
   if ((params.namespace ?? []).length > 0) return false;
   const { event, name } = fieldsOf(params.data);

@@ -6,10 +6,10 @@ import { Thread } from './thread.ts';
 
 const PAGE_THREADS = 100;
 export const NEW_ADDRESS = '#/';
-/** The name of the draft of a thread that has not begun. */
+/** Key of the draft for a thread that does not exist yet. */
 export const NEW = '';
 
-/** The threads of the server, last changed first. Undefined until they are loaded. */
+/** The threads on the server. The thread that changed last comes first. Undefined until the list is loaded. */
 export const threads: Signal<readonly ThreadSummary[] | undefined> = signal(undefined);
 export const hasMoreThreads: Signal<boolean> = signal(false);
 export const threadsProblem: Signal<string | undefined> = signal(undefined);
@@ -18,10 +18,10 @@ export const info: Signal<Info | undefined> = signal(undefined);
 let pages = 1;
 let loads = 0;
 
-/** The thread of the address. Without one, a new thread, which begins with its first message. */
+/** The thread that the page's address names. If it names none, a new thread, which the first message creates. */
 export const currentThread: Signal<Thread> = signal(threadAt(location.hash));
 
-/** Follows the address, and stops following the thread while the page is hidden. */
+/** Opens the thread that the address names whenever the address changes. Closes the thread while the page is hidden. */
 export function followAddress(): void {
   currentThread.value.open();
   addEventListener('hashchange', () => {
@@ -37,7 +37,7 @@ export function followAddress(): void {
   });
   addEventListener('focus', () => void refresh());
   void loadThreads();
-  // The page works without the information.
+  // The page works without this information, so an error is ignored.
   loadInfo().then(
     (loaded) => {
       info.value = loaded;
@@ -46,7 +46,7 @@ export function followAddress(): void {
   );
 }
 
-/** Another page may have changed the threads, or deleted the current one. */
+/** Reloads the list and the current thread, because another page may have changed or deleted threads. */
 async function refresh(): Promise<void> {
   const thread = currentThread.value;
   thread.open();
@@ -58,7 +58,7 @@ export async function loadThreads(): Promise<void> {
   loads += 1;
   const load = loads;
   try {
-    // A thread may move between two pages.
+    // A thread may move from one page of the list to another during the requests.
     const loaded = new Map<string, ThreadSummary>();
     let isFull = true;
     for (let page = 0; isFull && page < pages; page++) {
@@ -96,7 +96,7 @@ export function addressOf(id: string): string {
   return `#/t/${encodeURIComponent(id)}`;
 }
 
-/** Sends a message in the current thread. The first message gives the thread its address. */
+/** Sends a message in the current thread. When the first message is sent, the thread gets an address. */
 export function say(text: string): Promise<boolean> {
   const thread = currentThread.value;
   if (idOf(location.hash) === undefined) {
@@ -108,7 +108,7 @@ export function say(text: string): Promise<boolean> {
 
 const drafts = new Map<string, Signal<string>>();
 
-/** The unsent text of a thread. It survives a reload of the page. */
+/** Returns the draft of a thread: the text that has not been sent. It survives a reload of the page. */
 export function draftOf(threadId: string): Signal<string> {
   const draft = drafts.get(threadId) ?? storedSignal(`draft:${threadId}`, '', 'sessionStorage');
   drafts.set(threadId, draft);

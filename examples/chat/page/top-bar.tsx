@@ -26,7 +26,7 @@ export interface TopBarProps {
 
 export function TopBar({ thread, isDrawerOpen, isHistoryOpen }: TopBarProps): JSX.Element {
   const listed = threads.value?.find(({ id }) => id === thread.id);
-  // A thread that was deleted elsewhere keeps its title while it is shown.
+  // If the shown thread is deleted on another page, its title is kept.
   const known = useRef<ThreadSummary | undefined>(undefined);
   if (listed !== undefined || known.current?.id !== thread.id) known.current = listed;
   const title = known.current?.title;
@@ -71,7 +71,7 @@ export function TopBar({ thread, isDrawerOpen, isHistoryOpen }: TopBarProps): JS
   );
 }
 
-/** A note that an earlier state is shown, and a way back. */
+/** A note that an earlier state is shown, with a button to return to the newest one. */
 export function ViewedNote({ thread }: { thread: Thread }): JSX.Element | null {
   const viewed = thread.viewed.value;
   if (viewed === undefined) return null;

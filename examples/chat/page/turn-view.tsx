@@ -20,7 +20,7 @@ export interface TurnViewProps {
   readonly isBusy: boolean;
 }
 
-/** A question, its answer, and the actions for both. */
+/** A question, its answer, and buttons for both. */
 export function TurnView(props: TurnViewProps): JSX.Element {
   const { turn, conversation, isLast, isBusy } = props;
   const { question, answer, end, runId } = turn;
@@ -48,7 +48,7 @@ export function TurnView(props: TurnViewProps): JSX.Element {
   );
 }
 
-/** How a run ended that did not complete. */
+/** A note about why a run did not complete. */
 export function EndNote({ end: { status, error = '' } }: { end: RunState }): JSX.Element {
   if (status !== 'failed') return <>{error === 'cancelled' ? 'Stopped.' : `This answer was interrupted: ${error}.`}</>;
   return (
@@ -145,7 +145,7 @@ function QuestionForm({ text, send, close }: QuestionFormProps): JSX.Element {
 function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewProps): JSX.Element | null {
   const { runId, answer } = turn;
   const { run, next } = conversation;
-  // Without an answer, `Try again` is shown below the conversation.
+  // If there is no answer, the button `Try again` is shown below the conversation instead.
   const isAnswered = run.status === 'completed' || (run.status === 'idle' && next.length === 0);
   const viewerUrl = info.value?.tracing.viewer_url;
   const trace = runId && viewerUrl ? traceUrl(viewerUrl, runId) : undefined;
@@ -170,7 +170,7 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
   );
 }
 
-/** The address of a run in the viewer. A run is the root of its trace. */
+/** Returns the URL of a run in the trace viewer. The run is the root of its trace, so both have the same id. */
 function traceUrl(viewerUrl: string, runId: string): string {
   const url = new URL(viewerUrl);
   url.search = `${new URLSearchParams({ trace: runId, run: runId })}`;

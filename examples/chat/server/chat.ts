@@ -14,41 +14,42 @@ import { FEEDBACK_KEYS, type TraceService } from './traces.ts';
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ChatOptions {
-  /** A compiled graph with `storage.checkpointer` as its checkpointer, and `messages` in its state. */
+  /** A compiled graph. Its checkpointer must be `storage.checkpointer`, and its state must contain `messages`. */
   readonly agent: Agent;
   readonly storage: Storage;
-  /** Receive what the agent does. @default none */
+  /** Callback handlers that receive the agent's events, for example to trace it. @default none */
   readonly callbacks?: Handlers;
-  /** The service that stores the traces. @default no trace links and no ratings */
+  /** Service that stores the traces. @default no trace links and no ratings */
   readonly traces?: TraceService | undefined;
-  /** The model, for the page. @default nothing */
+  /** The model to show on the page. @default none */
   readonly model?: { readonly name: string; readonly is_local: boolean };
   /**
    * Host names that requests may use in addition to the machine's own (`localhost`, `127.0.0.1`, `[::1]`), for example
-   * the name of the public address. Requests for any other host name get 403. @default none
+   * the public host name. Requests for any other host name get 403. @default none
    */
   readonly allowedHosts?: readonly string[];
   /**
-   * Whether a run joins the trace in the `runspan-trace` header of its request. Any caller can then have its runs
-   * recorded regardless of the sampling rate, so enable this only if all callers are your own services. @default false
+   * Whether a run joins the trace that the `runspan-trace` header of its request names. Enable this only if all callers
+   * are your own services, because any caller can then have its runs recorded regardless of the sampling rate. @default
+   * false
    */
   readonly joinTraces?: boolean;
-  /** The folder of the built page. @default no page */
+  /** Folder that contains the built page. @default no page */
   readonly page?: string;
-  /** Texts that responses and events must not contain, such as keys. @default none */
+  /** Texts to mask in responses and events, such as keys. @default none */
   readonly secrets?: readonly (string | undefined)[];
-  /** Receives errors that belong to no request. @default writes a line to stderr */
+  /** Called with a line for each error that does not belong to a request. @default writes the line to stderr */
   readonly log?: (line: string) => void;
 }
 
-/** A chat as a handler of standard requests: a host calls `chat.app.fetch`. */
+/** A chat that handles standard `Request` objects. A host passes them to `chat.app.fetch`. */
 export interface Chat {
   readonly app: Hono;
-  /** Ends the runs of this process, then the open streams, and closes the storage. */
+  /** Ends the runs in this process, then ends the open streams and closes the storage. */
   close(): Promise<void>;
 }
 
-/** Puts the parts of a chat together. Rejects with an error that names the wrong option. */
+/** Creates a chat from its parts. If an option is invalid, rejects with an error that names it. */
 export async function createChat(options: ChatOptions): Promise<Chat> {
   const { agent, storage, callbacks = [], traces, model = { name: '', is_local: false }, joinTraces = false } = options;
   const mask = maskOf(options.secrets ?? []);
@@ -74,7 +75,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
     bodyLimit({
       maxSize: BODY_BYTES_MAX,
       onError: ({ header }) => {
-        // The rest of the body is not read, so the connection cannot be used again.
+        // The connection cannot be reused, because the rest of the body is not read.
         header('connection', 'close');
         throw new RequestError('too_large', `A body can have at most ${BODY_BYTES_MAX} bytes.`, 413);
       },
@@ -102,13 +103,15 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   };
 }
 
-/** Shorter texts would be found within words. */
+/** Minimum length of a secret to mask. Shorter texts would also match parts of words. */
 const SECRET_CHARS_MIN = 6;
 
-/** Returns a function that replaces secrets in a text. Providers and databases sometimes repeat them in their errors. */
+/**
+ * Returns a function that masks secrets in a text. Providers and databases sometimes repeat secrets in their errors.
+ */
 function maskOf(secrets: readonly (string | undefined)[]): (text: string) => string {
   const masked = secrets.filter((secret) => secret !== undefined && secret.length >= SECRET_CHARS_MIN) as string[];
-  // One secret may begin with another.
+  // Longer secrets are replaced first, because one secret may begin with another.
   masked.sort((one, other) => other.length - one.length);
   return (text) => masked.reduce((rest, secret) => rest.replaceAll(secret, '[Redacted]'), text);
 }

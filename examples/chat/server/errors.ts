@@ -1,14 +1,14 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isUnavailable, reasonOf } from './storage/database.ts';
 
-/** One mistake in a request, in the form of the interface. */
+/** A mistake in a request, in the format of the interface. */
 export interface Problem {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
   readonly type: string;
 }
 
-/** A request that the chat refuses. The client receives the code and the message. */
+/** The chat refuses a request. The client receives the error's code and message. */
 export class RequestError extends Error {
   override readonly name: string = 'RequestError';
   readonly code: string;
@@ -22,7 +22,7 @@ export class RequestError extends Error {
     this.problems = problems;
   }
 
-  /** The body of the response. Clients of the protocol read `message`, clients of the interface read `detail`. */
+  /** Body of the error response. Clients of the protocol read `message`, clients of the interface read `detail`. */
   get body(): object {
     return { error: this.code, message: this.message, detail: this.problems ?? this.message };
   }
@@ -32,7 +32,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Returns the error for the client. An unexpected error is logged, and the client does not receive its message. */
+/** Converts an error for the client. An unexpected error is logged, and its message is not sent to the client. */
 export function toRequestError(error: unknown, request: string, log: (line: string) => void): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) {

@@ -17,7 +17,7 @@ try {
   process.exit(error instanceof SettingsError ? 2 : 1);
 }
 
-/** Puts the application together. Every part can be replaced here. */
+/** Creates the application from its parts. To use a different part, replace it here. */
 async function start(settings: Settings): Promise<void> {
   const { host, port, data, wordDelayMs, docs } = settings;
   const storage = await openStorage(settings);
@@ -46,7 +46,7 @@ async function start(settings: Settings): Promise<void> {
   else console.log('No model configured; answers come from built-in rules. Set OPENAI_API_KEY or OPENAI_BASE_URL.');
   let isClosing = false;
   const stop = async (): Promise<void> => {
-    // A second signal ends the process at once.
+    // A second signal ends the process immediately.
     if (isClosing) process.exit(130);
     isClosing = true;
     server.close();

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
 
-/** How the chat was started. */
+/** Settings with which the chat was started. */
 export interface Settings {
   readonly host: string;
   readonly port: number;
-  /** Host names that requests may use in addition to the address that the chat listens on. */
+  /** Host names that requests may use, in addition to the address on which the chat listens. */
   readonly allowedHosts: readonly string[];
   readonly data: string | undefined;
   readonly postgres: string | undefined;
@@ -13,7 +13,7 @@ export interface Settings {
   readonly tracePort: number;
 }
 
-/** A setting that cannot be used. The message says what is expected. */
+/** A setting is invalid. The message describes the expected value. */
 export class SettingsError extends Error {
   override readonly name: string = 'SettingsError';
 }
@@ -33,11 +33,14 @@ export const USAGE: string = `usage: npm start -- [options], or npm run chat -- 
 Set OPENAI_API_KEY or OPENAI_BASE_URL, and OPENAI_MODEL, for answers of a model. Otherwise built-in rules answer.
 `;
 
-/** Reads the command line, and the environment for missing options. Throws a SettingsError. Undefined for `--help`. */
+/**
+ * Reads the settings from the command line. Missing options are read from the environment. Returns undefined for
+ * `--help`. Throws a SettingsError if a setting is invalid.
+ */
 export function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings | undefined {
   const values = parse(argv);
   if (values.help === true) return undefined;
-  // An empty host would be every address, and an empty folder the current one.
+  // Empty values are rejected: an empty host would mean all addresses, and an empty folder the current folder.
   for (const name of ['host', 'data', 'postgres', 'docs'] as const) {
     if (values[name] === '') throw new SettingsError(`Expected a value for --${name}.`);
   }

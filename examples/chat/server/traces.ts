@@ -7,7 +7,7 @@ import { isLoopback } from './http/host.ts';
 import type { Handlers } from './runs/run.ts';
 import { SettingsError } from './settings.ts';
 
-/** The questions about an answer. */
+/** Feedback keys: what a user can rate about an answer. */
 export const FEEDBACK_KEYS: readonly string[] = ['user_score'];
 
 const FEEDBACK_TIMEOUT_MS = 10_000;
@@ -16,14 +16,17 @@ const PROJECT = 'chat';
 export interface TraceServiceOptions {
   readonly endpoint: string;
   readonly apiKey?: string | undefined;
-  /** Whether the key may be sent to other machines over plain HTTP. @default false */
+  /** Whether the key may be sent to another machine over plain HTTP. @default false */
   readonly allowInsecure?: boolean;
   readonly workspaceId?: string | undefined;
-  /** The address of the page that shows the traces. */
+  /** URL of the page that shows the traces. */
   readonly viewerUrl?: string | undefined;
 }
 
-/** The service that stores the traces. The library sends the runs; this class creates the addresses for feedback. */
+/**
+ * The service that stores the traces. This class creates the URLs for feedback; the runs themselves are sent by the
+ * library.
+ */
 export class TraceService {
   readonly #options: TraceServiceOptions;
 
@@ -35,12 +38,12 @@ export class TraceService {
     return this.#options.viewerUrl;
   }
 
-  /** The origin that browsers send feedback to. */
+  /** Origin to which browsers send feedback. */
   get origin(): string {
     return new URL(this.#options.endpoint).origin;
   }
 
-  /** Pre-signed addresses for feedback on a run, by key. A later rating replaces an earlier one. */
+  /** Returns pre-signed URLs for feedback on a run, by feedback key. A later rating replaces an earlier one. */
   async feedbackUrls(runId: string): Promise<Record<string, string>> {
     const { endpoint, apiKey, allowInsecure, workspaceId } = this.#options;
     const tokens = await createFeedbackTokens(
@@ -51,7 +54,7 @@ export class TraceService {
   }
 }
 
-/** Records the runs of an agent. A run that the user stopped has not failed. */
+/** Records the agent's runs. A run that the user stopped is not recorded as failed. */
 export class TurnTracer extends RunspanCallbackHandler {
   override handleChainError(...[error, ...run]: Parameters<RunspanCallbackHandler['handleChainError']>): void {
     if (isAbort(error)) this.handleChainEnd(STOPPED, ...run);
@@ -76,22 +79,25 @@ function isAbort(error: unknown): boolean {
 }
 
 export interface Traces {
-  /** Undefined if tracing is off. */
+  /** The service that stores the traces. Undefined if tracing is off. */
   readonly service: TraceService | undefined;
   readonly callbacks: Handlers;
-  /** Delivers the remaining runs. */
+  /** Delivers the remaining runs and closes the receiver, if there is one. */
   close(): Promise<void>;
 }
 
 export interface TracesOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** The port of the receiver, if the chat starts one. */
+  /** Port of the receiver, if the chat starts one. */
   readonly tracePort: number;
-  /** The folder of the receiver's file. @default memory */
+  /** Folder for the receiver's file. @default runs are kept in memory */
   readonly data?: string | undefined;
 }
 
-/** Sends traces to RUNSPAN_ENDPOINT, or to a receiver in this process. With RUNSPAN_TRACING=false, nothing is traced. */
+/**
+ * Sets up tracing. Traces are sent to RUNSPAN_ENDPOINT, or to a receiver in this process if it is not set. With
+ * RUNSPAN_TRACING=false, nothing is traced.
+ */
 export async function openTraces({ env, tracePort, data }: TracesOptions): Promise<Traces> {
   const close = async (): Promise<void> => void (await shutdown());
   if (env.RUNSPAN_TRACING?.trim() === 'false') return { service: undefined, callbacks: [], close };
@@ -128,7 +134,7 @@ export async function openTraces({ env, tracePort, data }: TracesOptions): Promi
   };
 }
 
-/** Throws a SettingsError unless the text is an HTTP address without a user and password. */
+/** Throws a SettingsError unless the text is an HTTP address without user and password. */
 export function checkUrl(name: string, text: string, keyName: string): void {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))

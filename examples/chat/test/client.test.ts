@@ -2,7 +2,8 @@ import { AgentThreads, type ThreadEvent } from 'runspan/clients';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ChatServer, startChatServer } from './support/chat-server.ts';
 
-// The page uses the client as well: the browser tests reconnect, list, and page through threads and their histories.
+// The browser tests cover the client too, because the page uses it: they reconnect, list threads, and page through
+// histories.
 
 const ask = (content: string) => ({ input: { messages: [{ role: 'user', content }] } });
 

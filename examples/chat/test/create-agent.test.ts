@@ -6,7 +6,7 @@ import { createChat } from '../server/chat.ts';
 import { openStorage } from '../server/storage/storage.ts';
 import { ChatClient, isEndOf } from './support/chat-server.ts';
 
-/** A client that calls the chat without a server. */
+/** Returns a client that calls the chat directly, without a server. */
 async function clientOf(
   agent: Parameters<typeof createChat>[0]['agent'],
   storage: Awaited<ReturnType<typeof openStorage>>,

@@ -10,7 +10,7 @@ import { temporaryFolder } from './support/folder.ts';
 import { PostgresServer } from './support/postgres.ts';
 
 const SERVE = fileURLToPath(new URL('programs/serve.mjs', import.meta.url));
-/** Longer than a busy machine delays a heartbeat. */
+/** Limits for the tests. The lease is longer than a busy machine can delay a heartbeat. */
 const LIMITS = { leaseMs: 2_500, heartbeatMs: 250 };
 const LIFE_MAX_MS = 100_000;
 const ENDED = 'the process that ran it has ended';
@@ -121,7 +121,7 @@ describe('two instances on PostgreSQL', () => {
       Array.from({ length: 6 }, (_, at) => (at === 0 ? endless : quick).client.start(thread, `hello ${at}`)),
     );
     const runs = started.map(({ result }) => result.run_id);
-    // This run never ends by itself.
+    // This run would never end without being cancelled.
     await endless.client.cancel(thread, runs[0] as string);
     let left = runs.length;
     const events = await endless.client.until(thread, (event) => {
@@ -176,7 +176,7 @@ async function startChat(choice: StorageChoice, isEndless = false): Promise<Runn
   return { client: new ChatClient(url), kill, [Symbol.asyncDispose]: kill };
 }
 
-/** Everything about a thread except its events. */
+/** Returns all data about a thread except its events. */
 async function everything(client: ChatClient, thread: string) {
   return {
     threads: await client.get<{ readonly id: string; readonly title: string }[]>('/threads'),
@@ -196,7 +196,10 @@ function ends(events: readonly SeenEvent[]): [run: string, end: string][] {
   });
 }
 
-/** The runs in the order of their events. A run whose events mix with those of another would be listed twice. */
+/**
+ * Returns the ids of runs in the order of their events. If the events of two runs were mixed, a run would be listed
+ * twice.
+ */
 function runsOf(events: readonly SeenEvent[]): string[] {
   return events.map(({ params }) => params.run_id).filter((run, at, runs) => run !== runs[at - 1]);
 }

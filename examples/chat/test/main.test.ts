@@ -13,7 +13,7 @@ import { temporaryFolder } from './support/folder.ts';
 
 const start = (...argv: string[]): ChildProcess => startChat(argv, 'pipe');
 
-/** The output of a program and its exit code. */
+/** Waits for a program to end. Returns its output and exit code. */
 async function outcomeOf(program: ChildProcess): Promise<{ code: number | null; out: string; err: string }> {
   let [out, err] = ['', ''];
   program.stdout?.on('data', (chunk) => {

@@ -104,7 +104,7 @@ test('a rejected key and a closed connection are explained, and a key is never p
   ]);
 });
 
-/** A request to the provider. */
+/** A request that the provider has received. */
 interface Asked {
   readonly messages: readonly {
     readonly role: string;
@@ -115,7 +115,7 @@ interface Asked {
   readonly tools?: readonly { readonly function: { readonly name: string } }[];
 }
 
-/** A provider with the interface of OpenAI on a free port. */
+/** Starts a provider with OpenAI's interface on a free port. */
 async function startProvider(answer: (asked: Asked, response: ServerResponse) => void) {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
@@ -132,7 +132,7 @@ async function startProvider(answer: (asked: Asked, response: ServerResponse) =>
   return { url, asked, [Symbol.asyncDispose]: close };
 }
 
-/** Calls the first tool once, and then answers. */
+/** Responds with a call of the first tool, and with an answer once the tool has returned. */
 function callThenAnswer({ tools, messages }: Asked, response: ServerResponse, id?: string): void {
   const name = tools?.[0]?.function.name ?? '';
   if (name === '' || messages.some(({ role }) => role === 'tool')) {
@@ -143,7 +143,7 @@ function callThenAnswer({ tools, messages }: Asked, response: ServerResponse, id
   }
 }
 
-/** Streams an answer. Without a reason, the stream ends in the middle. */
+/** Streams an answer. Without a finish reason, the stream breaks off in the middle. */
 function send(
   response: ServerResponse,
   deltas: readonly object[],

@@ -140,7 +140,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     expect(events.at(-1)?.params.data).toMatchObject({ event: 'interrupted', error: 'cancelled' });
     chat.script.release();
     expect(await chat.client.cancel(thread, run)).toBe(404);
-    // The call without a result does not disturb the next run.
+    // The tool call that has no result must not make the next run fail.
     expect((await chat.client.ask(thread, 'hello')).at(-1)?.params.data.event).toBe('completed');
   });
 

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => chat[Symbol.asyncDispose]());
 
-/** The SDK as an application uses it, on a new thread. */
+/** Returns the SDK as an application would use it, with a new thread. */
 function sdkOf(send: typeof fetch = fetch) {
   const threadId = randomUUID();
   const apiUrl = `${chat.url}/api`;
@@ -70,7 +70,7 @@ test('a StreamController answers an interrupt, and the run continues', async () 
 
 test('a stream that breaks is continued, and no event is repeated', async () => {
   let isCut = false;
-  // The first response breaks in the middle.
+  // Breaks the first response in the middle.
   const cutOnce: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (!String(input).endsWith('/stream') || isCut || response.body === null) return response;

@@ -13,7 +13,7 @@ import { visible } from '../elements/visible-text.ts';
 import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
 
 const ROW_HEIGHT = 18;
-/** Number of equal lines shown around a difference. */
+/** Number of equal lines shown before and after a difference. */
 const CONTEXT = 3;
 
 interface ShownLine {
@@ -21,7 +21,7 @@ interface ShownLine {
   readonly text: string;
 }
 
-/** The differences between the payloads of two runs. */
+/** A view of the differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
   const { base = '', run = '' } = address.value;
   const [field, setField] = useState<'inputs' | 'outputs'>('inputs');
@@ -115,7 +115,7 @@ function PayloadDiff({
 
 const SIGNS = { same: ' ', removed: '−', added: '+', gap: '⋯' } as const;
 
-/** Replaces equal lines far from any difference with a line that counts them. */
+/** Replaces equal lines that are far from any difference with a line that states their number. */
 function withContext(lines: readonly DiffLine[]): ShownLine[] {
   const isNear = new Uint8Array(lines.length);
   for (const [index, { kind }] of lines.entries()) {

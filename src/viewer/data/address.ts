@@ -2,16 +2,16 @@ import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 
-/** State of the page that is stored in its URL. */
+/** The part of the page's state that is stored in its URL. */
 export interface Address {
   readonly view: View;
   readonly project?: string | undefined;
-  /** Filter text in the syntax of `filter.ts`. */
+  /** Filter text, in the syntax that `filter.ts` parses. */
   readonly filter: string;
   readonly sort: SortKey;
   readonly order: 'ascending' | 'descending';
   readonly groupBy: GroupKey;
-  /** Id of the open trace, which covers the view. */
+  /** Id of the open trace. The trace covers the view. */
   readonly trace?: string | undefined;
   /** Id of the selected run, or of the second run in a comparison. */
   readonly run?: string | undefined;
@@ -23,7 +23,7 @@ const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
 const SORTS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 const GROUPS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
-/** Parses the query of the URL. Replaces unknown values with defaults, so that old links still work. */
+/** Parses the URL's query. Unknown values are replaced with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
   const query = new URLSearchParams(search);
   return {
@@ -39,7 +39,7 @@ export function readAddress(search: string): Address {
   };
 }
 
-/** URL parameters in the order in which they are written. */
+/** Names of the URL parameters, in the order in which they are written. */
 const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['view', 'view'],
   ['project', 'project'],
@@ -52,7 +52,7 @@ const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
   ['run', 'run'],
 ];
 
-/** Returns the URL's path and query, without default values. */
+/** Returns the path and query of the URL for an address. Default values are omitted. */
 export function writeAddress(address: Address): string {
   const defaults = readAddress('');
   const query = new URLSearchParams();

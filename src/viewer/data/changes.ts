@@ -1,33 +1,33 @@
 import { type Signal, signal } from '@preact/signals';
 import { api, isLocked } from './api.ts';
 
-/** State of the event stream. `off` means that the user paused it. */
+/** State of the event stream. `off` means that the user has paused it. */
 export const live: Signal<'connecting' | 'on' | 'lost' | 'off'> = signal('connecting');
 
-/** Receives the ids of the traces that changed, or undefined if they are unknown. */
+/** A function that receives the ids of the changed traces, or undefined if the ids are unknown. */
 type Listener = (traceIds: ReadonlySet<string> | undefined) => void;
 
-/** Delay before a refused stream is opened again. Browsers do not retry refused streams. */
+/** Delay before a stream that the receiver refused is opened again. Browsers do not retry a refused stream. */
 const RETRY_MS = 3_000;
-/** Maximum time that the first view waits for the stream. */
+/** Maximum time for which the first view waits for the stream. */
 const OPENING_MS_MAX = 1_000;
 
 const listeners = new Set<Listener>();
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-/** Whether changes may have been missed. */
+/** Whether the page may have missed changes. */
 let isBehind = false;
 
-/** Returns a function that removes the listener. */
+/** Adds a listener. Returns a function that removes it. */
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
 /**
- * Opens the event stream unless it is paused. A hidden page closes its stream, because browsers allow only six
- * connections per origin across all tabs. Call this again when the visibility changes. Resolves when the stream is
- * open, has failed, or takes longer than `OPENING_MS_MAX`.
+ * Opens the event stream unless it is paused. If the page is hidden, closes the stream instead, because browsers allow
+ * only six connections per origin across all tabs. Call this function again when the visibility changes. Resolves when
+ * the stream is open, has failed, or takes longer than `OPENING_MS_MAX`.
  */
 export async function listen(): Promise<void> {
   if (live.value === 'off') return;
@@ -82,8 +82,8 @@ function opened(stream: EventSource): Promise<void> {
 }
 
 /**
- * Calls the API, because a stream reports no status, and then opens the stream after a delay. If a key is required,
- * logging in opens the stream instead.
+ * Opens the stream again after a delay. First calls the API to find out whether a key is required, because a refused
+ * stream does not report its status. If a key is required, the stream is opened after the login instead.
  */
 async function retryLater(): Promise<void> {
   await api.projects().catch(() => undefined);

@@ -1,24 +1,24 @@
 import type { Address } from './address.ts';
 
-/** One condition of a filter. */
+/** A condition of a filter. */
 export interface Term {
-  /** The condition as text. */
+  /** Text of the condition. */
   readonly text: string;
-  /** Query parameter of the receiver. */
+  /** Name of the receiver's query parameter. */
   readonly parameter: string;
-  /** Value of the parameter. `queryOf` resolves times. */
+  /** Value of the parameter. Relative times are resolved by `queryOf`. */
   readonly value: string;
-  /** Explains why the condition is ignored. */
+  /** Why the condition is ignored. */
   readonly problem?: string | undefined;
 }
 
 interface FilterKey {
-  /** Key with its separator, as the user types it. */
+  /** Key and separator as the user types them, for example `status:`. */
   readonly key: string;
   readonly about: string;
-  /** Query parameter for a value of this key. */
+  /** Query parameter to which a value of this key is assigned. */
   readonly parameter?: string;
-  /** Values to suggest. */
+  /** Values to suggest for this key. */
   readonly values?: readonly string[];
 }
 
@@ -26,7 +26,7 @@ const STATUSES = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'in
 const RUN_TYPES = ['llm', 'chain', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];
 const AGES = ['15m', '1h', '24h', '7d'];
 
-/** Keys with their descriptions for help and suggestions. */
+/** The keys of the filter syntax, with descriptions for the help and for suggestions. */
 export const KEYS: readonly FilterKey[] = [
   { key: 'status:', about: STATUSES.join(', '), parameter: 'status', values: STATUSES },
   { key: 'type:', about: RUN_TYPES.join(', '), parameter: 'run_type', values: RUN_TYPES },
@@ -42,7 +42,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'trace:', about: 'the id of a trace', parameter: 'trace_id' },
 ];
 
-/** Parameters that may occur several times. For other parameters, the last condition applies. */
+/** Parameters that a query may contain several times. For any other parameter, only the last condition applies. */
 const REPEATABLE: ReadonlySet<string> = new Set(['status', 'tag', 'text']);
 
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"?';
@@ -54,12 +54,12 @@ const TOKEN = new RegExp(
   'g',
 );
 
-/** Parses a filter. Text that is not a condition is a search term. */
+/** Parses a filter. Text that is not a condition becomes a search term. */
 export function parseFilter(text: string): Term[] {
   return [...text.matchAll(TOKEN)].map(({ 0: source, groups = {} }) => termOf(source, groups));
 }
 
-/** Returns the condition that a key has a value. */
+/** Returns the text of the condition that a key has a value. */
 export function condition(key: string, value: string): string {
   return `${key}:${quoted(value)}`;
 }
@@ -68,24 +68,24 @@ export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-/** Adds conditions to a filter and removes the conditions that they replace. */
+/** Adds conditions to a filter. Conditions that they replace are removed. */
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
-    // Delete first, so that the new condition goes to the end.
+    // The old condition is deleted first, so that the new one is added at the end.
     terms.delete(slotOf(term));
     terms.set(slotOf(term), term.text);
   }
   return [...terms.values()].join(' ');
 }
 
-/** Removes conditions from a filter. */
+/** Removes the conditions for which `isRemoved` returns true from a filter. */
 export function withoutTerms(filter: string, isRemoved: (term: Term) => boolean): string {
   const kept = parseFilter(filter).filter((term) => !isRemoved(term));
   return kept.map(({ text }) => text).join(' ');
 }
 
-/** Converts the filter and the project to query parameters. `nowMs` resolves relative times. */
+/** Converts the filter and the project to query parameters. Relative times are resolved relative to `nowMs`. */
 export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>, nowMs: number): URLSearchParams {
   const query = new URLSearchParams();
   for (const { parameter, value, problem } of parseFilter(filter)) {
@@ -99,7 +99,7 @@ export function queryOf({ filter, project }: Pick<Address, 'filter' | 'project'>
   return query;
 }
 
-/** Conditions with the same slot replace each other. */
+/** Returns the slot of a condition. A new condition replaces an existing one with the same slot. */
 function slotOf({ text, parameter, value }: Term): string {
   if (REPEATABLE.has(parameter)) return `${parameter} ${text}`;
   return parameter === 'metadata' ? `metadata ${value.split('=', 1)}` : parameter;
@@ -128,7 +128,10 @@ function termOf(text: string, groups: Readonly<Record<string, string | undefined
   return { text: closed, parameter: 'text', value: closed };
 }
 
-/** Adjusts `>` and `<` by one token or one microsecond, because the API's bounds are inclusive. */
+/**
+ * Returns a condition with a lower or upper bound. `>` and `<` are adjusted by one token or one microsecond, because
+ * the API's bounds are inclusive.
+ */
 function boundOf(text: string, key: string, operator: string, limit: string): Term {
   const isLatency = key === 'latency';
   const isMin = operator.startsWith('>');
@@ -142,7 +145,7 @@ function boundOf(text: string, key: string, operator: string, limit: string): Te
   return { text, parameter, value: `${Math.max(0, Number((amount + (isMin ? step : -step)).toFixed(3)))}` };
 }
 
-/** Returns a description of the expected value if the receiver would reject the given value. */
+/** Returns undefined if the receiver accepts the value, otherwise a description of the expected value. */
 function expectedValue(field: string, value: string): string | undefined {
   if (value === '') return 'a value';
   if (field === 'status' && !STATUSES.includes(value)) return `one of ${STATUSES.join(', ')}`;
@@ -154,7 +157,7 @@ function unquoted(text: string): string {
   return text.startsWith('"') ? text.replace(/^"|(?<!\\)"$/g, '').replace(/\\(.)/g, '$1') : text;
 }
 
-/** Quotes a value if the filter's syntax requires it. */
+/** Puts a value in quotes if the filter syntax requires it. */
 function quoted(text: string): string {
   return /^[^\s"\\=:]+$/.test(text) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
@@ -179,13 +182,13 @@ function parseCount(text: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** Converts a date, or a duration before now, to ISO 8601. */
+/** Converts a date, or a duration before now, to an ISO 8601 timestamp. */
 function toIsoTime(text: string, nowMs: number): string | undefined {
   if (/^\d+(\.\d+)?(ms|s|min|m|h|d|w)$/.test(text)) {
     return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();
   }
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // `Date` reads a date without a time as UTC; here it is local.
+  // `Date` would read a date without a time as UTC. Adding a time makes it local.
   const date = new Date(text.length === 10 ? `${text}T00:00` : text);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }

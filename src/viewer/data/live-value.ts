@@ -3,11 +3,16 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { problemOf } from './api.ts';
 import { onChanges } from './changes.ts';
 
-/** Pause after a read, as a multiple of its duration. Large values are therefore read less often. */
+/**
+ * Length of the pause after a read, as a multiple of the read's duration. Large values are therefore read less often.
+ */
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 
-/** Runs one task at a time. Requests during a run or the pause after it cause a single further run. */
+/**
+ * Runs a task, but never twice at the same time. All requests during a run or the pause after it are combined into one
+ * further run.
+ */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
   readonly #abort = new AbortController();
@@ -50,19 +55,20 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /** Returns whether a change to these traces makes the value stale. By default, the value is read only once. */
+  /** Returns whether a change to these traces makes the value stale. If it is omitted, the value is read only once. */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read, for keys that change often. */
+  /** Delay before the first read. Set it for keys that change often. */
   readonly delayMs?: number;
 }
 
-/** Returns an `isStale` for a value that depends on one trace. */
+/** Returns the function to pass as `isStale` for a value that depends on one trace. */
 export function changesOf(traceId: string): (traceIds: ReadonlySet<string> | undefined) => boolean {
   return (traceIds) => traceIds === undefined || traceIds.has(traceId);
 }
 
 /**
- * A value from the API that follows changes. After a failed read, it keeps the last value and reads again on reconnect.
+ * A value from the API that is read again after changes. If a read fails, the last value is kept, and the value is read
+ * again on reconnect.
  */
 export class LiveValue<Value> {
   readonly value: Signal<Value | undefined>;
@@ -113,8 +119,8 @@ export interface Live<Value> {
 }
 
 /**
- * Reads a value for a component, and reads it again when `key` changes. Returns the last value until the new value
- * arrives. An undefined key reads nothing.
+ * Reads a value for a component, and reads it again when `key` changes. Returns the previous value until the new one
+ * arrives. If `key` is undefined, nothing is read.
  */
 export function useLive<Value>(
   key: string | undefined,

@@ -3,17 +3,17 @@ import { type Address, readAddress, writeAddress } from './address.ts';
 
 const initial = readAddress(location.search);
 
-/** Current address of the page. */
+/** The page's current address. */
 export const address: Signal<Address> = signal(initial);
 
-/** Run that is remembered for the next comparison. */
+/** The run that is remembered for the next comparison. */
 export const compared: Signal<{ readonly id: string; readonly name: string } | undefined> = signal(undefined);
 
 addEventListener('popstate', () => {
   address.value = readAddress(location.search);
 });
 
-/** Changes the address. `replace` overwrites the current history entry. See `changed`. */
+/** Changes the address, as `changed` describes. If `replace` is set, the current history entry is overwritten. */
 export function go(change: Partial<Address>, { replace = false }: { replace?: boolean } = {}): void {
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
@@ -34,7 +34,7 @@ export function linkTo(change: Partial<Address>): string {
 }
 
 /**
- * Remembers a run on the first call and opens the comparison on the second. A second call with the same run cancels.
+ * The first call remembers a run. The second call opens the comparison of both runs, or cancels if it is the same run.
  */
 export function compare(id: string, name: string): void {
   const base = compared.value;
@@ -42,7 +42,10 @@ export function compare(id: string, name: string): void {
   if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id });
 }
 
-/** Setting the view closes the trace and the comparison. Setting the trace deselects the run. */
+/**
+ * Applies a change to an address. Setting the view closes the trace and the comparison. Setting the trace deselects the
+ * run.
+ */
 function changed(address: Address, change: Partial<Address>): Address {
   const closed = 'view' in change ? { trace: undefined, run: undefined, base: undefined } : {};
   const deselected = 'trace' in change ? { run: undefined } : {};

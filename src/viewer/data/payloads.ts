@@ -2,26 +2,29 @@ import type { PayloadField, RunDetails } from '../../receiver/store/run-view.ts'
 import { api } from './api.ts';
 import { type Live, useLive } from './live-value.ts';
 
-/** Limits of the cache. The last payload is kept even if it exceeds the limits. */
+/** Limits of the payload cache. The payload that was read last is kept even if it exceeds the limits. */
 const CACHE_ITEMS_MAX = 12;
 const CACHE_BYTES_MAX = 32_000_000;
 
 const cache = new Map<string, { readonly value: unknown; readonly size: number }>();
 
-/** Reads a payload for a component when `isWanted` is set, and reads it again when it may have changed. */
+/** Reads a payload for a component if `isWanted` is set, and reads it again when it may have changed. */
 export function usePayload(run: RunDetails, field: PayloadField, isWanted: boolean): Live<unknown> {
   const key = isWanted ? payloadKey(run, field) : undefined;
   return useLive(key, (signal) => payload(run, field, signal));
 }
 
-/** Returns a key that changes whenever the payload may have changed, or undefined if the run has no such payload. */
+/**
+ * Returns a key that changes whenever the payload may have changed. Returns undefined if the run does not have the
+ * payload.
+ */
 function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
   const size = run.payload_sizes[field];
-  // Inputs are complete at the start; outputs may grow until the end.
+  // Inputs are complete when a run starts. Outputs may grow until the run ends.
   return size === undefined ? undefined : [run.id, field, size, field === 'inputs' ? '' : run.end_time].join(' ');
 }
 
-/** Returns a payload from the cache or the API, or `{}` if the run has none. */
+/** Returns a payload from the cache or the API, or `{}` if the run does not have it. */
 export async function payload(run: RunDetails, field: PayloadField, signal: AbortSignal): Promise<unknown> {
   const key = payloadKey(run, field);
   if (key === undefined) return {};
@@ -29,7 +32,7 @@ export async function payload(run: RunDetails, field: PayloadField, signal: Abor
     value: await api.payload(run.id, field, signal),
     size: run.payload_sizes[field] ?? 0,
   };
-  // Delete first, because the map is ordered by use.
+  // The entry is deleted and added again, because the map is ordered by last use.
   cache.delete(key);
   cache.set(key, found);
   let size = [...cache.values()].reduce((sum, one) => sum + one.size, 0);

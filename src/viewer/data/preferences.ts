@@ -16,13 +16,16 @@ export function nextTheme(): void {
   theme.value = NEXT[theme.value];
 }
 
-/** Whether text of payloads is rendered as Markdown. */
+/** Whether text in payloads is rendered as Markdown. */
 export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text !== 'false');
 
 /** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
 
-/** Returns a signal stored in localStorage. If the browser blocks storage, it lasts until the page closes. */
+/**
+ * Returns a signal whose value is stored in localStorage. If the browser blocks storage, the value lasts until the page
+ * closes.
+ */
 function preference<Value extends string | number | boolean>(
   name: string,
   parse: (text: string | undefined) => Value,
@@ -32,14 +35,14 @@ function preference<Value extends string | number | boolean>(
   try {
     text = localStorage.getItem(key) ?? undefined;
   } catch {
-    // Storage is blocked.
+    // The browser blocks storage.
   }
   const value = signal(parse(text));
   value.subscribe((next) => {
     try {
       localStorage.setItem(key, `${next}`);
     } catch {
-      // Storage is blocked.
+      // The browser blocks storage.
     }
   });
   return value;

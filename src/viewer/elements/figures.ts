@@ -1,16 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** Converts an ISO 8601 time to milliseconds, with microseconds as a fraction. */
+/** Converts an ISO 8601 time to milliseconds. Microseconds become the fraction. */
 export function millisecondsAt(iso: string): number {
   const whole = Date.parse(iso);
-  // The receiver's format is parsed without a regular expression, because a trace has hundreds of thousands of times.
+  // For speed, the receiver's format is parsed without a regular expression. A trace can contain hundreds of thousands
+  // of times.
   if (iso.length !== 27 || iso[19] !== '.') return whole;
   return whole + Number(iso.slice(23, 26)) / 1_000;
 }
 
-/** `0.42 ms`, `12 ms`, `1.24 s`, `2 m 03 s`, `1 h 02 m`. */
+/** Formats a duration, for example `0.42 ms`, `12 ms`, `1.24 s`, `2 m 03 s` or `1 h 02 m`. */
 export function duration(ms: number): string {
-  // The clock was set back during the run.
+  // The duration can be negative if the clock was set back during the run.
   if (ms <= 0) return '0 ms';
   if (ms < 1) return `${trimmed(ms, 2)} ms`;
   if (ms < 10) return `${trimmed(ms, 1)} ms`;
@@ -21,14 +22,14 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3_600)} h ${pad(Math.floor((seconds % 3_600) / 60))} m`;
 }
 
-/** `1,234`, `123k`, `1.2M`. */
+/** Formats a count, for example `1,234`, `123k` or `1.2M`. */
 export function count(value: number): string {
   if (value < 100_000) return Math.round(value).toLocaleString('en');
   if (value < 999_500) return `${Math.round(value / 1_000)}k`;
   return `${trimmed(value / 1_000_000, 1)}M`;
 }
 
-/** Dollars, with two significant digits below $1. */
+/** Formats a cost in dollars. Amounts below $1 have two significant digits. */
 export function cost(value: number): string {
   if (value === 0) return '$0';
   if (value >= 1) return `$${value.toFixed(2)}`;
@@ -41,10 +42,12 @@ export function bytes(value: number): string {
   return `${trimmed(value / 1_000_000, 1)} MB`;
 }
 
-/** Maximum clock difference that is shown as `now`. */
+/** A time that is in the future by at most this much, because clocks differ, is shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
-/** `now`, `5 s ago`, `6 d ago`; the date for times in the future or more than a week ago. */
+/**
+ * Formats a time as `now`, `5 s ago` or `6 d ago`. A time in the future or more than a week ago is formatted as a date.
+ */
 export function ago(ms: number, nowMs: number): string {
   const seconds = Math.floor((nowMs - ms) / 1_000);
   if (seconds < -AHEAD_MAX_SECONDS) return dateOf(new Date(ms));
@@ -56,7 +59,7 @@ export function ago(ms: number, nowMs: number): string {
   return dateOf(new Date(ms));
 }
 
-/** Date and time with milliseconds, in the local time zone. */
+/** Formats the date and time with milliseconds, in the local time zone. */
 export function exact(instant: string | number): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return `${instant}`;
@@ -64,22 +67,22 @@ export function exact(instant: string | number): string {
   return `${dateOf(at)} ${time}.${`${at.getMilliseconds()}`.padStart(3, '0')}`;
 }
 
-/** `1 run`, `2 runs`. */
+/** Formats a count and its noun, for example `1 run` or `2 runs`. */
 export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** Prints a value, or a dash if it is unknown. */
+/** Formats a value with `print`. Returns a dash if the value is unknown. */
 export function orDash(value: number | undefined, print: (value: number) => string): string {
   return value === undefined ? '–' : print(value);
 }
 
-/** Returns the duration from start to end, or an empty string while the run is open. */
+/** Formats the duration from start to end. Returns an empty string while the run is open. */
 export function latencyOf({ start_time, end_time }: { start_time: string; end_time?: string }): string {
   return end_time === undefined ? '' : duration(millisecondsAt(end_time) - millisecondsAt(start_time));
 }
 
-/** Returns the current time, updated every `intervalMs` while `isTicking`. */
+/** Returns the current time. While `isTicking` is set, the component renders again every `intervalMs`. */
 export function useNow(isTicking: boolean, intervalMs: number): number {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {

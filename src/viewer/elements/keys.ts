@@ -2,10 +2,13 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { hasMoved } from '../data/navigation.ts';
 
-/** Actions by key (`j`, `ArrowDown`) or by two keys in a row (`g s`). An action that returns false does not handle the key. */
+/**
+ * Actions by key (`j`, `ArrowDown`) or by two successive keys (`g s`). If an action returns false, the key counts as
+ * not handled.
+ */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
-/** Maximum time between the two keys of a sequence. */
+/** Maximum time between two successive keys. */
 const SEQUENCE_MS = 1_000;
 
 interface Layer {
@@ -18,7 +21,10 @@ const layers: Layer[] = [];
 let first = '';
 let firstMs = 0;
 
-/** Registers keys while the component is mounted. The component that mounted last handles a key first. */
+/**
+ * Registers keys while the component is mounted. If several components have registered a key, the one that was mounted
+ * last handles it first.
+ */
 export function useKeys(keys: KeyMap, isModal = false): void {
   const layer = useRef<Layer>({ keys, isModal });
   layer.current.keys = keys;
@@ -53,8 +59,8 @@ function press(key: string, event: KeyboardEvent): boolean {
 }
 
 /**
- * Returns whether the focused element handles the key itself, such as a text box, a button or a scrolled region. In a
- * text box, the first Escape only removes the focus, so that the text is not lost.
+ * Returns whether the focused element, for example a text box, a button or a scrolled region, handles the key itself.
+ * In a text box, the first Escape only removes the focus, so that the text is not lost.
  */
 function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement || target instanceof SVGElement)) return false;
@@ -66,7 +72,7 @@ function isHandledByTarget({ target, key }: KeyboardEvent): boolean {
   return /^(Arrow|Page|Home|End)/.test(key) && target.closest('[data-own-arrows]') !== null;
 }
 
-/** Moves the focus to an element when its view opens, if the previously focused element is gone. */
+/** When a view opens, moves the focus to the element if the previously focused element no longer exists. */
 export function useFocus(element: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     if (hasMoved() && document.activeElement === document.body) element.current?.focus({ preventScroll: true });

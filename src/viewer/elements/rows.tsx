@@ -2,17 +2,17 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
 
-/** The rows of a scrolled list that are in the document. */
+/** The range of a scrolled list's rows that are in the document. */
 interface RowWindow {
   readonly first: number;
-  /** Index after the last row. */
+  /** Index of the row after the last one. */
   readonly end: number;
 }
 
-/** Number of extra rows above and below the visible rows, so that short scrolling shows no gap. */
+/** Number of additional rows above and below the visible rows, so that scrolling by a short distance shows no gap. */
 const MARGIN_ROWS = 6;
 
-/** Space for `count` rows of equal height. `children` are the rows from `first` on. */
+/** Container with space for `count` rows of equal height. `children` contains the rows from index `first` on. */
 export function Rows({
   count,
   rowHeight,
@@ -35,14 +35,16 @@ export function Rows({
   );
 }
 
-/** Returns the rows to draw in a scrolled element. The component renders again only when they change. */
+/**
+ * Returns the range of rows to render in a scrolled element. The component renders again only when the range changes.
+ */
 export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: number, count: number): RowWindow {
   const [place, setPlace] = useState({ scrollTop: 0, height: 0 });
   useLayoutEffect(() => {
     const scrolled = element.current;
     if (scrolled === null) return;
     const measure = (): void => {
-      // Round down to a row, so that scrolling less than a row renders nothing.
+      // The position is rounded down to a whole row, so that scrolling by less than a row does not render again.
       const scrollTop = Math.floor(scrolled.scrollTop / rowHeight) * rowHeight;
       const height = scrolled.clientHeight;
       setPlace((last) => (last.scrollTop === scrollTop && last.height === height ? last : { scrollTop, height }));

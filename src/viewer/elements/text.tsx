@@ -3,11 +3,11 @@ import { useState } from 'preact/hooks';
 import { bytes } from './figures.ts';
 import { piecesOf } from './visible-text.ts';
 
-/** Number of characters of a long text shown at first and added by each click on "Show more". */
+/** Number of characters of a long text that are shown at first, and that each click on "Show more" adds. */
 const SHOWN = 4_096;
 const MORE = 65_536;
 
-/** Text with its hidden characters escaped and marked. */
+/** Text in which hidden characters are escaped and marked. */
 export function Text({ value }: { value: string }): JSX.Element {
   return (
     <>
@@ -24,7 +24,7 @@ export function Text({ value }: { value: string }): JSX.Element {
   );
 }
 
-/** The start of a text, with a button to show more. */
+/** The beginning of a long text, with a button that shows more. */
 export function LongText(props: { value: string; children?: (shown: string) => JSX.Element }): JSX.Element {
   const { value, children } = props;
   const [length, setLength] = useState(SHOWN);

@@ -6,13 +6,13 @@ const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: The pattern matches control characters on purpose.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Cs}|[\u{e0000}-\u{e007f}]/gu;
 
-/** Visible text, or the escape of one hidden character. */
+/** A piece of visible text, or the escape of one hidden character. */
 export interface TextPiece {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
-/** Splits text so that each hidden character is a piece. */
+/** Splits a text into visible pieces and hidden characters. Each hidden character is a separate piece. */
 export function piecesOf(text: string): TextPiece[] {
   const pieces: TextPiece[] = [];
   let end = 0;
@@ -26,7 +26,7 @@ export function piecesOf(text: string): TextPiece[] {
   return pieces;
 }
 
-/** Returns one line of text with hidden characters escaped, for names and attributes. */
+/** Returns a text as one line with hidden characters escaped, for names and attributes. */
 export function visible(text: string): string {
   return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
 }

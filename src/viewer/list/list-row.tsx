@@ -10,7 +10,7 @@ const TAGS_MAX = 3;
 const FEEDBACK_MAX = 2;
 const NAME_LENGTH_MAX = 200;
 
-/** A row of the list: a trace or a run. */
+/** A row of the list, for a trace or a run. */
 export function ListRow({
   line,
   row,
@@ -90,7 +90,7 @@ function Cell(props: { class?: string; title?: string; children: ComponentChildr
   return <span role="gridcell" {...props} />;
 }
 
-/** The input, and the output or the error. */
+/** Preview of the input, and of the output or the error. */
 function Preview({ line }: { line: Line }): JSX.Element {
   const { inputs_preview = '', outputs_preview = '', error } = line;
   const output = error ?? outputs_preview;

@@ -15,14 +15,14 @@ import { type Line, RunList } from './run-list.ts';
 type ListKind = 'traces' | 'runs';
 
 const ROW_HEIGHT = 34;
-/** Distance from the end, in rows, at which the next page is requested. */
+/** Number of rows before the end of the list at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The last list, which is shown again when the user returns from a trace. */
+/** The list that was shown last. It is shown again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
-/** The list of traces, or of all runs. */
+/** View with the list of traces or of all runs. */
 export function ListView({ view }: { view: ListKind }): JSX.Element {
   const { project, filter, sort, order } = address.value;
   const key = [view, project, filter, sort, order].join('\n');
@@ -121,7 +121,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   );
 }
 
-/** Restores the scroll position of a list that is shown again. */
+/** Restores the scroll position when a list is shown again. */
 function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList): void {
   useLayoutEffect(() => {
     const scrolled = element.current;
@@ -134,7 +134,8 @@ function useRestoredScroll(element: RefObject<HTMLElement | null>, list: RunList
 }
 
 /**
- * Scrolls by the height of new rows at the top, so that visible rows do not move. Returns the number of unseen rows.
+ * Scrolls by the height of new rows at the top, so that the visible rows do not move. Returns the number of new rows
+ * that the user has not seen.
  */
 function useAnchoredScroll(element: RefObject<HTMLElement | null>, list: RunList, isAtTop: boolean): number {
   const [unseen, setUnseen] = useState(0);

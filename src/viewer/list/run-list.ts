@@ -5,30 +5,32 @@ import { api, problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';
 
-/** A row of the list. Rows of traces have the totals in `trace`. */
+/** A row of the list. If the row is a trace, `trace` contains its totals. */
 export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
 
 const PAGE = 100;
-/** Maximum number of a trace's runs that are read at once after a change. */
+/** Maximum number of a trace's runs to read again after the trace has changed. */
 const TRACE_RUNS_MAX = 1_000;
-/** Maximum list length while the user is at the top. A longer list is cut to its first page. */
+/** Maximum number of rows while the user is at the top. A longer list is shortened to its first page. */
 const LINES_MAX = 2_000;
 
 /**
- * A list that loads pages during scrolling and new rows as they arrive. Rows are read again only if they are visible
- * and their trace has changed. A closed list keeps its rows and can be opened again.
+ * A list that loads further pages when the user scrolls, and new rows as they arrive. A row is read again only if it is
+ * visible and its trace has changed. A closed list keeps its rows and can be opened again.
  */
 export class RunList {
   readonly lines: Signal<readonly Line[]> = signal([]);
   readonly problem: Signal<string | undefined> = signal(undefined);
   readonly isLoading: Signal<boolean> = signal(true);
-  /** Number of rows that the last refresh added at the top. */
+  /** Number of rows that the last update added at the top. */
   readonly arrived: Signal<{ readonly count: number }> = signal({ count: 0 });
-  /** Whether more than one page has arrived. New rows then wait until the user returns to the top. */
+  /**
+   * Whether more than one page of new rows has arrived. The new rows are then loaded when the user returns to the top.
+   */
   readonly isBehind: Signal<boolean> = signal(false);
   /** Id of the selected row. */
   readonly selected: Signal<string | undefined> = signal(undefined);
-  /** Scroll position at which the list was closed. */
+  /** Scroll position of the list when it was closed. */
   scrollTop = 0;
   #visible: readonly Line[] = [];
   #isAtTop = true;
@@ -36,13 +38,16 @@ export class RunList {
   readonly #createQuery: () => URLSearchParams;
   #query = new URLSearchParams();
   #refresh: Refresh | undefined;
-  /** Changed traces whose rows have not been read again. */
+  /** Ids of changed traces whose rows have not been read again yet. */
   readonly #changed = new Set<string>();
   #unsubscribe: (() => void) | undefined;
   #next: string | undefined;
   #growing: Promise<void> | undefined;
 
-  /** `createQuery` resolves relative times each time the list is opened, so that all pages use the same time. */
+  /**
+   * `createQuery` is called each time the list is opened. It resolves relative times, so that all pages use the same
+   * time.
+   */
   constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {
     this.#view = view;
     this.#createQuery = createQuery;
@@ -71,7 +76,7 @@ export class RunList {
     return this.#next !== undefined;
   }
 
-  /** Reads the next page, unless a page is being read. */
+  /** Reads the next page, unless a page is already being read. */
   grow(): void {
     if (this.#next === undefined || this.#growing !== undefined) return;
     this.#growing = this.#grow(this.#next).finally(() => {
@@ -79,7 +84,7 @@ export class RunList {
     });
   }
 
-  /** Sets the visible rows, and reads them again if they are stale. */
+  /** Sets which rows are visible, and reads them again if they are stale. */
   see(lines: readonly Line[], isAtTop: boolean): void {
     this.#visible = lines;
     this.#isAtTop = isAtTop;
@@ -90,7 +95,7 @@ export class RunList {
   async #grow(cursor: string): Promise<void> {
     try {
       const page = await this.#read({ cursor });
-      // The list was cut during the read, so this page would leave a gap.
+      // The list was shortened during the read, so there would be a gap before this page.
       if (this.#next !== cursor) return;
       this.#next = page.next;
       const known = new Set(this.lines.value.map(({ id }) => id));
@@ -100,7 +105,7 @@ export class RunList {
     }
   }
 
-  /** Reads the first page, and the visible rows that have changed. */
+  /** Reads the first page and the visible rows that have changed. */
   async #reread(signal: AbortSignal): Promise<void> {
     try {
       const head = await this.#read({}, signal);
@@ -113,7 +118,9 @@ export class RunList {
     if (!signal.aborted) this.isLoading.value = false;
   }
 
-  /** Replaces the rows up to the page's last row, so that rows which no longer match disappear. */
+  /**
+   * Replaces the beginning of the list, up to the page's last row. Rows that no longer match the filter thus disappear.
+   */
   #putFirst({ items, next }: Page<Line>): void {
     const lines = this.lines.value;
     const last = items.at(-1)?.id;
@@ -145,7 +152,9 @@ export class RunList {
     }
   }
 
-  /** Replaces the rows of a trace. Rows missing from the response disappear, unless it has a next page. */
+  /**
+   * Replaces the rows of a trace. Rows that are not in the response are removed, unless the response has a next page.
+   */
   #replace(traceId: string, { items, next }: Page<Line>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>

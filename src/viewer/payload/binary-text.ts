@@ -1,13 +1,13 @@
-/** Binary data encoded as text: a data URI, or base64. */
+/** Binary data that is encoded as text, either as a data URI or as base64. */
 export interface BinaryText {
   readonly base64: string;
   readonly type: string;
   readonly sizeBytes: number;
 }
 
-/** Shorter text is not checked for base64, because it may be an id or a word. */
+/** Minimum length of text that may count as base64. Shorter text may be an id or a word. */
 const LENGTH_MIN = 256;
-/** Number of characters that are checked for base64. */
+/** Number of characters of a text to examine for base64. */
 const SAMPLE = 4_096;
 
 const MAGIC: readonly (readonly [string, string])[] = [
@@ -33,7 +33,10 @@ export function binaryOf(text: string): BinaryText | undefined {
   };
 }
 
-/** Returns the data URI of a safe image. The type comes from the first bytes, not from the declared type. */
+/**
+ * Returns the data URI of a safe image. Its type is determined from the first bytes, because the declared type may be
+ * wrong.
+ */
 export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
@@ -42,7 +45,10 @@ export function imageOf(text: string): string | undefined {
 /** Image types that contain only pixels. */
 export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** Requires lower case, upper case and digits, which excludes words and hexadecimal numbers. */
+/**
+ * Whether a text looks like base64. It must contain lower case, upper case and digits, which excludes words and
+ * hexadecimal numbers.
+ */
 function looksLikeBase64(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(sample)) return false;

@@ -9,12 +9,12 @@ import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 import { Reading } from './reading.tsx';
 
-/** Number of messages shown from the end of a long conversation. */
+/** Number of messages of a long conversation that are shown at first. They are the last ones. */
 const PAGE = 30;
-/** Maximum length of reasoning that starts open. */
+/** Reasoning up to this length is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;
 
-/** Run whose attachments may hold the media of its messages. */
+/** A run whose attachments may contain the media in its messages. */
 export interface AttachmentOwner {
   readonly id: string;
   readonly attachments?: readonly AttachmentInfo[];
@@ -103,7 +103,10 @@ function ToolPart({
   );
 }
 
-/** An image, a link, or the size of other bytes. The bytes are in the payload or in an attachment of the run. */
+/**
+ * Media in a message, shown as an image, as a link, or as the size of other data. The data is in the payload or in one
+ * of the run's attachments.
+ */
 function Media({ source, type, run }: { source: string; type: string | undefined; run: AttachmentOwner }): JSX.Element {
   const [, name] = /^\[Attachment (.+?): /.exec(source) ?? [];
   const attachment = run.attachments?.find((one) => one.name === name);
@@ -121,7 +124,7 @@ function Media({ source, type, run }: { source: string; type: string | undefined
   );
 }
 
-/** An attachment as a download, with a preview of safe images. */
+/** An attachment that can be downloaded. Safe images are shown as a preview. */
 export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; runId: string }): JSX.Element {
   const { name, mime_type, size } = attachment;
   const url = attachmentUrl(runId, name);

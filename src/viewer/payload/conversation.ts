@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
-/** Returns the messages in the inputs of a model call, or undefined if the format is unknown. */
+/** Returns the messages in a model call's inputs, or undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   const fields = unwrapValue(inputs);
   const found = listedMessages(fields) ?? inputMessages(fields);
@@ -11,7 +11,7 @@ export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   return instructions.length === 0 ? found : [{ role: 'system', parts: instructions }, ...found];
 }
 
-/** Returns the messages in the outputs of a model call. */
+/** Returns the messages in a model call's outputs. */
 export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   const fields = unwrapValue(outputs);
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
@@ -30,7 +30,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
 }
 
-/** Unwraps inputs and outputs that a traced function recorded as its only argument or result. */
+/** Unwraps a payload that consists of a traced function's only argument or its result. */
 function unwrapValue(value: unknown): Fields {
   const fields = fieldsOf(value);
   const inner = fields.input ?? fields.output ?? fields.outputs ?? fields.kwargs;
@@ -44,7 +44,7 @@ function listedMessages(fields: Fields): Message[] | undefined {
   const list = [fields.messages, fields.contents, fields.prompt, fields.chat_history].find(
     (one) => Array.isArray(one) && one.flat().some(isItem),
   );
-  // LangChain records a list of conversations, usually with one item.
+  // LangChain records a list of conversations, which usually contains only one.
   return list === undefined ? undefined : messagesOf((list as unknown[]).flat());
 }
 
@@ -55,7 +55,7 @@ function inputMessages(fields: Fields): Message[] | undefined {
   return textOf(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
-/** Returns true for a message, and for the other items of OpenAI's Responses API. */
+/** Returns whether a value is a message or another item of OpenAI's Responses API. */
 function isItem(value: unknown): boolean {
   return isMessage(value) || /^(function_call|reasoning|.*_call)(_output)?$/.test(`${fieldsOf(value).type}`);
 }
@@ -68,7 +68,7 @@ function isMessage(value: unknown): boolean {
   return parts !== undefined || (content !== undefined && typeof type === 'string' && ROLES.has(type));
 }
 
-/** Roles by the types of LangChain and the roles of Gemini and OpenAI. */
+/** Maps LangChain's message types, and Gemini's and OpenAI's roles, to the roles that the page shows. */
 const ROLES: ReadonlyMap<string, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
@@ -106,7 +106,10 @@ function messageOf(value: unknown): Message {
   return { role, name, parts: shown };
 }
 
-/** Unwraps LangChain's messages: `{ lc, type: 'constructor', id, kwargs }` if serialized, `{ type, data }` if stored. */
+/**
+ * Unwraps a LangChain message: `{ lc, type: 'constructor', id, kwargs }` if it was serialized, `{ type, data }` if it
+ * was stored.
+ */
 function unwrapEnvelope(fields: Fields): Fields {
   if (isFields(fields.kwargs)) {
     const type = `${listOf(fields.id).at(-1) ?? ''}`.replace(/Message(Chunk)?$/, '').toLowerCase();
@@ -131,7 +134,9 @@ function itemOf(fields: Fields): Message | undefined {
   return { role: 'assistant', parts: isNamed ? [callOf(fields)] : [{ kind: 'other', value: fields }] };
 }
 
-/** Drops calls that some libraries repeat in both the content and a separate field. */
+/**
+ * Drops tool calls that the content already contains. Some libraries list a call both there and in a separate field.
+ */
 function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
   const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));
   return isRepeated ? [] : calls;

@@ -14,16 +14,16 @@ import { Text } from '../elements/text.tsx';
 const LANGUAGES = { bash, javascript, json, python, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-/** Maximum length of highlighted code. Longer code would need too many elements and slow down the page. */
+/** Maximum length of code to highlight. Longer code would need so many elements that the page becomes slow. */
 const LENGTH_MAX = 20_000;
 
-/** Node of the highlighter's token tree. */
+/** A node in the token tree that the highlighter returns. */
 interface TokenNode {
   readonly scope?: string;
   readonly children: readonly (TokenNode | string)[];
 }
 
-/** Code with highlighted syntax. An unknown language is shown as plain text. */
+/** Code with syntax highlighting. Code in an unknown language is shown as plain text. */
 export default function Highlighted({ text, language }: { text: string; language: string }): JSX.Element {
   const tree = useMemo(() => treeOf(text, language.trim().split(/\s/, 1)[0] ?? ''), [text, language]);
   return tree === undefined ? <Text value={text} /> : elementsOf(tree);

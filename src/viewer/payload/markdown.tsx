@@ -25,7 +25,7 @@ function tokensOf(text: string): Token[] {
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(text);
   } catch {
-    // The nesting exceeds the lexer's stack.
+    // The text is nested so deeply that the lexer's recursion overflows the call stack.
     return [{ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }];
   }
 }
@@ -42,7 +42,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // Not `<h1>`: it would be a heading of the page.
+      // `<h1>` is not used, because it would count as a heading of the page.
       return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
     case 'paragraph':
       return <p>{inline(token.tokens, depth + 1)}</p>;
@@ -145,7 +145,8 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
 }
 
 /**
- * Shows an image in the text. An image on another server becomes a link, because loading it would inform the server.
+ * Shows an image whose data is in the text. An image on another server becomes a link, because loading it would reveal
+ * to that server that the payload is being viewed.
  */
 function Image({ source, text }: { source: string; text: string }): JSX.Element {
   const image = imageOf(source);

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, isFields, listOf, type Part, parseJson, textOf } from './message.ts';
 
-/** Converts the content of a message, which is text or a list of blocks, from the format of any provider. */
+/** Converts a message's content to parts. The content is text or a list of blocks, in the format of any provider. */
 export function partsOf(content: unknown): Part[] {
   if (content === undefined || content === null || content === '') return [];
   if (typeof content === 'string') return [{ kind: 'text', text: content }];
@@ -8,7 +8,10 @@ export function partsOf(content: unknown): Part[] {
   return partsOfBlock(content);
 }
 
-/** Tool calls in the fields of a message: OpenAI's `tool_calls` and `function_call`, LangChain's `invalid_tool_calls`. */
+/**
+ * Returns the tool calls in a message's fields: OpenAI's `tool_calls` and `function_call`, and LangChain's
+ * `invalid_tool_calls`.
+ */
 export function callsOf(message: Fields): Part[] {
   const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
   const legacy = isFields(message.function_call) ? [message.function_call] : [];
@@ -16,7 +19,7 @@ export function callsOf(message: Fields): Part[] {
   return [...calls, ...legacy, ...invalid].map(callOf);
 }
 
-/** Converts a tool call. Its name and arguments are in `function` or beside the id. */
+/** Converts a tool call. The name and the arguments are either in `function` or next to the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   const id = textOf(call.id, call.call_id, call.toolCallId);
@@ -32,7 +35,7 @@ export function resultOf(fields: Fields, value: unknown): Part {
   return { kind: 'result', id, name, value: parseJson(plainResult(value)), isError };
 }
 
-/** Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
+/** Simplifies the result of a tool: joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
 function plainResult(value: unknown): unknown {
   if (Array.isArray(value) && value.length > 0 && value.every((block) => textOf(fieldsOf(block).text) !== undefined)) {
     return value.map((block) => fieldsOf(block).text).join('\n');
@@ -78,7 +81,7 @@ function partsByType(block: Fields): Part[] | undefined {
   }
 }
 
-/** Returns no part for an empty or missing text. */
+/** Returns a list with one text part, or an empty list if the text is empty or missing. */
 export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Part[] {
   return text === '' ? [] : [{ kind, text }];
 }
@@ -89,7 +92,7 @@ function reasoningOf(block: Fields): Part[] {
   return textPart('reasoning', text ?? '(hidden by the provider)');
 }
 
-/** Images, files and audio of OpenAI, Anthropic, LangChain and the AI SDK. */
+/** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
   const { type } = block;
   if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;

@@ -1,11 +1,11 @@
-/** A message of a conversation, in one format for all providers. */
+/** A message of a conversation, in a format that is the same for all providers. */
 export interface Message {
   readonly role: string;
   readonly name?: string | undefined;
   readonly parts: readonly Part[];
 }
 
-/** Content of a message. `other` is shown as JSON. */
+/** A part of a message's content. Parts of the kind `other` are shown as JSON. */
 export type Part =
   | { readonly kind: 'text' | 'reasoning' | 'refusal'; readonly text: string }
   | { readonly kind: 'media'; readonly source: string; readonly type?: string | undefined }
@@ -34,12 +34,12 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Returns the first value that is text and not empty. */
+/** Returns the first value that is a non-empty string. */
 export function textOf(...values: readonly unknown[]): string | undefined {
   return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
 
-/** Parses text that holds a JSON object or list, such as tool arguments. Returns other values unchanged. */
+/** Parses text that contains a JSON object or list, for example tool arguments. Returns any other value unchanged. */
 export function parseJson(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
   try {

@@ -7,7 +7,7 @@ import { BinaryChip } from './json-tree.tsx';
 
 const Markdown = lazy(() => import('./markdown.tsx'), PlainText);
 
-/** Text of a payload, as Markdown or as plain text. */
+/** Text from a payload, rendered as Markdown or as plain text. */
 export function Reading({ text }: { text: string }): JSX.Element {
   if (binaryOf(text) !== undefined) return <BinaryChip text={text} />;
   const Shown = isMarkdown.value ? Markdown : PlainText;

@@ -12,10 +12,10 @@ import { JsonTree } from '../payload/json-tree.tsx';
 
 const DEFAULT_KEY = 'rating';
 
-/** Submits feedback; resolves to true if the receiver stored it. */
+/** Submits feedback. Resolves to true if the receiver has stored it. */
 type Submit = (feedback: Partial<Feedback>) => Promise<boolean>;
 
-/** Feedback on a run, with buttons and a form for more. */
+/** Section with the feedback on a run, with buttons and a form to add feedback. */
 export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
   const problem = useSignal<string | undefined>(undefined);
   const submit: Submit = async (feedback) => {

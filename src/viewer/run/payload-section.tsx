@@ -23,13 +23,16 @@ interface Form {
   readonly render: (run: RunDetails) => JSX.Element;
 }
 
-/** The form that the user chose last, by run type and field. */
+/** The form of display that the user chose last, by run type and field. */
 const chosen: Signal<Readonly<Record<string, string>>> = signal({});
 
 const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
-/** Inputs or outputs of a run, in a suitable form. They are fetched when the section becomes visible. */
+/**
+ * Section with the inputs or outputs of a run, shown in a suitable form. The payload is fetched when the section
+ * becomes visible.
+ */
 export function PayloadSection({ run, field }: { run: RunDetails; field: Field }): JSX.Element | null {
   const size = run.payload_sizes[field];
   const element = useRef<HTMLDivElement>(null);
@@ -81,7 +84,7 @@ export function toggleMarkdown(): void {
   isMarkdown.value = !isMarkdown.value;
 }
 
-/** Returns the forms that can show a payload, starting with the default. */
+/** Returns the forms in which a payload can be displayed, starting with the default. */
 function formsOf(runType: string, field: Field, value: unknown): Form[] {
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
@@ -89,7 +92,7 @@ function formsOf(runType: string, field: Field, value: unknown): Form[] {
   if (documents !== undefined && (runType === 'retriever' || messages === undefined)) {
     forms.push({ name: 'Documents', render: () => <DocumentList documents={documents} /> });
   }
-  // Outside model calls a single text is not a conversation, unless it is in a list of messages.
+  // Except in model calls, a single text counts as a conversation only if it is in a list of messages.
   const isListed = isFields(value) && Array.isArray(value.messages);
   if (messages !== undefined && messages.length > (runType === 'llm' || isListed ? 0 : 1)) {
     forms.push({ name: 'Messages', render: (run) => <ConversationView messages={messages} run={run} /> });
@@ -141,7 +144,7 @@ function DocumentList({ documents }: { documents: readonly FoundDocument[] }): J
   );
 }
 
-/** Returns true once an element has been near the visible area. */
+/** Returns true as soon as the element has been near the visible area once. */
 function useVisible(element: { current: HTMLElement | null }): boolean {
   const [isVisible, setVisible] = useState(false);
   useEffect(() => {

@@ -19,11 +19,11 @@ import { FeedbackSection } from './feedback-section.tsx';
 import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
-/** Delay before a run is read, so that moving through a tree does not read each run. */
+/** Delay before a selected run is read, so that moving through the tree with the keyboard does not read every run. */
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;
 
-/** Details of one run. Until they arrive, the header shows the outline from the tree. */
+/** Panel with the details of a run. Until they arrive, the header shows the data that the tree contains. */
 export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
   const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
@@ -100,7 +100,7 @@ function RunError({ error }: { error: string }): JSX.Element {
   );
 }
 
-/** Events of a run, fetched when the section is opened. */
+/** Section with a run's events, which are fetched when the section is opened. */
 function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
   const size = run.payload_sizes.events;
   const [isOpen, setOpen] = useState(false);

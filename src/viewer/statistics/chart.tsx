@@ -7,10 +7,13 @@ import { exact, orDash } from '../elements/figures.ts';
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
 const TABLE_ROWS_MAX = 60;
-/** Minimum length of a drag in pixels. Shorter drags count as clicks. */
+/** Minimum length of a drag in pixels. A shorter drag counts as a click. */
 const DRAG_PX_MIN = 5;
 
-/** Values over time, undefined for buckets without a value. `color` is a custom property of the style sheet. */
+/**
+ * Values over time. A bucket without a value has undefined. `color` is the name of a custom property in the style
+ * sheet.
+ */
 export interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'bad';
@@ -19,18 +22,18 @@ export interface Series {
 
 export interface ChartProps {
   readonly title: string;
-  /** Bars are stacked. */
+  /** How values are drawn. Bars are stacked. */
   readonly form: 'bars' | 'lines';
-  /** Start of each bucket and end of the last bucket, in milliseconds. */
+  /** Start of each bucket, and end of the last bucket, in milliseconds. */
   readonly times: readonly number[];
   readonly endMs: number;
   readonly series: readonly Series[];
   readonly print: (value: number) => string;
-  /** Called with the range that the user selects by dragging. A double click passes no range. */
+  /** Called with the range that the user selects by dragging, or without a range after a double click. */
   readonly zoom: (range?: { fromMs: number; toMs: number }) => void;
 }
 
-/** A chart over time, with the same values as a table for screen readers and keyboards. */
+/** A chart over time. A table contains the same values for screen readers and keyboard users. */
 export function Chart(props: ChartProps): JSX.Element {
   const { title, times, series, print } = props;
   const element = useRef<HTMLDivElement>(null);
@@ -57,7 +60,7 @@ export function Chart(props: ChartProps): JSX.Element {
   );
 }
 
-/** Draws the chart into an element. Returns the index of the hovered bucket. */
+/** Draws the chart into an element. Returns the index of the bucket under the pointer. */
 function usePlot(element: { current: HTMLDivElement | null }, props: ChartProps): number | undefined {
   const [hovered, setHovered] = useState<number>();
   const plot = useRef<uPlot | undefined>(undefined);
@@ -91,7 +94,7 @@ function optionsOf(
   setHovered: (index: number | undefined) => void,
 ): uPlot.Options {
   const { form, series } = latest.current;
-  // The canvas needs computed colours, which change with the theme.
+  // The canvas needs computed colours. They are looked up for each drawing, because they change with the theme.
   const color = (name: string) => (): string => {
     target.style.color = `var(--${name})`;
     return getComputedStyle(target).color;
@@ -115,7 +118,7 @@ function optionsOf(
       { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
       { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
     ],
-    // Draws the sum of a stack first, then its parts in front.
+    // The series are reversed: the bar with the sum of a stack is drawn first, and its parts are drawn in front of it.
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],
     cursor: {
       y: false,
@@ -129,7 +132,8 @@ function optionsOf(
       },
     },
     hooks: {
-      // `cursor.idx` is not used, because in the right half of a bar the next bucket is closer.
+      // `cursor.idx` is not used, because it is the closest bucket start. In the right half of a bar, that is the next
+      // bucket.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;
@@ -149,7 +153,10 @@ function optionsOf(
   };
 }
 
-/** Local times of the axis: dates, minutes, seconds or milliseconds, by the distance between them. */
+/**
+ * Returns the labels of the time axis in local time. The distance between labels determines whether they show dates,
+ * minutes, seconds or milliseconds.
+ */
 function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
   const [from, to] =

@@ -8,7 +8,7 @@ import { useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
 
-/** The project and the filter of a list or of the statistics. */
+/** Row with the project and the filter of a list or of the statistics. */
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.dispose(), [model]);
@@ -40,7 +40,7 @@ function ProjectSelect({ projects }: { projects: readonly ProjectSummary[] }): J
   );
 }
 
-/** The conditions of the filter as chips, and a text box for the next one. */
+/** The filter's conditions as chips, followed by a text box for the next condition. */
 function FilterBox({ model }: { model: FilterModel }): JSX.Element {
   useKeys({ '/': () => model.input.current?.focus() });
   const id = useId();
@@ -86,7 +86,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === active}
-            // Not `onClick`: the text box would lose the focus first, which hides the list.
+            // `onClick` is not used, because the text box would lose the focus first, and that hides the list.
             onMouseDown={(event) => {
               event.preventDefault();
               model.accept(suggestion);

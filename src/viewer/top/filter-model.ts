@@ -11,10 +11,10 @@ import { type Names, readNames, type Suggestion, suggestionsFor } from './sugges
 export class FilterModel {
   readonly input: RefObject<HTMLInputElement | null> = { current: null };
   readonly text: Signal<string> = signal('');
-  /** Index of the highlighted suggestion, or -1. */
+  /** Index of the highlighted suggestion, or -1 if none is highlighted. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** Projects, also for the menu beside the filter box. */
+  /** The projects. The menu next to the filter box shows them too. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
   readonly #names: Signal<Names> = signal({});
 
@@ -35,7 +35,7 @@ export class FilterModel {
       const names = await readNames(project);
       if (project === address.value.project) this.#names.value = names;
     } catch {
-      // The box still suggests keys and projects. The view below shows the error.
+      // The error is ignored: the box still suggests keys and projects, and the view below shows the error.
     }
   }
 
@@ -72,7 +72,7 @@ export class FilterModel {
     go({ filter: withoutTerms(address.value.filter, ({ text }) => text === term.text) });
   }
 
-  /** Returns true if the key was handled. */
+  /** Handles a key. Returns whether the key was handled. */
   press(key: string): boolean {
     const suggestion = this.suggestions[this.active.value];
     const last = this.terms.at(-1);

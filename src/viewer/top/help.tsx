@@ -33,7 +33,7 @@ export function openHelp(): void {
   isHelpOpen.value = true;
 }
 
-/** Dialog with all keys and the filter's syntax. */
+/** Dialog that lists all keyboard shortcuts and explains the filter syntax. */
 export function Help(): JSX.Element | null {
   return isHelpOpen.value ? <HelpDialog /> : null;
 }

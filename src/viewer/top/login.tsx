@@ -4,10 +4,10 @@ import { api, isLocked, problemOf } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
 import { Problem } from '../elements/controls.tsx';
 
-/** Why the last key was rejected. */
+/** Why the key that was entered last was rejected. */
 const problem: Signal<string | undefined> = signal(undefined);
 
-/** Form for the receiver's key. */
+/** Form in which the user enters the receiver's key. */
 export function Login(): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -33,7 +33,7 @@ export function Login(): JSX.Element {
   );
 }
 
-/** Logs in with a key in the URL (`#key=…`), and removes it, because URLs are saved and shared. */
+/** Logs in with a key in the URL (`#key=…`). Removes the key from the URL, because URLs are saved and shared. */
 export async function logInFromAddress(): Promise<void> {
   const key = new URLSearchParams(location.hash.slice(1)).get('key');
   if (key === null) return;

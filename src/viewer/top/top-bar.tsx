@@ -16,7 +16,7 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
-/** Navigation, page-wide buttons, and the filter. */
+/** Bar with the navigation, buttons for the whole page, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, trace } = address.value;
   const themeLabel = `Theme: ${theme.value}`;

@@ -1,22 +1,22 @@
 import type { RunOutline, Usage } from '../../receiver/store/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
-/** A run in the tree. */
+/** A run in the tree of its trace. */
 export interface Branch {
   readonly run: RunOutline;
   readonly depth: number;
   /** Index of the parent branch, or -1 for a root. */
   readonly parent: number;
-  /** Index after the last descendant. */
+  /** Index of the branch after the last descendant. */
   readonly end: number;
   /** Whether the run's parent is missing. */
   readonly isOrphan: boolean;
   readonly startMs: number;
-  /** Undefined while the run is open. */
+  /** End time in milliseconds. Undefined while the run is open. */
   readonly endMs: number | undefined;
 }
 
-/** The runs of a trace, depth first, and the time range that they cover. */
+/** The runs of a trace in depth-first order, and the time range that they cover. */
 export interface RunTree {
   readonly branches: readonly Branch[];
   readonly indexOf: ReadonlyMap<string, number>;
@@ -25,17 +25,20 @@ export interface RunTree {
   readonly hasOpenRuns: boolean;
 }
 
-/** Time range that the bars of a trace share. */
+/** The time range that all bars of a trace refer to. */
 export interface Axis {
   readonly startMs: number;
   readonly lengthMs: number;
 }
 
-/** Time after the last known start or end at which bars of open runs stop growing. */
+/** Time since the last known start or end after which the bars of open runs stop growing. */
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/** Builds the tree in linear time. Runs in a cycle of parents become roots. The first of them counts as an orphan. */
+/**
+ * Builds the tree in linear time. If parents form a cycle, the first run of the cycle becomes a root and counts as an
+ * orphan.
+ */
 export function treeOf(runs: readonly RunOutline[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
   const children = new Map<string, RunOutline[]>();
@@ -48,7 +51,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
   const add = (root: RunOutline): void => {
-    // An explicit stack is used, because a trace may be deeper than the call stack.
+    // An explicit stack is used, because a deep trace would exceed the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
@@ -69,18 +72,18 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
     }
   };
   roots.forEach(add);
-  // Only runs in a cycle are left.
+  // The remaining runs are in cycles, or below them.
   if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
   setEnds(branches);
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
 /**
- * Returns the usages to include in sums. Like in the receiver, a run that is not a model call counts only if no run
- * below it has usage.
+ * Returns the usages that count towards sums. As in the receiver, a run that is not a model call counts only if none of
+ * its nested runs has usage.
  */
 export function countedUsages({ branches }: RunTree): Usage[] {
-  // Number of branches with usage before each index.
+  // For each index, the number of branches before it that have usage.
   const before = [0];
   for (const { run } of branches) before.push((before.at(-1) ?? 0) + +(run.usage !== undefined));
   return branches.flatMap(({ run: { run_type, usage }, end }, index) => {
@@ -89,14 +92,14 @@ export function countedUsages({ branches }: RunTree): Usage[] {
   });
 }
 
-/** Returns the range from the first start to the last end, or to now while runs are open. */
+/** Returns the range from the first start to the last end. While runs are open, it extends to the current time. */
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
   const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
   return { startMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
-/** Returns the indices of branches without a collapsed ancestor. */
+/** Returns the indices of branches that have no collapsed ancestor. */
 export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<string>): number[] {
   const shown: number[] = [];
   for (let index = 0; index < branches.length; ) {
@@ -107,7 +110,7 @@ export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<strin
   return shown;
 }
 
-/** Returns the indices of matching branches and their ancestors. */
+/** Returns the indices of branches that match, and of their ancestors. */
 export function matchingBranches({ branches }: RunTree, matches: (run: RunOutline) => boolean): number[] {
   const kept = new Uint8Array(branches.length);
   for (const [index, { run }] of branches.entries()) {
@@ -119,7 +122,10 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Sets the end of each branch. Iterates backwards, so that a branch's end is known before its parent's. */
+/**
+ * Sets the end of each branch. The loop runs backwards, so that a branch's end is known before the end of its parent is
+ * set.
+ */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

@@ -9,7 +9,7 @@ import { TraceBar } from './trace-bar.tsx';
 import { TraceModel } from './trace-model.ts';
 import { TraceTree } from './trace-tree.tsx';
 
-/** One trace: the tree of its runs, and the panel of the selected run. */
+/** View of one trace: the tree of its runs, and a panel with the selected run. */
 export function TraceView({ id }: { id: string }): JSX.Element {
   const model = useMemo(() => new TraceModel(id), [id]);
   useEffect(() => () => model.close(), [model]);
@@ -58,13 +58,13 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
   );
 }
 
-/** Limits and keyboard step of the tree's width, in percent. */
+/** Limits of the tree's width and the step by which a key changes it, in percent. */
 const SPLIT_MIN = 20;
 const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
 const SPLIT_DEFAULT = 52;
 
-/** Movable border between tree and panel. */
+/** Border between the tree and the panel, which the user can move. */
 function Splitter(): JSX.Element {
   const percent = Number.isFinite(split.value) ? split.value : SPLIT_DEFAULT;
   useLayoutEffect(() => {

@@ -10,12 +10,12 @@ import type { Documents } from './documents.ts';
 export interface SupervisorOptions {
   readonly model: BaseChatModel;
   readonly documents: Documents;
-  /** The folder of `notes.md`. Without a folder, notes end with the process. */
+  /** Folder for `notes.md`. If it is undefined, notes are kept in memory and are lost when the process ends. */
   readonly data: string | undefined;
   readonly checkpointer: BaseCheckpointSaver;
 }
 
-/** The agent of the chat: a supervisor with two subagents. Change this file first. */
+/** Creates the chat's agent: a supervisor with two subagents. To build your own chat, change this file first. */
 export function createSupervisor({ model, documents, data, checkpointer }: SupervisorOptions): Agent {
   const researcher = createAgent({
     name: 'researcher',
@@ -51,7 +51,7 @@ export function createSupervisor({ model, documents, data, checkpointer }: Super
 
 interface Subagent {
   readonly name: string;
-  /** The supervisor chooses a subagent by its description. */
+  /** Text by which the supervisor chooses a subagent. */
   readonly description: string;
   readonly agent: Pick<ReturnType<typeof createAgent>, 'graph'>;
 }
@@ -61,7 +61,10 @@ const APPROVAL = {
   description: 'Save this note?',
 };
 
-/** The tool by which the supervisor calls a subagent. Clients of the protocol recognize subagents by its name and arguments. */
+/**
+ * Creates the tool with which the supervisor calls a subagent. Clients of the protocol recognize subagents by this
+ * tool's name and arguments.
+ */
 function taskTool(subagents: readonly Subagent[]) {
   const list = subagents.map(({ name, description }) => `- ${name}: ${description}`).join('\n');
   return tool(
@@ -102,7 +105,9 @@ function searchTool(documents: Documents) {
   );
 }
 
-/** A tool with an effect outside of the conversation, so the middleware asks the user first. */
+/**
+ * Creates a tool that has an effect outside the conversation. The middleware therefore asks the user before each call.
+ */
 function noteTool(folder: string | undefined) {
   return tool(
     async ({ text }) => {
@@ -119,7 +124,10 @@ function noteTool(folder: string | undefined) {
   );
 }
 
-/** Models refuse a conversation in which a tool call has no result. A run that was stopped leaves such calls. */
+/**
+ * Adds results to tool calls that have none. A stopped run leaves such calls behind, and models reject a conversation
+ * that contains them.
+ */
 const closeOpenCalls = createMiddleware({
   name: 'CloseOpenCalls',
   wrapModelCall: (request, handler) => {

@@ -10,18 +10,20 @@ import { SettingsError } from '../settings.ts';
 export interface Paragraph {
   readonly id: number;
   readonly text: string;
-  /** The heading above the paragraph. */
+  /** Text of the heading above the paragraph. */
   readonly heading: string;
-  /** The path of the file within the folder. */
+  /** Path of the file, relative to the folder. */
   readonly source: string;
 }
 
 const CHARS_MIN = 40;
 const CHARS_MAX = 2_000;
-/** Longer queries are cut, because searching for them takes too long. */
+/** Maximum length of a query. Longer queries are truncated, because searching for them takes too long. */
 const QUERY_CHARS_MAX = 2_000;
 
-/** Reads the Markdown files of a folder, or the documentation of runspan. Throws a SettingsError if there are none. */
+/**
+ * Reads the Markdown files in a folder, by default runspan's documentation. Throws a SettingsError if there are none.
+ */
 export function loadDocuments(folder: string | undefined): Documents {
   const path = folder ?? fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
@@ -31,7 +33,7 @@ export function loadDocuments(folder: string | undefined): Documents {
   throw new SettingsError(`Expected --docs to be a folder with Markdown files. There is no Markdown text in ${path}.`);
 }
 
-/** Finds paragraphs by the words of a question. */
+/** Finds paragraphs by the words in a question. */
 export class Documents {
   readonly #paragraphs: readonly Paragraph[];
   readonly #index: MiniSearch<Paragraph>;
@@ -44,14 +46,14 @@ export class Documents {
       processTerm: (word) => word,
       searchOptions: {
         boost: { heading: 1.5, source: 2 },
-        // The first paragraph of a document or a section summarizes it.
+        // The first paragraph of a document or section gets a higher weight, because it usually summarizes the rest.
         boostDocument: (id: number) => weightOf(paragraphs[id - 1], paragraphs[id]),
       },
     });
     this.#index.addAll(paragraphs);
   }
 
-  /** Best match first. */
+  /** Returns matching paragraphs, best match first. */
   @traced({ name: 'retrieve', runType: 'retriever' })
   search(question: string, limit = 5): Paragraph[] {
     const found = this.#index.search(question.slice(0, QUERY_CHARS_MAX)).slice(0, limit);
@@ -64,21 +66,23 @@ function weightOf(before: Paragraph | undefined, own: Paragraph | undefined): nu
   return before?.heading === own?.heading ? 1 : 1.5;
 }
 
-/** Words that are in most questions and do not describe their topic. */
+/** Words that occur in most questions and say nothing about the topic. */
 const STOP_WORDS = new Set(
   `a an and any are as at be between by can could do does for from has have how i if in into is it its many me md much my
    not of on or should so than that the their them there they this to use using was we what when where which who why
    will with would you your`.split(/\s+/),
 );
 
-/** Lower-case words without stop words and without the -s of plurals. */
+/** Returns the words of a text in lower case, without stop words and without a plural -s. */
 export function wordsOf(text: string): string[] {
   return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])
     .filter((word) => !STOP_WORDS.has(word))
     .map((word) => (/[^s]s$/.test(word) && word.length > 3 ? word.slice(0, -1) : word));
 }
 
-/** The paragraphs of all Markdown files in a folder. A paragraph that occurs in several files is returned once. */
+/**
+ * Returns the paragraphs of all Markdown files in a folder. A paragraph that occurs in several files is returned once.
+ */
 function readParagraphs(folder: string): Paragraph[] {
   const paragraphs = new Map<string, Paragraph>();
   const sources = (readdirSync(folder, { recursive: true }) as string[]).filter(isMarkdownFile).sort();
@@ -90,12 +94,12 @@ function readParagraphs(folder: string): Paragraph[] {
   return [...paragraphs.values()];
 }
 
-/** Excludes hidden files and folders. */
+/** Whether a path is a Markdown file that is not hidden and not in a hidden folder. */
 function isMarkdownFile(path: string): boolean {
   return /\.(md|markdown)$/i.test(path) && !/(^|[\\/])\./.test(path);
 }
 
-/** The paragraphs and list items of a text, without code, tables and very short ones. */
+/** Returns the paragraphs and list items of a text. Code, tables and very short paragraphs are omitted. */
 function paragraphsOf(markdown: string): { text: string; heading: string }[] {
   const found: { text: string; heading: string }[] = [];
   let heading = '';

@@ -7,11 +7,14 @@ import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { wordsOf } from './documents.ts';
 
 export interface LocalModelOptions {
-  /** @default 0 */
+  /** Delay between two words of an answer. @default 0 */
   readonly wordDelayMs?: number;
 }
 
-/** Answers by fixed rules, so that the chat can be tried without an account. Streams and calls tools like a real model. */
+/**
+ * A model that answers by fixed rules, so that you can try the chat without an account. It streams and calls tools like
+ * a real model.
+ */
 export class LocalModel extends BaseChatModel {
   readonly #wordDelayMs: number;
   readonly #tools: readonly string[];
@@ -64,7 +67,7 @@ interface Call {
 
 function* chunksOf({ text, calls }: Reply): Generator<AIMessageChunk> {
   for (const content of text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) yield new AIMessageChunk({ content });
-  // Text is block 0 of the message, so calls start at 1.
+  // If the message has text, the text is block 0, so the tool calls start at block 1.
   const first = text === '' ? 0 : 1;
   for (const [place, { id, name, args }] of calls.entries()) {
     const call = { index: first + place, id, name, args: JSON.stringify(args), type: 'tool_call_chunk' as const };
@@ -77,13 +80,13 @@ function* chunksOf({ text, calls }: Reply): Generator<AIMessageChunk> {
 const NOTE = /^(?:please )?(?:save|note|remember|write down)\b[: ]*(?:a note)?[: ]*(.+)/is;
 const GREETING = /^(?:hi|hello|hey|help|thanks|thank you)\b|^what can (?:you|i) do\b/i;
 const COMPARISON = /\b(?:compare|difference between) (.+?) (?:and|with|to) (.+?)[.?!]?$/i;
-/** The expressions are slow for long texts. */
+/** Maximum number of characters of a question to examine. The regular expressions are slow for long texts. */
 const QUESTION_CHARS_MAX = 2_000;
 const QUOTED_CHARS_MAX = 200;
-/** An answer streams word by word. */
+/** Maximum number of characters of an answer, because answers stream word by word. */
 const ANSWER_CHARS_MAX = 4_000;
 
-/** The next answer in a conversation. The tools tell the agents apart. */
+/** Returns the next answer in a conversation. The names of the tools show which agent is asking. */
 function replyTo(messages: readonly BaseMessage[], tools: readonly string[]): Reply {
   const asked = messages.findLastIndex((message) => HumanMessage.isInstance(message));
   const question = messages[asked]?.text.trim() ?? '';
@@ -105,14 +108,14 @@ function supervise(question: string, results: readonly ToolMessage[]): Reply {
     const topics = compared.length === 0 ? [topic] : compared;
     return call('Let me look that up.', ...topics.map((description) => task('researcher', description)));
   }
-  // The last result is that of the writer, or of the only researcher.
+  // The last result comes from the writer, or from the only researcher.
   if (compared.length !== results.length) return say(last.text);
   return call('', task('writer', results.map(({ text }) => text).join('\n\n')));
 }
 
 function research(question: string, found: string | undefined): Reply {
   if (found === undefined) return call('', ['search_docs', { query: question }]);
-  // The supervisor may ask about several topics, so the answer names its topic.
+  // The answer names its topic, because the supervisor may ask about several.
   const lead = question.endsWith('?') ? '' : `On "${cut(question, QUOTED_CHARS_MAX)}": `;
   const asked = new Set(wordsOf(question));
   for (const [, source = '', text = ''] of found.matchAll(/^\[\d+\] ([^\n]+)\n(.+)/gm)) {
@@ -136,7 +139,7 @@ function say(text: string): Reply {
   return { text: cut(text, ANSWER_CHARS_MAX), calls: [] };
 }
 
-/** The beginning of a text. Never ends with half of a surrogate pair. */
+/** Returns the beginning of a text. Never splits a surrogate pair. */
 function cut(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text;
   return `${text.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;

@@ -9,22 +9,25 @@ import { LocalModel } from './local-model.ts';
 export interface ChosenModel {
   readonly model: BaseChatModel;
   readonly name: string;
-  /** Whether built-in rules answer. */
+  /** Whether the built-in rules answer instead of a model. */
   readonly isLocal: boolean;
 }
 
 const TIMEOUT_MS = 60_000;
-/** A user waits, and can try again. */
+/** Maximum number of retries. It is low, because a user is waiting and can try again. */
 const RETRIES_MAX = 1;
 
-/** The model that the environment names, of any provider with OpenAI's interface. Without one, built-in rules answer. */
+/**
+ * Returns the model that the environment variables select, from any provider with OpenAI's interface. If they select
+ * none, built-in rules answer.
+ */
 export function chooseModel(env: NodeJS.ProcessEnv, wordDelayMs: number): ChosenModel {
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: model = 'gpt-4o-mini' } = env;
   if (!(apiKey || baseURL)) return { model: new LocalModel({ wordDelayMs }), name: 'local rules', isLocal: true };
   if (baseURL) checkUrl('OPENAI_BASE_URL', baseURL, 'OPENAI_API_KEY');
   const options = {
     model,
-    // A local server needs no key, but the client does.
+    // A local server needs no key, but the client library requires one.
     apiKey: apiKey || 'none',
     timeout: TIMEOUT_MS,
     maxRetries: RETRIES_MAX,
@@ -35,7 +38,7 @@ export function chooseModel(env: NodeJS.ProcessEnv, wordDelayMs: number): Chosen
 
 type CallOptions = ChatOpenAI['ParsedCallOptions'];
 
-/** A model of a provider with OpenAI's interface, with errors for users and with unique message ids. */
+/** A model of a provider with OpenAI's interface. Its errors can be shown to users, and its message ids are unique. */
 export class ProviderModel extends ChatOpenAI {
   readonly #options: ChatOpenAIFields;
 
@@ -44,7 +47,7 @@ export class ProviderModel extends ChatOpenAI {
     this.#options = options;
   }
 
-  /** `bindTools` calls this method, which would return a plain ChatOpenAI. */
+  /** `bindTools` calls this method. The inherited one would return a plain ChatOpenAI. */
   override withConfig(config: Partial<CallOptions>): ProviderModel {
     const model = new ProviderModel(this.#options);
     model.defaultOptions = { ...this.defaultOptions, ...config };
@@ -60,7 +63,8 @@ export class ProviderModel extends ChatOpenAI {
       for await (const event of super._streamChatModelEvents(messages, options, manager)) {
         if (event.event === 'message-finish' && event.reason === undefined && !options.signal?.aborted)
           throw new Error(CLOSED);
-        // Ollama repeats its ids after some answers, and a message with a known id would replace the earlier answer.
+        // A new id is set, because Ollama repeats its ids after some answers, and a message with a known id would
+        // replace the earlier answer.
         yield event.event === 'message-start' ? { ...event, id: `run-${manager?.runId ?? randomUUID()}` } : event;
       }
     } catch (error) {
@@ -71,7 +75,9 @@ export class ProviderModel extends ChatOpenAI {
 
 const CLOSED = 'The model provider closed the connection before the answer was complete.';
 
-/** Keeps only the message: the other fields of the error contain the request with its key. */
+/**
+ * Converts an error of the provider. Only its message is kept, because other fields contain the request with its key.
+ */
 function toModelError({ message, status }: Error & { readonly status?: number }): Error {
   if (status === 401) return new Error('The model provider rejected the API key (401). Check OPENAI_API_KEY.');
   return new Error(message === 'terminated' ? CLOSED : message);

@@ -7,7 +7,7 @@ import type { Agent } from '../runs/run.ts';
 import type { Runs, StartedRun } from '../runs/runs.ts';
 import { INPUT_RESPOND, parsed, RUN_START } from './requests.ts';
 
-/** Executes the commands of the protocol. Both start a run. */
+/** Executes the protocol's two commands, which both start a run. */
 export class Commands {
   readonly #agent: Agent;
   readonly #runs: Runs;
@@ -39,7 +39,8 @@ export class Commands {
     if ((params.ifNotExists ?? params.if_not_exists) === 'reject' && createdAt === undefined)
       throw new RequestError('no_such_thread', `Thread ${threadId} has no state. It may have been deleted.`);
     const isAsking = tasks.some(({ interrupts }) => interrupts.length > 0);
-    // A thread with an open interrupt accepts any response. A thread with a state can continue without an input.
+    // If the thread has an open interrupt, any input is accepted as the response. If it has a state, it can continue
+    // without an input.
     if (!isObject(input) && !(input === null ? createdAt !== undefined : isAsking))
       throw new RequestError(
         'invalid_argument',
@@ -72,7 +73,8 @@ export class Commands {
       return [name, fieldsOf(checked)[name]] as [string, unknown];
     });
     const input = new Command({ resume, ...(pairs.length > 0 && { update: pairs }) });
-    // A run that is in progress changes the thread, so the request may no longer exist after it.
+    // The strategy is `reject`: a run in progress changes the thread, so the request that is answered may no longer
+    // exist afterwards.
     return this.#runs.start({ threadId, input, metadata, strategy: 'reject', title: '' }, headers);
   }
 }

@@ -9,11 +9,11 @@ import type { Store } from '../storage/store.ts';
 import type { SUBSCRIPTION } from './requests.ts';
 import type { ThreadStates } from './thread-states.ts';
 
-/** Clients and proxies close streams that are silent for longer. */
+/** Interval of heartbeats. Clients and proxies close streams that send nothing for longer. */
 const HEARTBEAT_MS = 5_000;
 const PAGE_EVENTS = 200;
 const FRAMES_CHARS_MAX = 1024 * 1024;
-/** A checkpoint is stored shortly after its event. */
+/** Maximum time to wait for a checkpoint, which is stored shortly after its event. */
 const STATE_WAIT_MS = 10_000;
 const STATE_RETRY_MS = 20;
 
@@ -25,16 +25,17 @@ export interface EventStreamOptions {
   readonly mask: (text: string) => string;
   readonly threadId: string;
   readonly subscription: Subscription;
-  /** The number of the last event that the client has. */
+  /** Number of the last event that the client has received. */
   readonly since: number;
-  /** Closes the stream. */
+  /** Signal that closes the stream. */
   readonly end: AbortSignal;
 }
 
 /**
- * The events of a thread as server-sent events: those in the log, a comment `live`, then new events, until the client
- * disconnects or the chat stops. Events are read from the log when the client has received the previous ones, so a slow
- * client costs no memory. A client that needs deleted events receives a `missed_events` event.
+ * Streams a thread's events as server-sent events until the client disconnects or the chat stops: the events in the
+ * log, a comment `live`, then new events. The next events are read from the log only when the client has received the
+ * previous ones, so a slow client uses no memory. If events that the client needs were deleted, it receives a
+ * `missed_events` event.
  */
 export function eventStream(options: EventStreamOptions): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -100,7 +101,8 @@ async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
       heartbeatAt = performance.now() + HEARTBEAT_MS;
     }
   } catch (error) {
-    // A client whose stream ends connects again, and receives the events after its last one.
+    // If the store is unavailable, the stream just ends. The client then reconnects and receives the events after its
+    // last one.
     if (!end.aborted && !isUnavailable(error)) throw error;
   } finally {
     unwatch();
@@ -108,7 +110,7 @@ async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
   }
 }
 
-/** Whether a subscription includes an event. */
+/** Whether an event belongs to a subscription. */
 function matches({ channel, namespace }: NewEvent, { channels, namespaces, depth }: Subscription): boolean {
   const kind = channel.startsWith('custom:') ? 'custom' : channel;
   if (channels !== undefined && !channels.includes(channel) && !channels.includes(kind)) return false;
@@ -128,7 +130,7 @@ async function frameOf({ seq, channel, namespace, body }: StoredEvent, options: 
   return `id: ${seq}\nevent: ${method}\ndata: ${data}\n\n`;
 }
 
-/** Adds the state of the checkpoint that an event names. Undefined if the checkpoint no longer exists. */
+/** Adds to an event the state of the checkpoint that it names. Returns undefined if the checkpoint no longer exists. */
 async function withState(body: string, { states, threadId, end }: EventStreamOptions): Promise<string | undefined> {
   const { params, ...event } = JSON.parse(body);
   const deadline = performance.now() + STATE_WAIT_MS;
@@ -140,7 +142,7 @@ async function withState(body: string, { states, threadId, end }: EventStreamOpt
   return undefined;
 }
 
-/** An event that reports that the events between two numbers were deleted. */
+/** Returns an event that reports that the events between two numbers were deleted. */
 function missed(after: number, through: number): string {
   const data = { name: MISSED_EVENTS, payload: { after, before: through + 1 } };
   const params = { namespace: [], timestamp: Date.now(), data };

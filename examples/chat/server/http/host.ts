@@ -6,8 +6,9 @@ import { secureHeaders } from 'hono/secure-headers';
 import { RequestError } from '../errors.ts';
 
 /**
- * Refuses requests for host names other than these and the machine's own. Otherwise a page elsewhere could point its
- * own host name at the chat, and read the threads (DNS rebinding). Throws if a name is not a host name.
+ * Refuses requests for host names other than these and the machine's own. This check prevents DNS rebinding: another
+ * site could otherwise point its host name at the chat server and read the threads. Throws if a name is not a valid
+ * host name.
  */
 export function allowHosts(names: readonly string[]): MiddlewareHandler {
   for (const name of names) {
@@ -29,19 +30,25 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** The host name in URLs for the address that a server listens on. Empty for a wildcard address or an address with a zone. */
+/**
+ * Returns the host name to use in URLs for the address that a server listens on. Empty for a wildcard address or an
+ * address with a zone.
+ */
 export function hostNames(address: string): string[] {
   if (address === '0.0.0.0' || address === '::') return [];
   const url = `http://${address.includes(':') ? `[${address}]` : address}`;
   return URL.canParse(url) ? [new URL(url).hostname] : [];
 }
 
-/** The files of the page, which connects to this server and to the one that receives feedback. */
+/**
+ * Serves the page's files. The content security policy allows the page to connect to this server and to the one that
+ * receives feedback.
+ */
 export function pageRoutes(folder: string, feedbackOrigin: string | undefined): Hono {
   const app = new Hono();
   app.use(
     secureHeaders({
-      // The proxy decides about TLS.
+      // This header is left to the proxy, which handles TLS.
       strictTransportSecurity: false,
       contentSecurityPolicy: {
         defaultSrc: ["'self'"],
@@ -55,14 +62,17 @@ export function pageRoutes(folder: string, feedbackOrigin: string | undefined): 
   );
   app.use('/assets/*', async (context, next) => {
     await next();
-    // The name of a file changes with its content.
+    // These files never change, because their names contain a hash of their content.
     context.header('cache-control', 'public, max-age=31536000, immutable');
   });
   app.use(serveStatic({ root: folder }));
   return app;
 }
 
-/** Serves an application. Rejects with an error that names the option to change. Logs later errors. */
+/**
+ * Starts a server for an application. If it cannot listen, rejects with an error that names the option to change. Later
+ * errors are logged.
+ */
 export function listen({ fetch }: Hono, host: string, port: number, log: (line: string) => void): Promise<ServerType> {
   const server = serve({ fetch, port, hostname: host });
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { RequestError } from '../errors.ts';
 const NAME_CHARS_MAX = 512;
 
 const record = z.record(z.string(), z.unknown());
-// PostgreSQL does not store NUL.
+// NUL is rejected, because PostgreSQL cannot store it.
 const checkpointName = z
   .string()
   .max(NAME_CHARS_MAX)
@@ -16,7 +16,7 @@ const strategy = z.enum(['reject', 'interrupt', 'enqueue', 'rollback']).nullish(
 const existence = z.enum(['create', 'reject']).nullish();
 const response = z.looseObject({ interrupt_id: z.string().min(1), response: z.unknown().optional() });
 
-// Clients of the protocol send further fields, which are ignored.
+// Unknown fields are ignored, because clients of the protocol send further fields.
 
 export const COMMAND = z.looseObject({
   id: z.int().min(0),
@@ -30,7 +30,7 @@ export const RUN_START = z.looseObject({
   metadata: record.nullish(),
   multitaskStrategy: strategy,
   ifNotExists: existence,
-  // The spelling of other servers.
+  // Other servers spell the field this way.
   if_not_exists: existence,
   multitask_strategy: strategy,
   checkpoint_id: checkpointId.nullish(),
@@ -40,7 +40,7 @@ export const INPUT_RESPOND = z.looseObject({
   responses: z.array(response).min(1).optional(),
   interrupt_id: z.string().min(1).optional(),
   response: z.unknown().optional(),
-  // Fields of the state, as an object or as pairs.
+  // Changes to fields of the state, as an object or as a list of pairs.
   update: z.union([record, z.array(z.tuple([z.string(), z.unknown()]))]).nullish(),
   goto: z.unknown().optional(),
   metadata: record.nullish(),
@@ -73,13 +73,14 @@ export const PAGE = z.object({
 });
 
 /**
- * Reads a JSON body. An empty body is an empty object, so that a body whose fields are all optional can be left out.
- * Throws a RequestError if the body has mistakes.
+ * Reads and validates a JSON body. An empty body counts as an empty object, so that a client can omit a body whose
+ * fields are all optional. Throws a RequestError if the body is invalid.
  */
 export async function bodyOf<Body>(context: Context, schema: z.ZodType<Body>): Promise<Body> {
   const isJson = /^application\/([\w.+-]+\+)?json\b/i.test(context.req.header('content-type') ?? '');
   const text = await context.req.text();
-  // Browsers send `origin` with each POST. A page of another origin cannot send JSON without permission.
+  // A request from a browser (with `origin`) must be JSON, because a page from another origin cannot send JSON without
+  // permission.
   if (!isJson && (text !== '' || context.req.header('origin') !== undefined))
     throw new RequestError('bad_request', 'Expected a body with the type application/json.', 415);
   let body: unknown;
@@ -92,7 +93,7 @@ export async function bodyOf<Body>(context: Context, schema: z.ZodType<Body>): P
   return parsed(schema, body, 'body');
 }
 
-/** Checks a value from outside. Throws a RequestError that lists the mistakes. */
+/** Validates a value from a client. Throws a RequestError that lists the mistakes. */
 export function parsed<Value>(schema: z.ZodType<Value>, value: unknown, place: string): Value {
   const { success, data, error } = schema.safeParse(value);
   if (success) return data;

@@ -17,16 +17,16 @@ export interface RouteParts {
   readonly runs: Runs;
   readonly states: ThreadStates;
   readonly storage: Storage;
-  /** Replaces secrets in a text. */
+  /** Masks secrets in a text. */
   readonly mask: (text: string) => string;
   readonly log: (line: string) => void;
-  /** Closes the open streams. */
+  /** Signal that closes all open streams. */
   readonly end: AbortSignal;
-  /** Undefined if the agent is not traced. */
+  /** Service that stores the traces. Undefined if the agent is not traced. */
   readonly traces: TraceService | undefined;
 }
 
-/** The end points of a thread, and the list of threads. */
+/** Routes for the list of threads and for a single thread. */
 export function threadRoutes({ commands, runs, states, storage, mask, log, end, traces }: RouteParts): Hono {
   const { store, checkpointer } = storage;
   const json = (value: unknown): Response =>
@@ -60,7 +60,7 @@ export function threadRoutes({ commands, runs, states, storage, mask, log, end, 
       return context.json({ type: 'success', id, result: { run_id: run.runId }, meta });
     } catch (error) {
       const refusal = toRequestError(error, `a command in thread ${threadId}`, log);
-      // The protocol requires status 200 for a command that cannot be executed.
+      // If a command cannot be executed, the protocol requires the status 200 with an error in the body.
       const status = id === null || refusal.status === 503 ? refusal.status : 200;
       return context.json({ type: 'error', id, ...refusal.body }, status, refusal.headers);
     }
@@ -76,7 +76,7 @@ export function threadRoutes({ commands, runs, states, storage, mask, log, end, 
       headers: {
         'content-type': 'text/event-stream',
         'cache-control': 'no-cache, no-transform',
-        // Prevents proxies from buffering events.
+        // This header prevents proxies from buffering events.
         'x-accel-buffering': 'no',
       },
     });

@@ -10,7 +10,7 @@ type Place = { readonly checkpoint_id?: string | undefined; readonly checkpoint_
 
 const HISTORY_STATES = 10;
 
-/** Reads and writes the states of threads in the form of the protocol. */
+/** Reads and writes the states of threads in the protocol's format. */
 export class ThreadStates {
   readonly #agent: Agent;
 
@@ -18,14 +18,14 @@ export class ThreadStates {
     this.#agent = agent;
   }
 
-  /** The newest state. Rejects with a RequestError if the thread has none. */
+  /** Returns the newest state of a thread. Rejects with a RequestError if there is none. */
   async get(threadId: string): Promise<object> {
     const snapshot = await this.#agent.getState(configOf(threadId), { subgraphs: true });
     if (snapshot.createdAt === undefined) throw unknownThread(threadId);
     return stateOf(snapshot, threadId);
   }
 
-  /** The values of a checkpoint. Undefined if it does not exist. */
+  /** Returns the values of a checkpoint, or undefined if the checkpoint does not exist. */
   async valuesOf(threadId: string, checkpoint_id: string): Promise<unknown> {
     const { createdAt, values } = await this.#agent.getState(configOf(threadId, { checkpoint_id }));
     return createdAt === undefined ? undefined : values;
@@ -37,7 +37,7 @@ export class ThreadStates {
     const place = checkpoint ?? { checkpoint_id: checkpoint_id ?? undefined };
     await this.#check(threadId, place);
     const written = withMessages(values ?? { messages: [] }, 'values', true);
-    // The first state is written like an input, so that the first step of the graph is next.
+    // The first state is written as if it were an input, so that the graph's first step runs next.
     const node = as_node ?? ((await this.#exists(threadId)) ? undefined : '__start__');
     await this.#agent.updateState(configOf(threadId, place), written, node).catch((error) => {
       throw new RequestError('invalid_state_update', failureText(error));
@@ -45,7 +45,7 @@ export class ThreadStates {
     return this.get(threadId);
   }
 
-  /** Newest first. */
+  /** Returns the states of a thread, newest first. */
   async history(threadId: string, request: z.infer<typeof HISTORY>): Promise<object[]> {
     if (!(await this.#exists(threadId))) throw unknownThread(threadId);
     const { limit, metadata, checkpoint } = request;
@@ -62,13 +62,16 @@ export class ThreadStates {
     return states;
   }
 
-  /** Whether a run has written a state of the thread. */
+  /** Whether a run has written at least one state of the thread. */
   async hasRun(threadId: string, runId: string): Promise<boolean> {
     const states = this.#agent.getStateHistory(configOf(threadId), { limit: 1, filter: { run_id: runId } });
     return (await states.next()).done !== true;
   }
 
-  /** A graph restarts if a checkpoint does not exist. Checkpoints of subgraphs are not checked. */
+  /**
+   * Rejects if a checkpoint does not exist, because the graph would silently start over. Checkpoints of subgraphs are
+   * not checked.
+   */
   async #check(threadId: string, place: Place | null | undefined): Promise<void> {
     const { checkpoint_id, checkpoint_ns = '' } = place ?? {};
     if (checkpoint_id === undefined || checkpoint_ns !== '') return;

@@ -1,16 +1,18 @@
 import { type Fields, fieldsOf, messagesOf } from './messages.ts';
 
 /**
- * The standard form in which LangChain's `humanInTheLoopMiddleware` asks for decisions:
- * `{ actionRequests: [{ name, args, description }], reviewConfigs: [{ actionName, allowedDecisions }] }`, answered by
- * `{ decisions: [{ type: 'approve' | 'edit' | 'reject', … }] }`, one for each action. Other requests may have any form.
+ * A request of LangChain's `humanInTheLoopMiddleware`: `{ actionRequests: [{ name, args, description }], reviewConfigs:
+ * [{ actionName, allowedDecisions }] }`. The response is `{ decisions: [{ type: 'approve' | 'edit' | 'reject', … }] }`
+ * with one decision for each action. Requests from other sources may have any format.
  */
 interface ApprovalRequest {
   readonly actionRequests: readonly Fields[];
   readonly reviewConfigs: readonly Fields[];
 }
 
-/** Returns the mistake in a response, or undefined. The middleware would fail the run because of it. */
+/**
+ * Returns the mistake in a response, or undefined if there is none. A mistake would make the middleware fail the run.
+ */
 export function answerProblem(request: unknown, response: unknown): string | undefined {
   if (response === undefined) return 'Expected a response';
   if (!isApprovalRequest(request)) return undefined;
@@ -31,7 +33,7 @@ export function answerProblem(request: unknown, response: unknown): string | und
   return undefined;
 }
 
-/** The response to a request that a message stands for. It rejects all actions, with the message as the reason. */
+/** Converts a message to a response to a request. The response rejects all actions, with the message as the reason. */
 export function answerByMessage(request: unknown, input: unknown): unknown {
   if (!isApprovalRequest(request)) return input;
   const texts = messagesOf(input).map(({ text }) => text);

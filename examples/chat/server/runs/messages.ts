@@ -13,14 +13,14 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 const TITLE_CHARS = 80;
 
-/** The fields of a value from outside, or none if the value is not an object. */
+/** Returns an untrusted value as an object, or an empty object if it is not one. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
 /**
- * JSON of a value of a graph, as clients of the protocol expect it: a message is a plain object with a `type`, not the
- * envelope that LangChain writes. A value that JSON cannot represent becomes `{ unreadable }`.
+ * Converts a graph's value to JSON as clients of the protocol expect it. A message becomes a plain object with a `type`
+ * instead of LangChain's envelope. A value that JSON cannot represent becomes `{ unreadable }`.
  */
 export function plainJson(value: unknown): string {
   try {
@@ -31,7 +31,8 @@ export function plainJson(value: unknown): string {
 }
 
 function plainly(this: unknown, key: string, value: unknown): unknown {
-  // `JSON.stringify` has called `toJSON` of a message already, which makes the envelope.
+  // The original value is used, because `JSON.stringify` has already called the message's `toJSON`, which creates the
+  // envelope.
   const original = fieldsOf(this)[key];
   if (BaseMessage.isInstance(original)) return plainMessage(original);
   if (original instanceof Error) return { name: original.name, message: original.message };
@@ -48,8 +49,9 @@ function plainMessage(message: BaseMessage): Fields {
 }
 
 /**
- * Returns the values of an input with messages as LangChain's objects, each with an id. Throws a RequestError if a message
- * has mistakes: a graph would only find them after storing the message, and could then never load its thread again.
+ * Converts the messages in an input to LangChain's objects, each with an id. Throws a RequestError if a message is
+ * invalid. The graph would notice this only after it has stored the message, and could then never load the thread
+ * again.
  */
 export function withMessages(values: unknown, place: string, canRemove = false): unknown {
   const { messages } = fieldsOf(values);
@@ -62,7 +64,7 @@ export function withMessages(values: unknown, place: string, canRemove = false):
 function coerce(value: unknown, place: string, canRemove: boolean): BaseMessage {
   const refusal = (problem: string): RequestError => new RequestError('invalid_argument', `${place}: ${problem}`);
   const given = typeof value === 'string' ? { type: 'human', content: value } : fieldsOf(value);
-  // The envelope of LangChain has the fields in `kwargs`.
+  // In LangChain's envelope, the fields are in `kwargs`.
   const fields = given.lc === undefined ? { ...given, id: given.id ?? uuidv7() } : fieldsOf(given.kwargs);
   let message: BaseMessage;
   try {
@@ -89,19 +91,19 @@ function isBlock(block: unknown): boolean {
   return typeof fieldsOf(block).type === 'string';
 }
 
-/** In the form of LangChain, or in the form of OpenAI. */
+/** Whether a value is a tool call in the format of LangChain or OpenAI. */
 function isCall(call: unknown): boolean {
   const fields = fieldsOf(call);
   return typeof (fields.function === undefined ? fields : fieldsOf(fields.function)).name === 'string';
 }
 
-/** The messages of a state, or of an input that was checked. */
+/** Returns the messages in a state or in a validated input. */
 export function messagesOf(values: unknown): readonly BaseMessage[] {
   const { messages } = fieldsOf(values);
   return Array.isArray(messages) ? messages.filter((message) => BaseMessage.isInstance(message)) : [];
 }
 
-/** The title of a thread: the beginning of the first message of the user. Empty if there is none. */
+/** Returns the title of a thread: the beginning of the user's first message, or an empty string if there is none. */
 export function titleOf(input: unknown): string {
   const question = messagesOf(input).find((message) => HumanMessage.isInstance(message));
   const characters = [...(question?.text ?? '').replace(/[\s\0]+/g, ' ').trim()];

@@ -2,25 +2,25 @@ import { inferChannel, type ProtocolEvent } from '@langchain/langgraph/stream';
 import type { NewEvent } from '../storage/schema.ts';
 import { type Fields, fieldsOf, plainJson } from './messages.ts';
 
-/** The event that reports a gap in the log. An event of the graph with this name is renamed. */
+/** Name of the event that reports a gap in the log. If a graph sends an event with this name, the event is renamed. */
 export const MISSED_EVENTS = 'missed_events';
 
 export type LifecycleStatus = 'running' | 'completed' | 'failed' | 'interrupted';
 
 /**
- * Converts the events of a graph to events of the protocol, with these differences:
+ * Converts a graph's events to events of the protocol, with these differences:
  * - An interrupt becomes `input.requested`.
- * - A subagent gets its name, and the tool call that started it.
- * - The run itself writes the start and the end of the run, the end after its last checkpoint.
- * - States of the main graph are not logged. Their events name a checkpoint, and the event stream loads its state.
+ * - Events of a subagent get its name and the tool call that started it.
+ * - The events for a run's start and end are written by the run itself. The end follows the last checkpoint.
+ * - States of the main graph are not logged. Their events name a checkpoint, whose state the event stream loads.
  * - `tasks` events are dropped, because they repeat all messages of the thread.
  */
 export class RunEvents {
   readonly #runId: string;
   readonly #graphName: string;
-  /** Calls of the `task` tool, by the id of the task of the graph, which is part of the namespace. */
+  /** Calls of the `task` tool, by the id of the graph's task. That id is part of the namespace. */
   readonly #subagents = new Map<string, { readonly callId: string; readonly name: string }>();
-  /** Errors of tools by namespace. The graph reports these tools as completed. */
+  /** Errors of tools by namespace. They are kept because the graph reports a failed tool as completed. */
   readonly #failures = new Map<string, unknown>();
   readonly #requested = new Set<string>();
   #checkpointId: unknown;
@@ -30,7 +30,7 @@ export class RunEvents {
     this.#graphName = graphName;
   }
 
-  /** Whether the run waits for an answer. */
+  /** Whether the run is waiting for an answer. */
   get isInputRequested(): boolean {
     return this.#requested.size > 0;
   }
@@ -69,7 +69,7 @@ export class RunEvents {
     }
   }
 
-  /** An event about the run as a whole. */
+  /** Returns an event about the run as a whole. */
   lifecycle(status: LifecycleStatus, fields: Fields = {}): NewEvent {
     return this.#event('lifecycle', [], {}, { event: status, graph_name: this.#graphName, ...fields });
   }
@@ -88,7 +88,7 @@ export class RunEvents {
     this.#subagents.set(id, { callId: call.id, name: String(fieldsOf(call.args).subagent_type ?? 'task') });
   }
 
-  /** Fields that the graph's own lifecycle event of a part of the graph lacks. */
+  /** Returns the fields about a subagent that the graph's own lifecycle event does not contain. */
   #subagent(namespace: readonly string[], { event }: Fields): Fields {
     const place = namespace.join('|');
     const isFailed = event === 'completed' && this.#failures.has(place);
@@ -99,7 +99,10 @@ export class RunEvents {
     return { graph_name: subagent.name, ...(event === 'started' ? cause : end) };
   }
 
-  /** The graph reports an interrupt several times; the protocol requests each input once. */
+  /**
+   * Returns the requests for input. The graph reports an interrupt several times, but the protocol requests each input
+   * only once.
+   */
   #requests(namespace: readonly string[], interrupts: unknown): NewEvent[] {
     if (!Array.isArray(interrupts)) return [];
     return interrupts.flatMap((interrupt) => {
@@ -111,14 +114,17 @@ export class RunEvents {
   }
 }
 
-/** The graph reports a tool that calls `interrupt` as failed, with the list of interrupts as its message. */
+/**
+ * Whether a tool that seems to have failed has called `interrupt`. The graph reports such a tool as failed, with the
+ * list of interrupts as the message.
+ */
 function isInterrupt({ event, message }: Fields): boolean {
   if (event !== 'tool-error' || typeof message !== 'string' || !message.startsWith('[')) return false;
   const interrupts = parsed(message);
   return Array.isArray(interrupts) && interrupts.length > 0 && interrupts.every((one) => 'value' in fieldsOf(one));
 }
 
-/** The graph reports the input of a tool as text. */
+/** Parses the input of a tool, which the graph reports as text. */
 function parsedInput({ event, input }: Fields): Fields {
   if (event !== 'tool-started' || typeof input !== 'string') return {};
   const value = parsed(input);

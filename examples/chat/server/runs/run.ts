@@ -9,7 +9,7 @@ import { answerByMessage } from './approval.ts';
 import { fieldsOf, messagesOf } from './messages.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 
-/** The methods of an agent that the chat calls. Any compiled graph with a checkpointer has them. */
+/** The methods of an agent that the chat calls. Any compiled graph that has a checkpointer implements them. */
 export interface Agent {
   readonly name?: string | undefined;
   readonly checkpointer?: unknown;
@@ -35,23 +35,23 @@ export interface RunOptions {
   readonly threadId: string;
   readonly runId: string;
   readonly traceId: string;
-  /** A state of the agent, whose messages are LangChain's objects with ids, or a command. */
+  /** Input of the agent: a command, or a state whose messages are LangChain's objects with ids. */
   readonly input: unknown;
-  /** The checkpoint that the run begins with. @default the newest */
+  /** Id of the checkpoint from which the run starts. @default the newest checkpoint */
   readonly checkpointId?: string | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
-/** The error of a run whose process no longer renews its lease. */
+/** Error message of a run whose process no longer renews the run's lease. */
 export const PROCESS_ENDED = 'the process that ran it has ended';
 
 const RUN_MINUTES_MAX = 15;
-/** Steps of the agent, without the steps of its subagents. */
+/** Maximum number of steps of the agent. Steps of subagents do not count. */
 const STEPS_MAX = 50;
 const PENDING_EVENTS_MAX = 1_000;
 const BATCH_EVENTS_MAX = 500;
 
-/** Why a run was stopped, and how it ends. A run that is `lost` was ended by another process. */
+/** How a run ends, by the reason why it was stopped. If a run is `lost`, another process has ended it. */
 const ENDS = {
   cancelled: ['interrupted', 'cancelled'],
   closing: ['interrupted', PROCESS_ENDED],
@@ -60,7 +60,7 @@ const ENDS = {
   lost: ['failed', ''],
 } as const satisfies Record<string, readonly [LifecycleStatus, string]>;
 
-/** One run on this instance: waits for its turn, drives the agent, and writes its events to the log of the thread. */
+/** A run on this instance. It waits for its turn, runs the agent, and writes the agent's events to the thread's log. */
 export class Run {
   readonly #options: RunOptions;
   readonly #events: RunEvents;
@@ -91,20 +91,23 @@ export class Run {
     return this.#isWaiting;
   }
 
-  /** Starts a run that waits. */
+  /** Starts the run when its turn has come. */
   begin(): void {
     this.#isWaiting = false;
     this.#startTurn();
   }
 
-  /** Ends the run soon. A cancelled run that waits ends when its turn comes. The first reason counts. */
+  /**
+   * Makes the run end soon. A waiting run that is cancelled ends when its turn comes. If `stop` is called several
+   * times, the first reason counts.
+   */
   stop(reason: keyof typeof ENDS): void {
     this.#stopReason ??= reason;
     this.#abort.abort();
     if (reason !== 'cancelled') this.#startTurn();
   }
 
-  /** Runs to the end, which is written to the log of the thread. Never rejects. */
+  /** Executes the run and writes its end to the thread's log. Never rejects. */
   async run(): Promise<void> {
     const { store, threadId, runId, log } = this.#options;
     await this.#turn;
@@ -123,7 +126,7 @@ export class Run {
       await this.#writing;
       await store.end(threadId, runId, this.#events.lifecycle(status, { error }));
     } catch (cause) {
-      // The lease expires, and then an instance that reaches the store ends the run.
+      // The run's lease will expire. An instance that can reach the store then ends the run.
       if (!(cause instanceof RunLostError))
         log(`run ${runId} of thread ${threadId} cannot be ended: ${(cause as Error).message}`);
     }
@@ -163,12 +166,15 @@ export class Run {
     for await (const event of stream) await this.#write(...this.#events.convert(event));
   }
 
-  /** Adds events to the log, together with others if the store is busy. Waits only if too many are pending. */
+  /**
+   * Adds events to the log. If the store is busy, they are collected and written together. Waits only if too many
+   * events are pending.
+   */
   async #write(...events: readonly NewEvent[]): Promise<void> {
     this.#pending.push(...events);
     if (this.#writing === undefined && events.length > 0) {
       this.#writing = this.#writePending();
-      // The run awaits it later.
+      // The run awaits this promise later, so a rejection is not unhandled.
       this.#writing.catch(() => {});
     }
     if (this.#pending.length > PENDING_EVENTS_MAX) await this.#writing;
@@ -180,13 +186,14 @@ export class Run {
       while (this.#pending.length > 0) await store.append(threadId, runId, this.#pending.splice(0, BATCH_EVENTS_MAX));
       this.#writing = undefined;
     } catch (error) {
-      // `#writing` remains, so nothing is written after a failure: the events may have been stored.
+      // `#writing` stays rejected, so nothing more is written. Writing again could duplicate events, because the failed
+      // write may have stored them.
       this.stop(error instanceof RunLostError ? 'lost' : 'broken');
       throw error;
     }
   }
 
-  /** A graph that is stopped does not report its own end. */
+  /** Ends the trace of a stopped run, because a stopped graph does not report its own end. */
   #endTrace(): void {
     const { callbacks, runId } = this.#options;
     const isStopped = this.#stopReason === 'cancelled' || this.#stopReason === 'closing';
@@ -196,8 +203,8 @@ export class Run {
   }
 
   /**
-   * The input of the agent, and the message that the run answers. If the thread waits for an answer, a message is that
-   * answer.
+   * Returns the agent's input and the id of the message that the run answers. If the thread is waiting for an answer, a
+   * message counts as that answer.
    */
   async #input(): Promise<{ readonly input: unknown; readonly questionId: unknown }> {
     const { agent, threadId, checkpointId, input } = this.#options;
@@ -212,8 +219,8 @@ export class Run {
 }
 
 /**
- * LangChain offers the tool calls and subagents of a run as streams of promises, and rejects the promises if the run is
- * stopped. An unhandled rejection would end the process.
+ * Handles the rejections of promises that the chat does not use. LangChain exposes a run's tool calls and subagents as
+ * promises and rejects them if the run is stopped. Unhandled, a rejection would end the process.
  */
 function ignoreRejections(part: unknown): void {
   const { toolCalls, subagents, ...others } = fieldsOf(part);
@@ -231,7 +238,7 @@ function lastQuestionId(values: unknown): string | undefined {
   return messagesOf(values).findLast((message) => HumanMessage.isInstance(message))?.id;
 }
 
-/** The message of an error of LangChain, without the address for developers that LangChain appends. */
+/** Returns the message of a LangChain error, without the troubleshooting URL that LangChain appends. */
 export function failureText({ message }: Error): string {
   return message.split('\n\nTroubleshooting URL: ')[0] ?? message;
 }

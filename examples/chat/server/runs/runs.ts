@@ -6,25 +6,25 @@ import type { StartRequest } from '../storage/schema.ts';
 import { PROCESS_ENDED, Run, type RunOptions } from './run.ts';
 import { RunEvents } from './run-events.ts';
 
-/** How long a deletion waits for the runs of its thread to end. */
+/** Maximum time for which the deletion of a thread waits until the thread's runs have ended. */
 const END_MS = 15_000;
 const END_CHECK_MS = 50;
 
 export interface StartedRun {
   readonly runId: string;
   readonly traceId: string;
-  /** The number of the last event before the run. */
+  /** Number of the last event before the run. */
   readonly afterSeq: number;
 }
 
 export type RunRequest = Omit<StartRequest, 'runId'> & Pick<RunOptions, 'input' | 'checkpointId' | 'metadata'>;
 
 export interface RunsOptions extends Pick<RunOptions, 'agent' | 'store' | 'callbacks' | 'log'> {
-  /** Whether a run joins the trace in the headers of its request. */
+  /** Whether a run joins the trace that its request's headers name. */
   readonly joinTraces: boolean;
 }
 
-/** The runs of this instance. Of all runs of a thread, on all instances, one is in progress. */
+/** The runs on this instance. At most one run of a thread is in progress at a time, over all instances. */
 export class Runs {
   readonly #options: RunsOptions;
   readonly #runs = new Map<string, { readonly run: Run; readonly done: Promise<void> }>();
@@ -37,7 +37,7 @@ export class Runs {
     this.#heartbeat = setInterval(() => void this.beat(), options.store.limits.heartbeatMs).unref();
   }
 
-  /** Resolves when the run is in progress, or waits for the runs before it. */
+  /** Starts a run. Resolves when the run is in progress, or has been queued behind earlier runs. */
   async start(request: RunRequest, headers: Headers): Promise<StartedRun> {
     if (this.#isClosing) throw new RequestError('unavailable', 'The server is shutting down. Try again later.', 503);
     const started = this.#start(request, headers);
@@ -45,12 +45,12 @@ export class Runs {
     return started.finally(() => this.#starting.delete(started));
   }
 
-  /** Ends a run on any instance. Returns false if the thread has no such run. */
+  /** Cancels a run on any instance. Returns false if the thread has no such run. */
   cancel(threadId: string, runId: string): Promise<boolean> {
     return this.#options.store.cancel(threadId, runId);
   }
 
-  /** Ends the runs of a thread, and waits for their ends for some seconds at most. */
+  /** Cancels all runs of a thread, and waits up to `END_MS` until they have ended. */
   async endAll(threadId: string): Promise<void> {
     const { store } = this.#options;
     const deadline = Date.now() + END_MS;
@@ -62,7 +62,7 @@ export class Runs {
     }
   }
 
-  /** Renews the leases of the runs of this instance, and ends runs whose process has ended. */
+  /** Renews the leases of this instance's runs, and ends runs whose process has died. */
   async beat(): Promise<void> {
     const { store, agent, log } = this.#options;
     try {
@@ -80,12 +80,13 @@ export class Runs {
     }
   }
 
-  /** Ends the runs of this instance. */
+  /** Ends all runs on this instance. */
   async close(): Promise<void> {
     clearInterval(this.#heartbeat);
     this.#isClosing = true;
     await Promise.allSettled(this.#starting);
-    // The events of a run that waits follow the events of the run before it.
+    // Running runs are ended before waiting ones, because a waiting run's events must follow those of the run before
+    // it.
     for (const isWaiting of [false, true]) {
       const runs = [...this.#runs.values()].filter(({ run }) => run.isWaiting === isWaiting);
       for (const { run } of runs) run.stop('closing');
@@ -112,18 +113,18 @@ export class Runs {
     return { runId, traceId, afterSeq };
   }
 
-  /** The run has been accepted. If the store fails from here on, the heartbeat tries again. */
+  /** Queues an accepted run. If the store fails from here on, the heartbeat tries again. */
   async #waitAfter(run: Run, interrupted: string | undefined): Promise<void> {
     try {
       if (interrupted !== undefined) await this.cancel(run.threadId, interrupted);
-      // The run before it may have ended already.
+      // The previous run may already have ended.
       await this.#claim(run);
     } catch (error) {
       this.#options.log(`run ${run.runId} waits: ${(error as Error).message}`);
     }
   }
 
-  /** Applies what other instances did to a run, and begins the run if it is its turn. */
+  /** Applies changes to a run that other instances made, and starts the run if it is its turn. */
   async #claim(run: Run): Promise<void> {
     if (this.#isClosing) return;
     const row = await this.#options.store.claim(run.threadId, run.runId);

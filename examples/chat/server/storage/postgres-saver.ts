@@ -2,7 +2,9 @@ import type { RunnableConfig } from '@langchain/core/runnables';
 import type { ChannelVersions, Checkpoint, CheckpointMetadata, PendingWrite } from '@langchain/langgraph-checkpoint';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 
-/** LangGraph's saver, with versions that differ between branches and with the ids of the run in the metadata. */
+/**
+ * LangGraph's saver, extended by channel versions that differ between branches, and by the run's ids in the metadata.
+ */
 export class ChatPostgresSaver extends PostgresSaver {
   override getNextVersion(current: number | undefined): number {
     return branchVersion(current);
@@ -24,22 +26,22 @@ export class ChatPostgresSaver extends PostgresSaver {
 }
 
 /**
- * The version after another: the integer part counts, the rest is random. A saver stores values by the version of their
- * channel, so without the random part two branches of a thread would overwrite each other's values.
+ * Returns the version that follows another: the next integer plus a random fraction. A saver stores the values of a
+ * channel by version, so without the fraction two branches of a thread would overwrite each other's values.
  */
 export function branchVersion(current: number | undefined): number {
   return Math.floor(current ?? 0) + 1 + Math.random();
 }
 
-/** Adds `run_id` and `trace_id`, which connect an answer in the history to its trace. */
+/** Adds `run_id` and `trace_id` to the metadata. They connect an answer in the history to its trace. */
 export function withRunIds({ configurable }: RunnableConfig, metadata: CheckpointMetadata): CheckpointMetadata {
   const { run_id, trace_id } = configurable ?? {};
   return run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });
 }
 
 /**
- * Passes the error of a write to the run of the config, which ends. A graph awaits its writes too late: the rejection would
- * be unhandled, and end the process.
+ * Passes the error of a write to the run in the config, and the run ends. Without this, the rejection would be
+ * unhandled and end the process, because a graph awaits its writes too late.
  */
 export async function reportFailure<Value>(
   { configurable }: RunnableConfig,

@@ -5,18 +5,18 @@ import { STORE_TABLES } from './schema.ts';
 
 const SCHEMA = 'chat';
 const CHANNEL = 'chat_wake';
-/** Advisory lock that an instance holds while it creates the tables. The number must never change. */
+/** Number of the advisory lock that an instance holds while it creates the tables. It must never change. */
 const LOCK = 7_202_611_204;
 const VERSION = 3;
 const CONNECTIONS_MAX = 10;
 const RECONNECT_MS = 1_000;
-/** A query detects a dead connection, which is not reported otherwise. */
+/** Interval of a query that detects a dead connection, which would otherwise go unnoticed. */
 const CHECK_MS = 10_000;
 
-// Numbers of events and times in milliseconds are exact as JavaScript numbers.
+// 64-bit integers are parsed as numbers: event numbers and times in milliseconds are within the safe integers.
 types.setTypeParser(types.builtins.INT8, Number);
 
-/** A PostgreSQL database that several instances share. Messages between instances use LISTEN and NOTIFY. */
+/** A PostgreSQL database that several instances share. Instances exchange messages by LISTEN and NOTIFY. */
 export class PostgresDatabase implements Database {
   readonly nowMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
   readonly checkpointer: ChatPostgresSaver;
@@ -28,7 +28,7 @@ export class PostgresDatabase implements Database {
   #onMessage: (message: string | undefined) => void = () => {};
   readonly #check: NodeJS.Timeout;
 
-  /** Creates the tables if they are missing. Instances that start at the same time wait for each other. */
+  /** Connects to the database and creates missing tables. Instances that start at the same time wait for each other. */
   static async open(url: string): Promise<PostgresDatabase> {
     const database = new PostgresDatabase(url);
     try {
@@ -52,7 +52,7 @@ export class PostgresDatabase implements Database {
       keepAlive: true,
     };
     this.#pool = new Pool({ ...this.#config, max: CONNECTIONS_MAX, maxLifetimeSeconds: 600 });
-    // Without listeners, a connection that breaks would end the process.
+    // Without this listener, a broken connection would end the process.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => void client.on('error', () => {}));
     this.checkpointer = new ChatPostgresSaver(this.#pool, undefined, { schema: SCHEMA });
@@ -72,7 +72,7 @@ export class PostgresDatabase implements Database {
       client.release();
       return result;
     } catch (error) {
-      // A broken connection must not return to the pool.
+      // If the rollback fails, the connection is broken and must not be returned to the pool.
       const rollback = await client.query('ROLLBACK').catch((failure: Error) => failure);
       client.release(rollback instanceof Error ? rollback : undefined);
       throw error;
@@ -107,7 +107,7 @@ export class PostgresDatabase implements Database {
       if (version === 0)
         await client.query(`BEGIN; ${STORE_TABLES} INSERT INTO migrations VALUES (${VERSION}); COMMIT`);
     } finally {
-      // The lock, and a transaction that failed, end with the connection.
+      // Closing the connection releases the lock and ends a failed transaction.
       client.release(true);
     }
   }
@@ -122,7 +122,10 @@ export class PostgresDatabase implements Database {
     await client.query(`LISTEN ${CHANNEL}`);
   }
 
-  /** Reconnects until it succeeds. Messages sent before that are lost, so all listeners are woken. */
+  /**
+   * Tries to reconnect until it succeeds. Messages sent in the meantime are lost, so all listeners are woken
+   * afterwards.
+   */
   #reconnect(): void {
     const client = this.#listener;
     if (client === undefined || this.#isClosed) return;

@@ -1,34 +1,34 @@
 export interface NewEvent {
-  /** The name that subscriptions use: `messages`, `tools`, `custom:progress`. */
+  /** Channel of the event, by which clients subscribe, for example `messages`, `tools` or `custom:progress`. */
   readonly channel: string;
   readonly namespace: readonly string[];
-  /** JSON of an object with `method` and `params`. The event stream adds the number and the id. */
+  /** JSON of an object with `method` and `params`. The event stream adds the event's number and id. */
   readonly body: string;
 }
 
 export interface StoredEvent extends NewEvent {
-  /** Grows with each event of the thread, across runs, and is never used twice. */
+  /** Number of the event. It increases with each event of the thread, across runs, and is never reused. */
   readonly seq: number;
 }
 
 export interface EventPage {
   readonly events: readonly StoredEvent[];
-  /** Events up to this number were deleted. 0 if all events are kept. */
+  /** Number up to which events were deleted. 0 if no events were deleted. */
   readonly droppedThrough: number;
 }
 
 export interface ThreadSummary {
   readonly id: string;
   readonly title: string;
-  /** ISO 8601 */
+  /** ISO 8601 timestamp. */
   readonly updatedAt: string;
 }
 
-/** A run that is in progress, or waits for the runs before it. */
+/** A run that is in progress or waits for earlier runs. */
 export interface RunRow {
   readonly id: string;
   readonly state: 'running' | 'waiting';
-  /** Runs of a thread that wait begin in the order of their places. */
+  /** Place in the queue. The waiting runs of a thread start in the order of their places. */
   readonly place: number;
   readonly isCancelled: boolean;
 }
@@ -36,23 +36,26 @@ export interface RunRow {
 export interface StartRequest {
   readonly threadId: string;
   readonly runId: string;
-  /** The title, if the thread has none. */
+  /** Title for the thread, if it has none yet. */
   readonly title: string;
-  /** What happens if another run of the thread is in progress. */
+  /** Behaviour if another run of the thread is in progress. */
   readonly strategy: 'reject' | 'interrupt' | 'enqueue';
 }
 
-/** Limits of a store, which tests change. */
+/** Limits of a store. Tests set other values. */
 export interface StoreLimits {
-  /** After this time without a heartbeat, the process of a run counts as dead. @default 15 000 */
+  /** Time without a heartbeat after which a run's process counts as dead. @default 15 000 */
   readonly leaseMs: number;
-  /** @default 4 000 */
+  /** Interval of heartbeats. @default 4 000 */
   readonly heartbeatMs: number;
-  /** Events kept per thread. Beyond this, the older half is deleted. @default 20 000 */
+  /** Maximum number of events per thread. If it is exceeded, the older half is deleted. @default 20 000 */
   readonly eventsMax: number;
-  /** Characters of events kept per thread. Beyond this, the older half of the events is deleted. @default 64 Mi */
+  /**
+   * Maximum number of characters in a thread's events. If it is exceeded, the older half of the events is deleted.
+   * @default 64 Mi
+   */
   readonly charsMax: number;
-  /** Events of a thread without a new event are deleted after this time. The states are kept. @default 7 days */
+  /** Time without a new event after which a thread's events are deleted. Its states are kept. @default 7 days */
   readonly idleMs: number;
 }
 
@@ -64,7 +67,7 @@ export const LIMITS: StoreLimits = {
   idleMs: 7 * 24 * 3_600_000,
 };
 
-/** The tables of the store, in the SQL that SQLite and PostgreSQL share. */
+/** SQL that creates the store's tables. It is valid for both SQLite and PostgreSQL. */
 export const STORE_TABLES = `
   CREATE TABLE threads (
     id TEXT PRIMARY KEY,

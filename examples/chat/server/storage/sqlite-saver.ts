@@ -32,7 +32,10 @@ interface StoredValue {
   readonly value: Uint8Array;
 }
 
-/** The value of a channel is stored once per version, because most channels do not change from one checkpoint to the next. */
+/**
+ * SQL that creates the saver's tables. A channel's value is stored once per version, because most channels do not
+ * change from one checkpoint to the next.
+ */
 export const SAVER_TABLES = `
   CREATE TABLE checkpoints (
     n INTEGER PRIMARY KEY, thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
@@ -50,7 +53,10 @@ export const SAVER_TABLES = `
   ) STRICT;
 `;
 
-/** Checkpoints of graphs in SQLite. LangGraph's own saver needs `better-sqlite3`, which needs an install script. */
+/**
+ * Stores checkpoints of graphs in SQLite. LangGraph's own saver is not used, because it depends on `better-sqlite3`,
+ * which requires an install script.
+ */
 export class SqliteSaver extends BaseCheckpointSaver {
   readonly #database: Database;
 
@@ -72,7 +78,10 @@ export class SqliteSaver extends BaseCheckpointSaver {
     return undefined;
   }
 
-  /** Newest first. Each checkpoint is read when it is requested, so a long history is not held in memory. */
+  /**
+   * Lists checkpoints, newest first. Each checkpoint is read when it is requested, so that a long history is not held
+   * in memory.
+   */
   override async *list(
     config: RunnableConfig,
     { before, limit = Number.POSITIVE_INFINITY, filter = {} }: CheckpointListOptions = {},
@@ -127,7 +136,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
           checkpoint_type, checkpoint, metadata_type, metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
         ...[thread_id, checkpoint_ns, checkpoint.id, parentId, ...head, ...meta],
       );
-      // The driver binds an empty Uint8Array as NULL.
+      // `coalesce` is needed because the driver binds an empty Uint8Array as NULL.
       const sql = "INSERT OR IGNORE INTO channel_values VALUES ($1, $2, $3, $4, $5, coalesce($6, x''))";
       for (const value of values) await query(sql, thread_id, checkpoint_ns, ...value);
     });
@@ -143,7 +152,8 @@ export class SqliteSaver extends BaseCheckpointSaver {
     const write = this.#database.transaction(async (query) => {
       for (const [index, [channel]] of writes.entries()) {
         const [type = '', value = null] = dumped[index] ?? [];
-        // Special writes, such as interrupts, replace earlier ones. Other writes of a task that runs again are ignored.
+        // If a task runs again, its special writes, such as interrupts, replace the earlier ones. Its other writes are
+        // ignored.
         const idx = WRITES_IDX_MAP[channel] ?? index;
         await query(
           `INSERT OR ${idx < 0 ? 'REPLACE' : 'IGNORE'} INTO writes

@@ -5,22 +5,34 @@ import { type Database, type Query, type SqlValue, StoreError, unusableStore } f
 import { STORE_TABLES } from './schema.ts';
 import { SAVER_TABLES } from './sqlite-saver.ts';
 
-/** Distinguishes files of this application from other SQLite files (https://sqlite.org/pragma.html#pragma_application_id). */
+/**
+ * Application id, by which files of this application are distinguished from other SQLite files
+ * (https://sqlite.org/pragma.html#pragma_application_id).
+ */
 const APPLICATION_ID = 0x72_73_63_68;
 const VERSION = 3;
 const SQLITE_BUSY = 5;
 
-/** The file `chat.db` in a folder, used by one process at a time, or a database in memory. */
+/**
+ * An SQLite database: the file `chat.db` in a folder, which only one process at a time can use, or a database in
+ * memory.
+ */
 export class SqliteDatabase implements Database {
   readonly nowMs = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
   readonly #database: DatabaseSyncInstance;
   readonly #lock: DatabaseSyncInstance | undefined;
   readonly #statements = new Map<string, StatementSyncInstance>();
   #onMessage: (message: string) => void = () => {};
-  /** Serializes statements, so that none runs within the transaction of another caller. */
+  /**
+   * Promise of the last statement. Statements run one after the other, so that none runs within another caller's
+   * transaction.
+   */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Creates the folder and the file. Throws if another process uses the file. Without a folder, data is in memory. */
+  /**
+   * Opens the database, and creates the folder and the file if they are missing. Throws if another process uses the
+   * file. If `folder` is undefined, data is kept in memory.
+   */
   static open(folder: string | undefined): SqliteDatabase {
     if (folder === undefined) return new SqliteDatabase(openFile(':memory:'), undefined);
     const path = join(folder, 'chat.db');
@@ -53,7 +65,7 @@ export class SqliteDatabase implements Database {
         this.#database.exec('COMMIT');
         return result;
       } catch (error) {
-        // If the disk is full, SQLite has rolled back already.
+        // SQLite may already have rolled back the transaction, for example because the disk is full.
         if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
         throw error;
       }
@@ -61,7 +73,7 @@ export class SqliteDatabase implements Database {
   }
 
   async notify(message: string): Promise<void> {
-    // Listeners read what the current transaction writes, so they wait for its end.
+    // Listeners are called after the current transaction, because they read the data that it writes.
     void this.#inTurn(async () => this.#onMessage(message));
   }
 
@@ -92,8 +104,8 @@ export class SqliteDatabase implements Database {
 }
 
 /**
- * Locks a separate file through SQLite. The operating system releases the lock when the process ends. The
- * file is never deleted: otherwise two processes could lock two files with the same name.
+ * Takes the lock by locking a separate file through SQLite. The operating system releases the lock when the process
+ * ends. The file is never deleted. Otherwise, two processes could each lock a different file with this name.
  */
 function takeLock(path: string): DatabaseSyncInstance {
   const file = `${path}-lock`;
@@ -104,7 +116,7 @@ function takeLock(path: string): DatabaseSyncInstance {
     return lock;
   } catch (error) {
     lock.close();
-    // The higher bits of the code only give details.
+    // The higher bits of the code contain only details.
     if ((((error as { errcode?: number }).errcode ?? 0) & 0xff) !== SQLITE_BUSY) throw error;
     throw new StoreError(
       `${path} is open in another process. Stop that chat, choose another folder with --data, or use --postgres for several instances.`,
@@ -114,7 +126,7 @@ function takeLock(path: string): DatabaseSyncInstance {
 
 function openFile(path: string): DatabaseSyncInstance {
   if (path !== ':memory:') {
-    // SQLite would create a file that other users can read.
+    // The file is created here, because SQLite would create it readable by other users.
     closeSync(openSync(path, 'a', 0o600));
     chmodSync(path, 0o600);
   }

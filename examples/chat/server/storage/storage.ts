@@ -6,22 +6,24 @@ import { SqliteDatabase } from './sqlite.ts';
 import { SqliteSaver } from './sqlite-saver.ts';
 import { Store } from './store.ts';
 
-/** The persistent parts of a chat. */
+/** The parts of a chat that store data. */
 export interface Storage {
-  /** Keeps the states of threads. */
+  /** Stores the states of threads. */
   readonly checkpointer: BaseCheckpointSaver;
-  /** Keeps the list of threads, their events and their runs. Closing it closes the checkpointer as well. */
+  /** Stores the list of threads, their events and their runs. Closing the store closes the checkpointer too. */
   readonly store: Store;
 }
 
 export interface StorageChoice {
-  /** A folder, for one process. @default memory */
+  /** Folder for an SQLite file, which one process can use. @default data is kept in memory */
   readonly data?: string | undefined;
-  /** `postgres://user:password@host/database`, for several processes. */
+  /** URL of a PostgreSQL database, which several processes can use: `postgres://user:password@host/database`. */
   readonly postgres?: string | undefined;
 }
 
-/** Opens SQLite, or PostgreSQL. Rejects with an error that names the option to change, or the store that cannot be used. */
+/**
+ * Opens SQLite or PostgreSQL. Rejects with an error that names the option to change or the store that cannot be used.
+ */
 export async function openStorage(choice: StorageChoice, limits: Partial<StoreLimits> = {}): Promise<Storage> {
   const { data, postgres } = choice;
   if (data !== undefined && postgres !== undefined)
@@ -36,7 +38,7 @@ export async function openStorage(choice: StorageChoice, limits: Partial<StoreLi
   }
   const database = SqliteDatabase.open(data);
   const store = new Store(database, limits);
-  // The lock on the file guarantees that the processes of these runs have ended.
+  // Because this process holds the file's lock, the processes of all stored runs have ended.
   await store.expireAll();
   return { checkpointer: new SqliteSaver(database), store };
 }

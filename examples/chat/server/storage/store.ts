@@ -15,14 +15,17 @@ import {
 const WAITING_MAX = 10;
 const IDLE_CHECK_MS = 3_600_000;
 
-/** The run is no longer in the store: its lease expired and another process ended it, or its thread was deleted. */
+/**
+ * The run is no longer in the store, because its lease expired and another process ended it, or because its thread was
+ * deleted.
+ */
 export class RunLostError extends Error {
   override readonly name: string = 'RunLostError';
 }
 
 /**
- * Threads, their event logs, and the runs that are in progress. Instances that share a database see the same threads
- * and runs. Each instance renews the leases of its runs; a run whose lease expires is ended by any instance.
+ * Stores threads, their event logs, and the runs in progress. Instances that share a database see the same threads and
+ * runs. Each instance renews the leases of its own runs. If a run's lease expires, any instance may end the run.
  */
 export class Store {
   readonly limits: StoreLimits;
@@ -41,7 +44,10 @@ export class Store {
     this.#idleCheck = setInterval(() => void this.deleteIdleEvents().catch(() => {}), IDLE_CHECK_MS).unref();
   }
 
-  /** Calls `wake` after events of the thread were added, or runs were cancelled or ended. Returns a function that stops it. */
+  /**
+   * Calls `wake` after events were added to the thread (`events`), or after runs were cancelled or ended (`runs`).
+   * Returns a function that stops the calls.
+   */
   watch(kind: 'events' | 'runs', threadId: string, wake: () => void): () => void {
     const name = `${kind}:${threadId}`;
     this.#wakers.on(name, wake);
@@ -71,7 +77,10 @@ export class Store {
     });
   }
 
-  /** Adds events in this order, all or none. Rejects with a RunLostError if the run is no longer in the store. */
+  /**
+   * Adds all of the events in this order, or none of them. Rejects with a RunLostError if the run is no longer in the
+   * store.
+   */
   async append(threadId: string, runId: string, events: readonly NewEvent[]): Promise<void> {
     await this.#database.transaction(async (query) => {
       await this.#add(query, threadId, events, runId);
@@ -79,7 +88,7 @@ export class Store {
     });
   }
 
-  /** Returns at most `limit` events after a number, oldest first. */
+  /** Returns at most `limit` events that follow the event with the number `after`, oldest first. */
   async read(threadId: string, after: number, limit: number): Promise<EventPage> {
     const rows = await this.#database.query<{
       dropped_seq: number;
@@ -101,13 +110,14 @@ export class Store {
   }
 
   /**
-   * Adds a run to a thread. The run is in progress if no other is, and waits otherwise. Returns the number of the last
-   * event before the run, and the run that is in progress. Rejects with a RequestError if the run cannot be added.
+   * Adds a run to a thread. If another run of the thread is in progress, the new run waits. Returns the number of the
+   * last event before the run, and the id of the run that is in progress. Rejects with a RequestError if the run cannot
+   * be added.
    */
   async start(request: StartRequest): Promise<{ readonly afterSeq: number; readonly running: string }> {
     const { threadId, runId, title, strategy } = request;
     return this.#database.transaction(async (query) => {
-      // The statement locks the row of the thread until the end of the transaction.
+      // This statement locks the thread's row until the transaction ends.
       const afterSeq = await this.#touch(query, threadId, title);
       const rows = await this.#runs(query, threadId);
       const running = rows[0]?.id ?? runId;
@@ -136,7 +146,10 @@ export class Store {
     });
   }
 
-  /** Makes a waiting run the one in progress if it is its turn. Returns the run, or undefined if it is no longer in the store. */
+  /**
+   * Marks a waiting run as in progress if it is its turn. Returns the run, or undefined if it is no longer in the
+   * store.
+   */
   async claim(threadId: string, runId: string): Promise<RunRow | undefined> {
     await this.#database.query(
       `UPDATE runs SET state = 'running' WHERE id = $2 AND id =
@@ -147,12 +160,12 @@ export class Store {
     return (await this.runs(threadId)).find(({ id }) => id === runId);
   }
 
-  /** The runs of a thread: the one in progress, then those that wait, in their order. */
+  /** Returns the runs of a thread: first the run in progress, then the waiting runs in order. */
   runs(threadId: string): Promise<readonly RunRow[]> {
     return this.#runs(this.#database.query, threadId);
   }
 
-  /** Marks a run as cancelled. Its instance ends it. Returns false if the thread has no such run. */
+  /** Marks a run as cancelled, and the run's instance then ends it. Returns false if the thread has no such run. */
   async cancel(threadId: string, runId: string): Promise<boolean> {
     const sql = 'UPDATE runs SET is_cancelled = 1 WHERE id = $1 AND thread_id = $2 RETURNING id';
     const rows = await this.#database.query(sql, runId, threadId);
@@ -165,7 +178,7 @@ export class Store {
     await this.#end(threadId, runId, event, '');
   }
 
-  /** Renews the leases of these runs. Returns those that are still in the store. */
+  /** Renews the leases of these runs. Returns the runs that are still in the store. */
   async renew(runIds: readonly string[]): Promise<ReadonlyMap<string, RunRow>> {
     if (runIds.length === 0) return new Map();
     const rows = await this.#database.query<DatabaseRun>(
@@ -176,7 +189,9 @@ export class Store {
     return new Map(rows.map((row) => [row.id, runOf(row)]));
   }
 
-  /** Ends runs whose lease expired, in their order. A run that waits for a run with a valid lease is not ended yet. */
+  /**
+   * Ends the runs whose leases have expired, in order. A run that waits for a run with a valid lease is not ended yet.
+   */
   async endLost(lastEvent: (runId: string) => NewEvent): Promise<void> {
     const expired = `lease_ms < ${this.#database.nowMs}`;
     const lost = await this.#database.query<{ id: string; thread_id: string }>(
@@ -186,7 +201,7 @@ export class Store {
     for (const { id, thread_id } of lost) await this.#end(thread_id, id, lastEvent(id), `AND ${expired}`);
   }
 
-  /** Lets the leases of all runs expire. Only for a database that no other process uses. */
+  /** Makes the leases of all runs expire. Call this only if no other process uses the database. */
   async expireAll(): Promise<void> {
     await this.#database.query('UPDATE runs SET lease_ms = 0');
   }
@@ -208,7 +223,10 @@ export class Store {
     return `${this.#database.nowMs} + ${this.limits.leaseMs}`;
   }
 
-  /** Returns the number of the last event. The first number is a time in microseconds, so a deleted thread's numbers are not used again. */
+  /**
+   * Adds or updates a thread. Returns the number of its last event. Numbers start at the current time in microseconds,
+   * so that a new thread with the id of a deleted one does not reuse its numbers.
+   */
   async #touch(query: Query, threadId: string, title: string): Promise<number> {
     const now = this.#database.nowMs;
     const [row] = await query<{ last_seq: number }>(
@@ -240,7 +258,10 @@ export class Store {
     });
   }
 
-  /** The update locks the row of the thread, so a reader that sees a number sees all numbers before it. */
+  /**
+   * Adds events. The update locks the thread's row, so a reader that sees an event also sees all events with lower
+   * numbers.
+   */
   async #add(query: Query, threadId: string, events: readonly NewEvent[], runId?: string): Promise<void> {
     const chars = events.reduce((sum, { body }) => sum + body.length, 0);
     const [thread] = await query<{ last_seq: number; kept: number; chars: number }>(

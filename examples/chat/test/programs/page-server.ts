@@ -1,9 +1,10 @@
 /**
- * Chats for the tests of the page, each on its own port:
+ * Starts chats for the page's tests, each on a separate port:
  *
- * - `POST /chats {traced?, asks?, eventsMax?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts with a question that is no approval request
+ * - `POST /chats {traced?, asks?, eventsMax?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts
+ *   with a question that is no approval request
  * - `POST /chats/:id/model` changes the script of the model
- * - `POST /chats/:id/release` continues the answers that wait
+ * - `POST /chats/:id/release` continues the answers that are on hold
  * - `POST /chats/:id/cut` breaks all connections
  * - `POST /chats/:id/flush` delivers the traces
  */
@@ -22,7 +23,7 @@ import { type ChatServer, startChatServer } from '../support/chat-server.ts';
 interface ChatRequest {
   readonly traced?: boolean;
   readonly asks?: boolean;
-  /** The limit of the log of a thread. */
+  /** Maximum number of events in a thread's log. */
   readonly eventsMax?: number;
 }
 
@@ -61,7 +62,7 @@ control.post('/chats/:id/:action', async (context) => {
 const server = serve({ fetch: control.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => {
   console.log(`http://127.0.0.1:${port}`);
 });
-// The program ends with its parent.
+// The program ends when its parent ends.
 process.stdin.resume().on('end', () => {
   server.close();
   void shutdown({ timeoutMs: 2_000 }).finally(() => process.exit());

@@ -1,5 +1,5 @@
-// The chat as it is compiled, on a free port. The argument is JSON with the storage, its limits, and whether the model
-// waits forever after one word. Prints the address.
+// Starts the compiled chat on a free port and prints its address. The argument is JSON with the storage, its limits,
+// and whether the model stops responding after one word.
 import { once } from 'node:events';
 import { serve } from '@hono/node-server';
 import { createSupervisor } from '../../build/server/agent/agent.js';

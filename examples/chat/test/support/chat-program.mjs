@@ -10,10 +10,10 @@ export function startChat(argv, stderr = 'inherit', program = MAIN) {
   return spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', 'pipe', stderr] });
 }
 
-/** Free ports, and no delay between words. */
+/** Options that select free ports and no delay between words. */
 export const AT_ONCE = ['--port', '0', '--trace-port', '0', '--word-delay', '0'];
 
-/** The first lines of the program: its address, that of the traces, and the model. */
+/** Reads the first lines that the program prints: its address, the address of the traces, and the model. */
 export async function greetingOf(chat) {
   const lines = [];
   for await (const line of createInterface({ input: chat.stdout })) {

@@ -10,7 +10,7 @@ import { type ChatOptions, createChat } from '../../server/chat.ts';
 import { openStorage } from '../../server/storage/storage.ts';
 import { Script, ScriptedModel } from './scripted-model.ts';
 
-/** The documents of the tests. */
+/** Documents that the tests search. */
 const DOCUMENTS = new Documents(
   [
     'The heron is a tall bird. It stands still in shallow water and waits for fish.',
@@ -19,13 +19,13 @@ const DOCUMENTS = new Documents(
 );
 
 export interface ChatServerOptions extends Partial<ChatOptions> {
-  /** @default the scripted model */
+  /** Model that answers. @default the scripted model */
   readonly chatModel?: BaseChatModel;
 }
 
 export type ChatServer = Awaited<ReturnType<typeof startChatServer>>;
 
-/** A chat on a free port. Its model follows `script`. */
+/** Starts a chat on a free port. Its model follows `script`. */
 export async function startChatServer({ chatModel, ...options }: ChatServerOptions = {}) {
   const storage = options.storage ?? (await openStorage({}));
   const script = new Script();
@@ -73,7 +73,7 @@ export interface SeenState {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** The protocol over HTTP, without a client library. */
+/** A client that sends the protocol over HTTP without a client library. */
 export class ChatClient {
   readonly #url: string;
   readonly #fetch: typeof fetch;
@@ -105,14 +105,14 @@ export class ChatClient {
     return this.command(thread, 'run.start', { input: { messages: [{ role: 'user', content: text }] }, ...more });
   }
 
-  /** Sends a message, and returns the id of its run. */
+  /** Sends a message and returns the id of its run. */
   async say(thread: string, text: string, more: object = {}): Promise<string> {
     const response = await this.start(thread, text, more);
     if (response.type !== 'success') throw new Error(JSON.stringify(response));
     return response.result.run_id;
   }
 
-  /** Sends a message, and returns the events up to the end of its run. */
+  /** Sends a message and returns the events up to the end of its run. */
   async ask(thread: string, text: string, more: object = {}): Promise<SeenEvent[]> {
     return this.until(thread, isEndOf(await this.say(thread, text, more)));
   }
@@ -125,7 +125,7 @@ export class ChatClient {
     return this.get(`/threads/${thread}/state`);
   }
 
-  /** The whole history, page by page. */
+  /** Reads the whole history of a thread, page by page. */
   async history(thread: string, limit = 100): Promise<SeenState[]> {
     const states: SeenState[] = [];
     for (;;) {
@@ -136,7 +136,7 @@ export class ChatClient {
     }
   }
 
-  /** The events of a thread from the first one, up to the one that matches. */
+  /** Reads a thread's events from the first one up to the first that `isLast` accepts. */
   async until(thread: string, isLast: (event: SeenEvent) => boolean, subscription: object = {}): Promise<SeenEvent[]> {
     const events: SeenEvent[] = [];
     for await (const event of this.events(thread, subscription)) {
@@ -172,7 +172,7 @@ export class ChatClient {
   }
 }
 
-/** How a run ended, if the event is the last of a run. */
+/** Returns how a run ended, if the event is the last one of a run. */
 export function endOf({ method, params }: SeenEvent): string | undefined {
   const isEnd = method === 'lifecycle' && params.namespace.length === 0 && params.data.event !== 'running';
   return isEnd ? String(params.data.event) : undefined;
@@ -182,7 +182,7 @@ export function isEndOf(run: string): (event: SeenEvent) => boolean {
   return (event) => event.params.run_id === run && endOf(event) !== undefined;
 }
 
-/** The text of the answer of the agent, as it streamed. */
+/** Returns the agent's answer, joined from the streamed text. */
 export function streamedText(events: readonly SeenEvent[]): string {
   const deltas = events.filter(({ method, params }) => method === 'messages' && params.namespace.length <= 1);
   return deltas.map(({ params }) => (params.data.delta as { text?: string } | undefined)?.text ?? '').join('');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
 
-/** A PostgreSQL server with its own folder, without fsync. */
+/** A PostgreSQL server with a temporary folder and without fsync. */
 export class PostgresServer {
   readonly url: string;
   readonly #folder: string;
@@ -55,7 +55,7 @@ export class PostgresServer {
     });
   }
 
-  /** Creates a database, and returns its address. */
+  /** Creates an empty database and returns its URL. */
   async emptyDatabase(): Promise<string> {
     const name = `chat_${randomUUID().replaceAll('-', '')}`;
     const client = new Client(this.url);
@@ -65,7 +65,7 @@ export class PostgresServer {
     return this.url.replace(/postgres$/, name);
   }
 
-  /** Ends the server like a crash. */
+  /** Kills the server, as in a crash. */
   async kill(): Promise<void> {
     const ended = this.#child && once(this.#child, 'exit');
     this.#crash();
@@ -73,7 +73,7 @@ export class PostgresServer {
     this.#child = undefined;
   }
 
-  /** Ends the server and deletes its folder. */
+  /** Stops the server and deletes its folder. */
   async close(): Promise<void> {
     await this.kill();
     process.off('exit', this.#crash);
@@ -83,7 +83,7 @@ export class PostgresServer {
   readonly #crash = (): void => void this.#child?.kill('SIGQUIT');
 }
 
-/** Debian does not add the programs of PostgreSQL to PATH. */
+/** Finds a program of PostgreSQL. Debian does not add them to PATH. */
 function pathOf(program: string): string {
   const versions = '/usr/lib/postgresql';
   const folders = [
@@ -95,7 +95,7 @@ function pathOf(program: string): string {
   throw new Error(`${program} is not installed, and the tests need it: apt-get install postgresql`);
 }
 
-/** PostgreSQL does not run as root. */
+/** Returns an unprivileged user if the tests run as root, because PostgreSQL refuses to run as root. */
 function unprivileged(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = readFileSync('/etc/passwd', 'utf8')

@@ -6,21 +6,21 @@ import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { LocalModel } from '../../server/agent/local-model.ts';
 
 export interface ScriptChanges {
-  /** The agent whose answers wait for `release`. */
+  /** Name of the agent whose answers wait until `release` is called. */
   readonly hold?: string;
-  /** How many chunks it sends before. */
+  /** Number of chunks that the agent sends before it waits. */
   readonly holdPieces?: number;
-  /** How many answers fail. */
+  /** Number of answers that fail. */
   readonly fail?: number;
-  /** The answer of the supervisor to everything. Empty for the rules. */
+  /** The supervisor's answer to every message. If it is empty, the rules of the local model answer. */
   readonly say?: string;
   readonly pieceChars?: number;
 }
 
-/** How a model answers from now on. */
+/** Controls how a scripted model answers from now on. */
 export class Script {
   rules: Required<ScriptChanges> = { hold: '', holdPieces: 2, fail: 0, say: '', pieceChars: 50_000 };
-  /** Resolves when an answer waits. */
+  /** Resolves when an answer is on hold. */
   reached: Promise<unknown> = Promise.resolve();
   readonly #events = new EventEmitter();
 
@@ -40,7 +40,7 @@ export class Script {
     await once(this.#events, 'released', signal && { signal });
   }
 
-  /** Throws if the next answer should fail. */
+  /** Throws if the script lets this answer fail. */
   check(): void {
     if (this.rules.fail === 0) return;
     this.rules = { ...this.rules, fail: this.rules.fail - 1 };
@@ -48,7 +48,7 @@ export class Script {
   }
 }
 
-/** The local model with a script. */
+/** The local model, controlled by a script. */
 export class ScriptedModel extends LocalModel {
   readonly script: Script;
   readonly #agent: string;
