@@ -113,7 +113,7 @@ function SubagentCard({ id, input, status, known, ...props }: SubagentCardProps)
   const output = known?.output ?? '';
   return (
     <article class={`subagent status-${status}`} aria-label={`Subagent ${name}`}>
-      {/* Open while the subagent works. The answer contains what it found. */}
+      {/* Collapsed once the subagent has finished, because the answer contains its findings. */}
       <details open={status !== 'complete'}>
         <summary class="row">
           <strong>{name}</strong>

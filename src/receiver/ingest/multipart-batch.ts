@@ -143,7 +143,7 @@ class BatchReader {
 }
 
 /**
- * The name of a part (interface, "POST /runs/multipart", rules 3 and 4):
+ * A parsed part name. Part names have these forms (interface, "POST /runs/multipart", rules 3 and 4):
  *
  *     <post|patch>.<run id>                           the run record
  *     <post|patch>.<run id>.<inputs|outputs|events>   a payload

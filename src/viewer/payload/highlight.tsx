@@ -35,7 +35,10 @@ function treeOf(text: string, language: string): TokenNode | undefined {
   return (_emitter as unknown as { rootNode: TokenNode }).rootNode;
 }
 
-/** Creates only elements and text nodes. With the library's HTML, a bug in the library could run scripts. */
+/**
+ * Converts tokens to elements and text nodes. The HTML that the library generates is not used, because a bug in the
+ * library could then run scripts.
+ */
 function elementsOf({ scope, children }: TokenNode): JSX.Element {
   const content = children.map((child) => (typeof child === 'string' ? <Text value={child} /> : elementsOf(child)));
   return <span class={scope === undefined ? '' : `code-${scope.split(/[.:]/, 1)[0]}`}>{content}</span>;

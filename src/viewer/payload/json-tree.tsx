@@ -6,14 +6,20 @@ import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 
-/** Values at this depth or deeper start closed. Values with more items than fit a screen also start closed. */
+/**
+ * Depth from which values are collapsed at first. Values with more items than fit on a screen are collapsed at any
+ * depth.
+ */
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
-/** Maximum length of a closed value that is shown on one line. */
+/** Maximum length of a collapsed value that is shown on one line. */
 const INLINE_LENGTH = 100;
 
-/** A JSON value. Only opened values are in the document. `isCompact` shows it on one line if it fits. */
+/**
+ * A JSON value as a tree. Only expanded values are in the document. If `isCompact` is set, a value that fits on one
+ * line is shown on one line.
+ */
 export function JsonTree(props: { value: unknown; path?: string; isCompact?: boolean }): JSX.Element {
   const { value, path = '$', isCompact = false } = props;
   return (
@@ -28,7 +34,7 @@ interface NodeProps {
   readonly value: unknown;
   readonly path: string;
   readonly depth: number;
-  /** Whether the value starts open. */
+  /** Whether the value is expanded at first. */
   readonly isOpen: boolean;
 }
 
@@ -80,7 +86,7 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
                 value={(value as Record<string | number, unknown>)[key]}
                 path={path + stepOf(key)}
                 depth={depth + 1}
-                // Items of a long list start closed.
+                // The items of a long list are collapsed at first.
                 isOpen={depth + 1 < OPEN_DEPTH && size <= OPEN_ITEMS}
               />
             )}
@@ -106,7 +112,7 @@ function Leaf({ value }: { value: unknown }): JSX.Element {
   );
 }
 
-/** Type and size of bytes, with buttons for the image and the text. */
+/** The type and size of binary data, with buttons that show it as an image or as text. */
 export function BinaryChip({ text }: { text: string }): JSX.Element {
   const [shown, setShown] = useState<'image' | 'text'>();
   const found = binaryOf(text);
@@ -144,13 +150,13 @@ function Copies({ value, path }: { value: unknown; path: string }): JSX.Element 
   );
 }
 
-/** Returns a small value as text, or undefined if it does not fit one line. */
+/** Returns a value as text, or undefined if it does not fit on one line. */
 function inlineOf(value: object): string | undefined {
   const text = printWithin(value, INLINE_LENGTH);
   return text === undefined || text.length > INLINE_LENGTH ? undefined : visible(text);
 }
 
-/** Prints a value and stops once it exceeds `room` characters. */
+/** Formats a value as text. Returns undefined if the text would exceed about `room` characters. */
 function printWithin(value: unknown, room: number): string | undefined {
   if (typeof value === 'string' && value.length > room) return undefined;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -14,8 +14,8 @@ const Highlighted = lazy<{ text: string; language: string }>(
 const DEPTH_MAX = 24;
 
 /**
- * Renders Markdown from the lexer's tokens. HTML stays text, only `http` and `https` links work, and only images inside the
- * text are shown.
+ * Renders Markdown from the lexer's tokens. HTML is shown as text. Only `http` and `https` links work, and only images
+ * whose data is in the text are shown.
  */
 export default function Markdown({ text }: { text: string }): JSX.Element {
   return <div class="markdown">{blocks(tokensOf(text), 0)}</div>;

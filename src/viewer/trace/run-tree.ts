@@ -35,10 +35,7 @@ export interface Axis {
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/**
- * Builds the tree in linear time. If parents form a cycle, the first run of the cycle becomes a root and counts as an
- * orphan.
- */
+/** Builds the tree in linear time. If parents form a cycle, one of its runs becomes a root and counts as an orphan. */
 export function treeOf(runs: readonly RunOutline[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
   const children = new Map<string, RunOutline[]>();
