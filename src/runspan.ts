@@ -1,6 +1,6 @@
 /**
- * The composition root: the only module that imports both the call path and delivery. It registers the sink factory
- * with `run/sink` and keeps the process's exporters.
+ * The composition root: the only module that imports both the call path and delivery. This module registers the sink
+ * factory with `run/sink` and keeps the process's exporters.
  */
 import { diagnostics } from './base/diagnostics.ts';
 import { guard } from './base/guard.ts';
@@ -85,8 +85,8 @@ export function configure(options?: ConfigureOptions): Exporter {
 }
 
 /**
- * Creates an exporter that only records runs to which it is passed, for example for one tenant's key or for a second
- * service. Accepts the options of `configure`. Call `close` when you no longer need the exporter.
+ * Creates an exporter that is used only where you pass it as an option, for example for one tenant's key or for a
+ * second service. Accepts the options of `configure`. Call `close` when you no longer need the exporter.
  */
 export function createExporter(options?: ConfigureOptions): Exporter {
   return build(options, false) ?? offExporter;

@@ -1,4 +1,4 @@
-/** Texts that the page shows. They describe the agent, so change them together with `server/agent/agent.ts`. */
+/** Texts that the page shows. The texts describe the agent, so change them together with `server/agent/agent.ts`. */
 export const config = {
   title: 'Chat',
   welcome: 'What would you like to know?',

@@ -21,7 +21,7 @@ export interface CommandContext {
   endAs(ending: Ending): void;
 }
 
-/** The module of a command. It is loaded only when the user calls the command. */
+/** The module of a command, which is loaded only when the user calls the command. */
 export interface CommandModule {
   /** Adds the command's options, arguments, help text and action. */
   define(command: Command, context: CommandContext): void;

@@ -155,7 +155,7 @@ function interruptsOf({ event, data }: AgentEvent): readonly Interrupt[] {
   return Array.isArray(interrupts) ? interrupts.filter(isObject) : [];
 }
 
-/** Maximum width of a line. It is wider than a screen, because the output may be written to a log. */
+/** Maximum width of an output line. The limit is wider than a screen, because the output may be written to a log. */
 const LINE_COLUMNS = 200;
 
 /** Prints the text of model messages as it arrives, and every other event on a separate line. */

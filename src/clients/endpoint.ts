@@ -19,7 +19,7 @@ export interface Endpoint {
   readonly body?: BodySchema;
   /** Additional options of the call that are not sent to the service. */
   readonly options?: Readonly<Record<string, Check>>;
-  /** Additional options of the call that are sent as query parameters. Their names are converted to snake case. */
+  /** Additional options of the call that are sent as query parameters, with their names converted to snake case. */
   readonly query?: Readonly<Record<string, readonly [check: Check, convert?: (value: never) => QueryValue]>>;
   /** @default 'object' */
   readonly response?: ResponseKind;

@@ -77,7 +77,7 @@ export class ApiError extends RunspanError {
   /** The parsed response body, or its text if it is not JSON. */
   readonly body: unknown;
   readonly headers: FailedAnswer['headers'];
-  /** The service's id for the request. Its operators can find the request by this id. */
+  /** The service's id for the request, by which the service's operators can find the request. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 

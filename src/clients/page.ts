@@ -12,7 +12,7 @@ export class Page<Item> implements AsyncIterable<Item> {
     this.#next = next;
   }
 
-  /** Whether another page may follow. That page may turn out to be empty. */
+  /** Whether another page, possibly an empty one, may follow. */
   get hasNext(): boolean {
     return this.#next !== undefined;
   }

@@ -11,7 +11,7 @@ import { StreamTrace } from './agent-server/streams/stream-trace.ts';
 
 export { recordPlace } from './agent-server/streams/stream-trace.ts';
 
-/** The run to record for a call. Its inputs and outputs must not contain keys or secrets. */
+/** The run to record for a call. The inputs and outputs must not contain keys or secrets. */
 interface CallRun<Result> {
   readonly name: string;
   readonly runType: 'chain' | 'tool';
@@ -69,7 +69,7 @@ export function newThreadId(): string {
 }
 
 /**
- * Whether calls are recorded. They are recorded only in a current run, because a client never starts a trace itself.
+ * Whether calls are recorded, which is the case only if there is a current run. A client never starts a trace itself.
  */
 function isInRun(): boolean {
   return currentContext()?.id !== undefined;

@@ -17,7 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Content security policy. It allows scripts, styles and requests only for this origin, so that the content of a
+ * Content security policy. Scripts, styles and requests are allowed only for this origin, so that the content of a
  * payload cannot run code or send data elsewhere.
  */
 const POLICY: string = [
@@ -31,12 +31,12 @@ const POLICY: string = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `Cache-Control` of assets. They never change, because their names contain a hash of their content. */
+/** `Cache-Control` of assets. An asset never changes, because its name contains a hash of its content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /**
- * Routes for the page. They require no key, because the page itself contains no data. The page asks the user for the
- * key and exchanges it for a cookie.
+ * Routes for the page. These routes require no key, because the page itself contains no data. The page asks the user
+ * for the key and exchanges it for a cookie.
  */
 export const pageRoutes: readonly Route[] = [
   { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },

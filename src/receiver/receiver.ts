@@ -30,7 +30,7 @@ export interface ReceiverOptions {
    */
   strict?: boolean;
   /**
-   * Key that clients need to send and read data. It consists of 1 to 512 visible ASCII characters, or at least 16 if
+   * Key that clients need to send and read data. A key consists of 1 to 512 visible ASCII characters, or at least 16 if
    * other machines can reach the receiver. Clients send the key as `x-api-key` or `Authorization: Bearer`, or exchange
    * it for a cookie at `POST /login`. Requests without the key get 401. Feedback by token, `GET /info` and the page's
    * files require no key.
@@ -65,8 +65,8 @@ export interface Receiver {
   /** Returns the runs of a trace, with parents before their children. The list is empty if the trace is unknown. */
   trace(traceId: string): Promise<StoredRun[]>;
   /**
-   * Sets the faults that the receiver simulates for requests with runs. They replace all earlier faults, so `{}`
-   * removes them. Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
+   * Sets the faults that the receiver simulates for requests with runs. Earlier faults are replaced, so `{}` removes
+   * all faults. Throws `RUNSPAN_INVALID_OPTION` if a fault is invalid.
    */
   setFaults(faults: ReceiverFaults): void;
   /** Stops listening and waits up to 2 seconds for pending requests. */

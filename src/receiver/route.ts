@@ -9,7 +9,7 @@ import { uuid } from './ingest/run-fields.ts';
 import type { Scope, Store } from './store/store.ts';
 import { validated } from './validation.ts';
 
-/** A response. Its body is either `body`, sent as JSON, or `content` of another type. */
+/** A response whose body is either `body`, sent as JSON, or `content` of another type. */
 export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;

@@ -65,7 +65,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
 
 /** The routes that share a path. */
 interface Endpoint {
-  /** Matches the path. It contains a named group for each path parameter. */
+  /** Pattern that matches the path, with a named group for each path parameter. */
   readonly pattern: RegExp;
   readonly routes: readonly Route[];
 }

@@ -10,7 +10,7 @@ import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Timeout of idle connections. It frees the memory of responses that clients do not read. */
+/** Timeout of idle connections. Closing them frees the memory of responses that clients do not read. */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 1_000;
@@ -36,7 +36,7 @@ export interface Listening {
 export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
   const closing = new AbortController();
   let pending = 0;
-  // These connections are ended here, because `server.close` does not end connections that have never sent a request.
+  // Idle connections are ended here, because `server.close` does not end connections that have never sent a request.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };

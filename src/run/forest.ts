@@ -29,7 +29,7 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   const forest = roots.map(place);
   for (const tree of trees.values()) {
     if (placed.has(tree)) continue;
-    // The run is part of a cycle of parents or a descendant of one. It becomes a root.
+    // A run that is part of a cycle of parents, or below one, becomes a root.
     const siblings = parentOf(tree)?.children ?? [];
     siblings.splice(siblings.indexOf(tree), 1);
     forest.push(place(tree));

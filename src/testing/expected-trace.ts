@@ -150,7 +150,7 @@ function pairsInOrder(matches: readonly (readonly boolean[])[]): Pairs {
 }
 
 /**
- * Finds as many pairs as possible. If an expected run's only matches are already paired, one of them is reassigned when
+ * Finds as many pairs as possible. If all matches of an expected run are already paired, one of them is reassigned if
  * its current partner has another match (an augmenting path,
  * https://en.wikipedia.org/wiki/Hopcroft–Karp_algorithm#Augmenting_paths).
  */

@@ -42,8 +42,8 @@ export interface MatcherResult {
 }
 
 /**
- * Matchers for `expect.extend` in vitest and jest. They accept the result of `recordRuns()`, a list of recorded runs,
- * or one run. An invalid expectation throws a RunspanError, even after `not`.
+ * Matchers for `expect.extend` in vitest and jest. Each matcher accepts the result of `recordRuns()`, a list of
+ * recorded runs, or one run. An invalid expectation throws a RunspanError, even after `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;

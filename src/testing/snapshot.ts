@@ -84,15 +84,15 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Maximum number of runs in an outline. An outline of more runs ends with the number of the others. */
+/** Maximum number of runs in an outline. If there are more, the last line states how many are not shown. */
 const LINES_MAX = 1_000;
 /** Maximum number of characters of a name or an error in an outline. */
 const TEXT_MAX = 200;
 
 /**
  * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. Like `snapshotOf`, the
- * text is the same in every execution. Failed matchers print it. It shows up to 1 000 runs and the number of the
- * others.
+ * text is the same in every execution. Failed matchers print this text. If there are more than 1 000 runs, the text
+ * shows the first 1 000 and how many more there are.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {
   const runs = [...depthFirst(snapshotOf(recorded, options))];

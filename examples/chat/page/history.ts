@@ -3,8 +3,8 @@ import { messageOf, textIn } from './message.ts';
 
 const PAGE_STATES = 50;
 /**
- * Number of states per page when the history is searched. It is small, because most searches end in the last turn and
- * each state contains all messages.
+ * Number of states per page when the history is searched. The pages are small, because most searches end in the last
+ * turn and each state contains all messages.
  */
 const SEARCH_STATES = 20;
 const SEARCHED_STATES_MAX = 2_000;

@@ -82,7 +82,7 @@ export function RatingView({ threadId, runId }: { threadId: string; runId: strin
   );
 }
 
-/** Sends a rating. It replaces an earlier rating of the same run. */
+/** Sends a rating, which replaces an earlier rating of the same run. */
 async function rate(threadId: string, runId: string, rating: Rating): Promise<void> {
   const { [RATING_KEY]: url = '' } = await feedbackUrls(threadId, runId);
   await submitFeedback(url, rating);

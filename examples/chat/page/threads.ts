@@ -108,7 +108,7 @@ export function say(text: string): Promise<boolean> {
 
 const drafts = new Map<string, Signal<string>>();
 
-/** Returns the draft of a thread: the text that has not been sent. It survives a reload of the page. */
+/** Returns the draft of a thread: the text that has not been sent, which survives a reload of the page. */
 export function draftOf(threadId: string): Signal<string> {
   const draft = drafts.get(threadId) ?? storedSignal(`draft:${threadId}`, '', 'sessionStorage');
   drafts.set(threadId, draft);

@@ -14,7 +14,7 @@ import { FEEDBACK_KEYS, type TraceService } from './traces.ts';
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ChatOptions {
-  /** A compiled graph. Its checkpointer must be `storage.checkpointer`, and its state must contain `messages`. */
+  /** A compiled graph whose checkpointer is `storage.checkpointer` and whose state contains `messages`. */
   readonly agent: Agent;
   readonly storage: Storage;
   /** Callback handlers that receive the agent's events, for example to trace it. @default none */

@@ -8,7 +8,7 @@ export type ChildCommand = readonly [string, ...string[]];
 
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Number of signals after which the command is killed. A command that gets this many has ignored the earlier ones. */
+/** Number of signals after which the command is killed, because it has ignored the earlier ones. */
 const SIGNALS_MAX = 3;
 
 /**

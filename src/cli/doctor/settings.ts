@@ -11,7 +11,7 @@ import { durabilityOf, resolveSettings, type Settings } from '../../export/setti
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
-/** Kind of a variable. It determines how the value is printed. A `word` is a number or one of a few fixed values. */
+/** Kind of a variable, which determines how its value is printed. A `word` is a number or one of a few fixed values. */
 type Kind = 'secret' | 'address' | 'word' | 'text';
 
 const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {

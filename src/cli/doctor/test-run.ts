@@ -12,7 +12,7 @@ const NAME = 'runspan doctor';
 
 const SEND_MAX_MS = 10_000;
 
-/** Interval between queries. They are repeated because a service may return an accepted run only after a delay. */
+/** Interval between queries. The query is repeated because a service may return an accepted run only after a delay. */
 const QUERY_EVERY_MS = 500;
 const QUERIES_MAX = 10;
 

@@ -67,8 +67,8 @@ export function runsIn(holdings: readonly Holding[]): number {
 }
 
 /**
- * Returns a line about runs of other destinations, if there are any. They are listed by hash, because the spool folder
- * does not contain destination names.
+ * Returns a line about runs of other destinations, if there are any. The line lists the hashes of the destinations,
+ * because the spool folder does not contain their names.
  */
 export function othersText(others: readonly DestinationSurvey[]): string[] {
   const count = others.filter(({ owners }) => holdingFiles(owners).length > 0).length;

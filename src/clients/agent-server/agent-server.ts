@@ -55,7 +55,7 @@ const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_i
 
 /**
  * A client for the agent server of a deployment. Each group of calls is a property, for example `server.threads`. If
- * the application calls it within a run, calls that create runs are recorded.
+ * the application has a current run, calls that create runs are recorded as its children.
  */
 export class AgentServer {
   readonly assistants: Assistants;

@@ -31,7 +31,7 @@ export const agentServerChecks: Checks<AgentServerOptions> = {
   propagate: TRUTH,
 };
 
-/** The part of a list to request. */
+/** Selects the part of a list to request. */
 export interface PageRequest {
   /** Number of items per page, from 1 to 1 000. @default 10 */
   limit?: number;

@@ -32,7 +32,10 @@ export interface RunSettings {
   interrupt_after?: '*' | readonly string[];
   /** @default 'values' */
   stream_mode?: StreamMode | readonly StreamMode[];
-  /** Whether to stream the events of subgraphs too. Their namespace identifies the subgraph. @default false */
+  /**
+   * Whether to stream the events of subgraphs too. The namespace of such an event identifies the subgraph. @default
+   * false
+   */
   stream_subgraphs?: boolean;
   /** Whether the server stores the events, so that a broken stream can continue. @default false */
   stream_resumable?: boolean;

@@ -60,7 +60,7 @@ export interface Store {
   namespaces(filter?: NamespaceSearch, options?: CallOptions): PageList<readonly string[]>;
 }
 
-/** Validates a namespace. Its names must not contain dots, because a query joins them with dots. */
+/** Validates a namespace. The names in it must not contain dots, because a query joins them with dots. */
 const NAMESPACE = value<string[]>(
   'a list of names without dots',
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),

@@ -3,7 +3,7 @@ import type { AgentConfig } from './assistants.ts';
 
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error' | (string & {});
 
-/** A command that continues a graph after an interrupt. It is sent instead of an input. */
+/** A command that continues a graph after an interrupt. The command is sent instead of an input. */
 export interface RunCommand {
   /** The response to the interrupt. */
   resume?: unknown;

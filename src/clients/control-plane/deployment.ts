@@ -82,7 +82,7 @@ export interface DeploymentPatch {
   revision_source?: RevisionSource | null;
   source_config?: SourceConfig | null;
   source_revision_config?: SourceRevisionConfig | null;
-  /** Environment variables. This list replaces all existing ones. */
+  /** Environment variables, which replace all existing ones. */
   secrets?: Secret[] | null;
   secret_references?: SecretReference[] | null;
   image_version?: string | null;
@@ -107,11 +107,11 @@ export interface SourceConfig {
   /** Only for the source `external_container`. */
   listener_config?: ListenerConfig | null;
   /**
-   * Install command for a JavaScript project. It runs in the repository's root. By default, the service detects the
-   * package manager.
+   * Install command for a JavaScript project, run in the repository's root. By default, the service detects the package
+   * manager.
    */
   install_command?: string | null;
-  /** Build command for a JavaScript project. It runs in the directory of the graph configuration. */
+  /** Build command for a JavaScript project, run in the directory of the graph configuration. */
   build_command?: string | null;
 }
 
@@ -149,7 +149,7 @@ export interface SecretReference {
   secret_key: string;
 }
 
-/** Build inputs. An update that sets one of these fields creates a revision. */
+/** Build inputs. An update creates a revision if it sets one of these fields. */
 const REVISION_FIELDS = ['repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'] as const;
 
 /**

@@ -79,7 +79,7 @@ export interface Container {
   name: string;
   image: string;
   imagePullPolicy?: 'Always' | 'Never' | 'IfNotPresent' | (string & {}) | null;
-  /** Command and arguments. They are not interpreted by a shell. */
+  /** Command and arguments, which are not interpreted by a shell. */
   command?: string[] | null;
   args?: string[] | null;
   workingDir?: string | null;

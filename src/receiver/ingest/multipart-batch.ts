@@ -119,7 +119,7 @@ class BatchReader {
   #addFeedback(part: Part, id: string): void {
     if (part.bytes.length > FEEDBACK_BYTES_MAX) throw new HttpError(413, `Part ${part.name} is larger than 1 MiB`);
     const { value } = this.#parse(part);
-    // Feedback on a whole trace has no `run_id`. It is stored for the root run, whose id is the trace id.
+    // Feedback on a whole trace has no `run_id`, so it is stored for the root run, whose id is the trace id.
     const given = isObject(value) ? { ...value, id, run_id: value.run_id ?? value.trace_id } : value;
     this.#feedback.push(readFeedback(given, ['body', part.name]));
   }

@@ -47,7 +47,8 @@ export function boundaryOf(contentType = ''): string {
  *
  *     preamble ␍␊--boundary␍␊ header ␍␊␍␊ bytes ␍␊--boundary␍␊ header … bytes ␍␊--boundary-- epilogue
  *
- * The line break before a delimiter belongs to the delimiter. It is absent if the body starts with the delimiter.
+ * The line break before a delimiter belongs to the delimiter. If the body starts with the delimiter, there is no such
+ * line break.
  */
 export function parseMultipart(body: Buffer, boundary: string, strict: boolean): Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`);

@@ -69,7 +69,7 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
  * again would be slower than this test.
  */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
-/** Latest accepted time in microseconds. Later times would exceed the safe integers. */
+/** Latest accepted time in microseconds. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {

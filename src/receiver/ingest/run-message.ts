@@ -22,7 +22,7 @@ export interface RunMessage {
   /** Id of the run, from the part name or the path. @default the `id` of the record */
   readonly id?: string | undefined;
   /**
-   * Fields that were sent in separate parts named `<main part>.<field>`. They take precedence over the fields of
+   * Fields that were sent in separate parts named `<main part>.<field>`. These fields take precedence over those in
    * `record`, the main part.
    */
   readonly payloads?: Readonly<Record<string, unknown>>;

@@ -97,7 +97,7 @@ function spanOf(
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOf(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
-  // Bit 9 states whether the parent is remote. It is valid only if bit 8 is set.
+  // Bit 9 states whether the parent is remote, but is valid only if bit 8 is set.
   const isRemote = (flags & 0x300) === 0x300;
   const { code, message } = isObject(given.status) ? given.status : {};
   return {

@@ -14,7 +14,10 @@ import { filledText, parsed, text, validate } from '../validation.ts';
 import { ExportReader } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
-/** Number of runs to store in one call. If an export with more runs is invalid, a part of it may already be stored. */
+/**
+ * Number of runs to store in one call. If an export with more runs turns out to be invalid, some of its runs may
+ * already be stored.
+ */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
@@ -38,7 +41,7 @@ export async function importTrace(call: Call): Promise<Imported> {
   return trace.end();
 }
 
-/** An import in progress. It receives the entries of the export one at a time. */
+/** An import in progress, which receives the entries of the export one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();

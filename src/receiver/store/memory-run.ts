@@ -89,8 +89,8 @@ export class Places {
   }
 
   /**
-   * Returns the id of a run's trace: the run's own trace id, otherwise that of the closest ancestor that has one,
-   * otherwise the id of the topmost ancestor.
+   * Returns the id of a run's trace. If the run has no `trace_id`, uses the `trace_id` of the closest ancestor that has
+   * one. If there is no such ancestor, uses the id of the topmost ancestor.
    */
   traceIdOf(run: MemoryRun): string {
     const path = new Set<MemoryRun>();

@@ -30,8 +30,8 @@ const TEXT_KEYS: readonly string[] = [
 ];
 
 /**
- * Returns a one-line preview of a payload with up to 200 characters: the last message of a conversation, the text field
- * of an object, or otherwise the beginning of the JSON text. Returns undefined if the payload is empty.
+ * Returns a one-line preview of a payload with up to 200 characters. The preview is the last message of a conversation,
+ * the text field of an object, or otherwise the beginning of the JSON text. Returns undefined if the payload is empty.
  */
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;

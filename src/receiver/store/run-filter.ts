@@ -5,7 +5,7 @@ import type { RunStatus, RunSummary, Usage } from './run-view.ts';
 import { parseSearch, type Search } from './search-words.ts';
 import type { Scope } from './store.ts';
 
-/** A parsed query. Its text is split into words, and single values are converted to lists. */
+/** A parsed query. The search text is split into words, and single values are converted to lists. */
 export interface RunFilter {
   /** The projects that the scope and the query name. A run must belong to each of them, by name or by id. */
   readonly projects: readonly string[];

@@ -129,8 +129,8 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 export const USAGE_KEYS: readonly (keyof Usage)[] = ['input_tokens', 'output_tokens', 'total_tokens', 'total_cost'];
 
 /**
- * Surcharges for Anthropic's cache writes, as a factor of the input price. A cache write with an unknown lifetime
- * counts as one with 5 minutes.
+ * Surcharges for Anthropic's cache writes, as a factor of the input price. If the lifetime of a cache write is unknown,
+ * it counts as 5 minutes.
  */
 const CACHE_SURCHARGES: readonly (readonly [detail: string, factor: number])[] = [
   ['cache_creation', 0.25],

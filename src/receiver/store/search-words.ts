@@ -8,7 +8,10 @@ export interface Search {
   readonly phrases: readonly (readonly string[])[];
 }
 
-/** Separator between the words of two texts, so that no phrase matches across texts. It cannot occur as a word. */
+/**
+ * Separator between the words of two texts, so that no phrase matches across texts. The separator cannot occur as a
+ * word.
+ */
 export const BREAK = '|';
 
 /** Maximum length of a word. Longer words are truncated. */

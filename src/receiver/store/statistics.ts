@@ -61,8 +61,8 @@ export function latencyBucketOf(latencyUs: number): number {
 }
 
 /**
- * Returns the latency that represents a bucket: the geometric mean of its bounds. It differs from every latency in the
- * bucket by at most 1 %.
+ * Returns the latency that represents a bucket: the geometric mean of its bounds. The result differs from every latency
+ * in the bucket by at most 1 %.
  */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));

@@ -9,7 +9,7 @@ import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, 
  */
 export interface Scope {
   readonly tenant: string;
-  /** Name or id of a project. Queries return only runs of this project. It does not affect writes. */
+  /** Name or id of a project. Queries return only runs of this project. Writes are not affected. */
   readonly project?: string;
 }
 
@@ -81,8 +81,8 @@ export class StoreError extends Error {
 /**
  * Stores the runs of requests.
  *
- * A run's messages can arrive in any order and more than once. They are merged field by field, and within `extra` and
- * `extra.metadata` key by key. A patch takes precedence over a post. Among posts and among patches, a later message
+ * A run's messages can arrive in any order and more than once. Messages are merged field by field, and within `extra`
+ * and `extra.metadata` key by key. A patch takes precedence over a post. Among posts and among patches, a later message
  * takes precedence over an earlier one. A run becomes visible when its name, type and start time are known.
  *
  * A run belongs to the trace `trace_id`. A run without a `trace_id` belongs to the trace of its parent, or forms its

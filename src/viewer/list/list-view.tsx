@@ -19,7 +19,7 @@ const ROW_HEIGHT = 34;
 const AHEAD = 30;
 const TICK_MS = 5_000;
 
-/** The list that was shown last. It is shown again when the user returns from a trace. */
+/** The list that was shown last, and that is shown again when the user returns from a trace. */
 let last: { readonly key: string; readonly list: RunList } | undefined;
 
 /** View with the list of traces or of all runs. */

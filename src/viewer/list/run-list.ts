@@ -45,7 +45,7 @@ export class RunList {
   #growing: Promise<void> | undefined;
 
   /**
-   * `createQuery` is called each time the list is opened. It resolves relative times, so that all pages use the same
+   * `createQuery` is called each time the list is opened, and resolves relative times so that all pages use the same
    * time.
    */
   constructor(view: 'traces' | 'runs', createQuery: () => URLSearchParams) {

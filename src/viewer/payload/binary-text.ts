@@ -34,8 +34,8 @@ export function binaryOf(text: string): BinaryText | undefined {
 }
 
 /**
- * Returns the data URI of a safe image. Its type is determined from the first bytes, because the declared type may be
- * wrong.
+ * Returns the data URI of a safe image. The image's type is determined from the first bytes, because the declared type
+ * may be wrong.
  */
 export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
@@ -46,7 +46,7 @@ export function imageOf(text: string): string | undefined {
 export const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /**
- * Whether a text looks like base64. It must contain lower case, upper case and digits, which excludes words and
+ * Whether a text looks like base64. The text must contain lower case, upper case and digits, which excludes words and
  * hexadecimal numbers.
  */
 function looksLikeBase64(text: string): boolean {

@@ -9,7 +9,7 @@ import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
 import { Reading } from './reading.tsx';
 
-/** Number of messages of a long conversation that are shown at first. They are the last ones. */
+/** Number of messages that are shown at first, from the end of a long conversation. */
 const PAGE = 30;
 /** Reasoning up to this length is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;

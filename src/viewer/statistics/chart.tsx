@@ -94,7 +94,7 @@ function optionsOf(
   setHovered: (index: number | undefined) => void,
 ): uPlot.Options {
   const { form, series } = latest.current;
-  // The canvas needs computed colours. They are looked up for each drawing, because they change with the theme.
+  // The canvas needs computed colours, which are looked up for each drawing because they change with the theme.
   const color = (name: string) => (): string => {
     target.style.color = `var(--${name})`;
     return getComputedStyle(target).color;

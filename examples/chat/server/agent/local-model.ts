@@ -12,8 +12,8 @@ export interface LocalModelOptions {
 }
 
 /**
- * A model that answers by fixed rules, so that you can try the chat without an account. It streams and calls tools like
- * a real model.
+ * A model that answers by fixed rules, so that you can try the chat without an account. Like a real model, it streams
+ * and calls tools.
  */
 export class LocalModel extends BaseChatModel {
   readonly #wordDelayMs: number;

@@ -14,7 +14,7 @@ export interface ChosenModel {
 }
 
 const TIMEOUT_MS = 60_000;
-/** Maximum number of retries. It is low, because a user is waiting and can try again. */
+/** Maximum number of retries. The number is low, because a user is waiting and can try again. */
 const RETRIES_MAX = 1;
 
 /**
@@ -38,7 +38,9 @@ export function chooseModel(env: NodeJS.ProcessEnv, wordDelayMs: number): Chosen
 
 type CallOptions = ChatOpenAI['ParsedCallOptions'];
 
-/** A model of a provider with OpenAI's interface. Its errors can be shown to users, and its message ids are unique. */
+/**
+ * A model of a provider with OpenAI's interface, whose errors can be shown to users and whose message ids are unique.
+ */
 export class ProviderModel extends ChatOpenAI {
   readonly #options: ChatOpenAIFields;
 

@@ -20,7 +20,7 @@ export class RunEvents {
   readonly #graphName: string;
   /** Calls of the `task` tool, by the id of the graph's task. That id is part of the namespace. */
   readonly #subagents = new Map<string, { readonly callId: string; readonly name: string }>();
-  /** Errors of tools by namespace. They are kept because the graph reports a failed tool as completed. */
+  /** Errors of tools by namespace. Errors are kept because the graph reports a failed tool as completed. */
   readonly #failures = new Map<string, unknown>();
   readonly #requested = new Set<string>();
   #checkpointId: unknown;

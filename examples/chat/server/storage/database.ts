@@ -18,9 +18,7 @@ export interface Database {
    * `query`.
    */
   notify(message: string, query?: Query): Promise<void>;
-  /**
-   * Sets the function that is called with each message. It is called with `undefined` if messages may have been lost.
-   */
+  /** Sets the function that is called with each message, or with `undefined` if messages may have been lost. */
   listen(onMessage: (message: string | undefined) => void): void;
   close(): Promise<void>;
 }

@@ -33,7 +33,7 @@ export function branchVersion(current: number | undefined): number {
   return Math.floor(current ?? 0) + 1 + Math.random();
 }
 
-/** Adds `run_id` and `trace_id` to the metadata. They connect an answer in the history to its trace. */
+/** Adds `run_id` and `trace_id` to the metadata, to connect an answer in the history to its trace. */
 export function withRunIds({ configurable }: RunnableConfig, metadata: CheckpointMetadata): CheckpointMetadata {
   const { run_id, trace_id } = configurable ?? {};
   return run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });

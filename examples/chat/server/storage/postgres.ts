@@ -5,7 +5,7 @@ import { STORE_TABLES } from './schema.ts';
 
 const SCHEMA = 'chat';
 const CHANNEL = 'chat_wake';
-/** Number of the advisory lock that an instance holds while it creates the tables. It must never change. */
+/** Number of the advisory lock that an instance holds while it creates the tables. The number must never change. */
 const LOCK = 7_202_611_204;
 const VERSION = 3;
 const CONNECTIONS_MAX = 10;

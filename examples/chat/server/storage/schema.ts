@@ -7,7 +7,7 @@ export interface NewEvent {
 }
 
 export interface StoredEvent extends NewEvent {
-  /** Number of the event. It increases with each event of the thread, across runs, and is never reused. */
+  /** Number of the event. Numbers increase with each event of the thread, across runs, and are never reused. */
   readonly seq: number;
 }
 
@@ -55,7 +55,9 @@ export interface StoreLimits {
    * @default 64 Mi
    */
   readonly charsMax: number;
-  /** Time without a new event after which a thread's events are deleted. Its states are kept. @default 7 days */
+  /**
+   * Time without a new event after which a thread's events are deleted. The thread's states are kept. @default 7 days
+   */
   readonly idleMs: number;
 }
 
@@ -67,7 +69,7 @@ export const LIMITS: StoreLimits = {
   idleMs: 7 * 24 * 3_600_000,
 };
 
-/** SQL that creates the store's tables. It is valid for both SQLite and PostgreSQL. */
+/** SQL that creates the store's tables, valid for both SQLite and PostgreSQL. */
 export const STORE_TABLES = `
   CREATE TABLE threads (
     id TEXT PRIMARY KEY,

@@ -25,7 +25,7 @@ export interface ChatServerOptions extends Partial<ChatOptions> {
 
 export type ChatServer = Awaited<ReturnType<typeof startChatServer>>;
 
-/** Starts a chat on a free port. Its model follows `script`. */
+/** Starts a chat on a free port, with a model that follows `script`. */
 export async function startChatServer({ chatModel, ...options }: ChatServerOptions = {}) {
   const storage = options.storage ?? (await openStorage({}));
   const script = new Script();
@@ -172,7 +172,7 @@ export class ChatClient {
   }
 }
 
-/** Returns how a run ended, if the event is the last one of a run. */
+/** Returns how a run ended if the event is its last one, otherwise undefined. */
 export function endOf({ method, params }: SeenEvent): string | undefined {
   const isEnd = method === 'lifecycle' && params.namespace.length === 0 && params.data.event !== 'running';
   return isEnd ? String(params.data.event) : undefined;

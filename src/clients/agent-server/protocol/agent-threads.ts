@@ -65,9 +65,9 @@ export interface BootstrapOptions extends CallOptions {
 export type RunEventsOptions = Omit<ThreadEventsOptions, 'run' | 'lastEventId'>;
 
 /**
- * A client of the agent streaming protocol, which connects a chat with its agent. It works with the reference chat
- * application and, with `agentServerPaths`, with an agent server. If the application calls it within a run, calls that
- * create runs are recorded.
+ * A client of the agent streaming protocol, which connects a chat with its agent. The client works with the reference
+ * chat application and, if you pass `agentServerPaths`, with an agent server. If the application has a current run,
+ * calls that create runs are recorded as its children.
  */
 export class AgentThreads {
   readonly #service: AgentService;

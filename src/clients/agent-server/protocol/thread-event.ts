@@ -91,7 +91,7 @@ export interface MessageUsage {
 /** Fields that all events of a message have. */
 export interface MessageDataOf<Event extends string> {
   readonly event: Event;
-  /** Id of the model call, if the server sends it. This is not the id of the agent's run. */
+  /** Id of the model call, if the server sends it. The agent's run has a different id. */
   readonly run_id?: string;
   readonly [field: string]: unknown;
 }

@@ -24,8 +24,8 @@ export interface ThreadEventsOptions extends StreamOptions {
   /** Returns only events after the event with this `seq`. */
   since?: number | undefined;
   /**
-   * Returns only events of this run, and ends with it. Pass the result of `start` or `respond`. The channel `lifecycle`
-   * is added automatically.
+   * Returns only events of this run. The stream ends when the run ends. Pass the result of `start` or `respond`. The
+   * channel `lifecycle` is added automatically.
    */
   run?: CommandedRun | undefined;
   /**
@@ -67,10 +67,10 @@ export const EVENTS_OPTIONS: NonNullable<Endpoint['options']> = {
  * Leaving the loop closes the connection. The connection keeps the process alive until the stream ends or is closed,
  * for example by `await using`. Closing the stream does not stop the run.
  *
- * If the connection breaks or ends, the stream reconnects. It gives up after five consecutive reconnects without an
- * event. Events that the server sends again are skipped. If the stream cannot continue, it throws a StreamError that
- * describes the last event. A stream for one run ends with the run. If the run fails, the stream throws a
- * RunFailedError after the last event.
+ * If the connection breaks or ends, the stream reconnects. The stream gives up after five consecutive reconnects
+ * without an event. Events that the server sends again are skipped. If the stream cannot continue, it throws a
+ * StreamError that describes the last event. If the stream was opened for one run, it ends with that run. If the run
+ * fails, the stream throws a RunFailedError after the last event.
  */
 export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIterable<ThreadEvent<Values>> {
   readonly #source: EventSource<ThreadEvent<Values>>;

@@ -15,7 +15,7 @@ export interface AgentEventOf<Event extends string, Data> {
   readonly id: string | undefined;
 }
 
-/** A message from a model, a user or a tool. It may be incomplete. */
+/** A message from a model, a user or a tool, which may be incomplete. */
 export interface AgentMessage {
   readonly type?: 'human' | 'ai' | 'AIMessageChunk' | 'tool' | 'system' | (string & {});
   readonly id?: string | null;

@@ -41,7 +41,7 @@ export interface StreamRequest {
 
 /** Decides where a stream continues after a break, and which events are new. */
 export interface ResumePolicy<Event> {
-  /** The stream's run and thread. Their ids may become known only after the stream opens. */
+  /** The ids of the stream's run and thread, which may become known only after the stream opens. */
   readonly place: RunPlace;
   /** The request that opens the stream. */
   readonly first: StreamRequest;
@@ -94,8 +94,9 @@ export interface SourceOptions<Event> {
 export type StreamStatus = 'live' | 'reconnecting';
 
 /**
- * Reads a stream of events over one or more connections. After a break, it reconnects with a request from its policy,
- * and gives up after five consecutive reconnects without an event. It reads a chunk only when an event is requested.
+ * Reads a stream of events over one or more connections. After a break, the source reconnects with a request from its
+ * policy, and gives up after five consecutive reconnects without an event. A chunk is read only when an event is
+ * requested.
  *
  *     open → reading ──complete, close──→ closed
  *              │  ↑
@@ -104,7 +105,9 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /** Closes the sources of streams that were garbage-collected. Their recorded runs end as interrupted. */
+  /**
+   * Closes the sources of streams that were garbage-collected. The recorded runs of these streams end as interrupted.
+   */
   static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;

@@ -83,16 +83,16 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Returns the feedback URLs by key. They arrive in the last event, so the call may take as long as the run. It reads
-   * the stream even if nobody iterates over it, and keeps up to 1 MiB of events for an iteration. Beyond that, reading
-   * waits for the iteration; if none has started, the events are dropped. Rejects if the stream ends without feedback
-   * URLs.
+   * Returns the feedback URLs by key. The URLs arrive in the last event, so the call may take as long as the run. The
+   * call reads the stream even if nobody iterates over it, and keeps up to 1 MiB of events for an iteration. Beyond
+   * that, reading waits for the iteration; if none has started, the events are dropped. Rejects if the stream ends
+   * without feedback URLs.
    */
   feedback(): Promise<Readonly<Record<string, string>>> {
     if (this.#feedback === undefined) {
       this.#feedback = this.#readFeedback();
-      // If the iteration throws the error, the caller may never await this promise. Its rejection must not be reported
-      // as unhandled.
+      // If the iteration throws the error, the caller may never await this promise, so the rejection must not be
+      // reported as unhandled.
       ignoreRejection(this.#feedback);
     }
     return this.#feedback;

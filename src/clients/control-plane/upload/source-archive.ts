@@ -94,7 +94,7 @@ async function packDirectory(
   }
 }
 
-/** Creates a reproducible archive. Its bytes depend only on the files' paths, contents and execute permissions. */
+/** Creates a reproducible archive, whose bytes depend only on the files' paths, contents and execute permissions. */
 async function tarball(directory: string, paths: readonly string[]): Promise<NodeJS.ReadableStream> {
   const { packTar } = await import('modern-tar/fs');
   const owner = { uid: 0, gid: 0, uname: '', gname: '' };

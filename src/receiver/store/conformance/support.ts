@@ -112,7 +112,7 @@ function normalized(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** Asserts that a value has the expected fields. It may have additional fields. */
+/** Asserts that a value has the expected fields. Additional fields are allowed. */
 export function matches(actual: unknown, expected: unknown): void {
   equal(restricted(normalized(actual), normalized(expected)), expected);
 }

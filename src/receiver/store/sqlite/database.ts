@@ -56,9 +56,7 @@ function canIndexWords({ DatabaseSync }: Engine): boolean {
   }
 }
 
-/**
- * Maximum number of prepared statements to keep. There is a limit because filters produce many different statements.
- */
+/** Maximum number of prepared statements to keep. Filters produce many different statements. */
 const STATEMENTS_MAX = 500;
 
 /** A connection that caches prepared statements. A result of `each` must be read completely before the next call. */
@@ -135,7 +133,7 @@ function isSame(a: SqlValue | undefined, b: SqlValue): boolean {
   return a === b;
 }
 
-/** Returns the 16 bytes of an id. They sort in the same order as the id's text. */
+/** Returns the 16 bytes of an id, which sort in the same order as the id's text. */
 export function idBytes(id: string): Uint8Array {
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }

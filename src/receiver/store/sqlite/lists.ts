@@ -45,7 +45,7 @@ export function conditionsOf(
   ];
 }
 
-/** SQL expression for a run's latency. It is null if the run has not ended. */
+/** SQL expression for a run's latency, which is null if the run has not ended. */
 const LATENCY_US = 'max(0, runs.end_us - runs.start_us)';
 
 /** Combines conditions with AND. */
@@ -72,7 +72,7 @@ const COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', us
 
 function ofMetadata(key: string, value: string | null): Condition[] {
   const column = COLUMNS[key];
-  // The column can be used only for values that are text. It does not contain numbers and other JSON values.
+  // The column can be used only for values that are text, because it does not contain numbers and other JSON values.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
   // For speed, the JSON text is searched for the key and the value before it is parsed. Text values occur in it with
@@ -99,7 +99,7 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
 }
 
 /**
- * Returns a condition on the status. It includes the condition of the partial index, because SQLite would otherwise not
+ * Returns a condition on the status. The condition of the partial index is included, because SQLite would otherwise not
  * use that index.
  */
 function oneOf(statuses: readonly string[]): Condition {

@@ -34,7 +34,8 @@ export class Placement {
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
     if (row?.evicted === 1) {
-      // The run's trace is being deleted, so the run counts as unknown. Its next message creates it again.
+      // The run's trace is being deleted, so the run is deleted now and counts as unknown. The next message of the run
+      // creates it again.
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }

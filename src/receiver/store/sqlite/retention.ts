@@ -80,8 +80,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Begins the deletion of a trace by removing it from lists. It gets a random id, so that later messages with the old
-   * id create a new trace.
+   * Begins the deletion of a trace by removing it from lists. The trace gets a random id, so that later messages with
+   * the old id create a new trace.
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);

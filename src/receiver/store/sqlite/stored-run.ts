@@ -16,7 +16,7 @@ import {
   usageIn,
 } from './run-row.ts';
 
-/** The merged fields of all patches. They take precedence over posts that arrive later. */
+/** The merged fields of all patches. Patches take precedence over posts that arrive later. */
 interface PatchedFields extends SmallFields {
   readonly payloads?: readonly PayloadField[];
 }
