@@ -56,11 +56,14 @@ const gone = new FinalizationRegistry<Ledger>((ledger) => {
   settled.absorb(ledger);
 });
 
-/** Open exporters that `configure` has created. When `configure` is called with a new key, they use the new key too. */
+/**
+ * Open exporters that `configure` has created. When `configure` is called with a new key, these exporters use the new
+ * key too.
+ */
 const successive = new Set<RunExporter>();
 
 // The log function is called without tracing, because a traced log function or console would cause an endless loop of
-// log lines. If there are no exporters, no run is recorded, so it is called directly.
+// log lines. If there are no exporters, no run is recorded, so the function is called directly.
 diagnostics.callBy((call) => (exporters.size === 0 ? call() : untraced(call)));
 
 let configured: RunExporter | undefined;
@@ -112,8 +115,8 @@ export async function shutdown(limit?: FlushLimit): Promise<FlushResult> {
  * caller gets settles after the flush. A web `Response` with a body is returned immediately, and its body ends after
  * the flush. If the platform has `waitUntil`, the flush is passed to it and nothing is delayed.
  *
- * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, it also ends 250 ms before the call's time
- * limit. If the handler does not return a promise, the flush continues after the call.
+ * The flush takes at most `timeoutMs`, by default 2 seconds. On AWS Lambda, the flush also ends 250 ms before the
+ * call's time limit. If the handler does not return a promise, the flush continues after the call.
  */
 export function withFlush<Handler extends CallableFunction>(handler: Handler, options?: FlushLimit): Handler {
   return flushedAfter(handler, options, flush);

@@ -53,7 +53,7 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
         clearTimer(timer);
         timer = startTimer();
       }
-      // Leading blank lines are skipped. A server sends one per second until the run has finished.
+      // Leading blank lines are skipped. A server sends a blank line per second until the run has finished.
       if (bytes === 0 && chunk.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)) continue;
       const excess = bytes + chunk.length - bytesMax;
       if (excess > 0 && !truncate) return undefined;

@@ -29,7 +29,7 @@ export interface ValidationError {
   readonly msg: string;
   /** Kind of the error, for example `missing` or `value_error`. */
   readonly type: string;
-  /** The invalid value, if the service returns it. Errors that the clients create do not contain it. */
+  /** The invalid value, if the service returns it. Errors that the clients create do not contain the value. */
   readonly input?: unknown;
   readonly ctx?: Readonly<Record<string, unknown>>;
 }

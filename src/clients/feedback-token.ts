@@ -16,7 +16,7 @@ export interface FeedbackTokenRequest {
   feedbackId?: string;
   /** Lifetime of the URL. The service's default is three hours. */
   expiresIn?: { readonly days?: number; readonly hours?: number; readonly minutes?: number };
-  /** Expiry time as an ISO 8601 timestamp. Set either this or `expiresIn`. */
+  /** Expiry time as an ISO 8601 timestamp. Set either `expiresAt` or `expiresIn`. */
   expiresAt?: string;
 }
 
@@ -31,7 +31,7 @@ export interface FeedbackToken {
 
 /** The service that stores the run, and the key for it. */
 export interface FeedbackServiceOptions extends ClientOptions, Pick<CallOptions, 'signal'> {
-  /** The service's address, as for trace ingestion. `/feedback/tokens` is appended to it. */
+  /** The service's address, as for trace ingestion. `/feedback/tokens` is appended to the address. */
   url: string | URL;
   /** Id of the workspace, if the key belongs to several workspaces. */
   workspaceId?: string | undefined;
@@ -45,7 +45,7 @@ export async function createFeedbackToken(
   return create(CREATE_ONE, request, service);
 }
 
-/** Creates several pre-signed feedback URLs with one HTTP request. Returns them in the order of `requests`. */
+/** Creates several pre-signed feedback URLs with one HTTP request. Returns the URLs in the order of `requests`. */
 export async function createFeedbackTokens(
   requests: readonly FeedbackTokenRequest[],
   service: FeedbackServiceOptions,

@@ -34,7 +34,7 @@ export interface SubmitFeedbackOptions
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
   /** `GET` sends the feedback in the query string of the URL. @default 'POST' */
   method?: 'POST' | 'GET';
-  /** Origin that the URL must have. Set it if the URL comes from an untrusted source. */
+  /** Origin that the URL must have. Set this option if the URL comes from an untrusted source. */
   origin?: string;
 }
 

@@ -21,7 +21,7 @@ export interface AccessRules {
 export type Admission = 'anyone' | 'open' | 'write' | 'key';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/** Maximum number of sessions. When it is reached, the next login ends the oldest session. */
+/** Maximum number of sessions. When the maximum is reached, the next login ends the oldest session. */
 const SESSIONS_MAX = 1_000;
 /**
  * Maximum number of wrong keys per time window, counted over all clients. Further wrong keys get 429. The correct key

@@ -58,7 +58,7 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Applies the faults to a request. Called before its operations are stored. */
+  /** Applies the faults to a request. Called before the request's operations are stored. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

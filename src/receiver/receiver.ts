@@ -58,7 +58,7 @@ export interface ReceiverOptions {
 
 /** A server that receives runs over HTTP and gives access to the stored runs. */
 export interface Receiver {
-  /** URL of the receiver, for example `http://127.0.0.1:4777`. Use it as `RUNSPAN_ENDPOINT`. */
+  /** URL of the receiver, for example `http://127.0.0.1:4777`. Use this URL as `RUNSPAN_ENDPOINT`. */
   readonly url: string;
   /** Returns copies of the runs that match the query, sorted by `dotted_order`. Without a query, returns all runs. */
   runs(query?: RunQuery): Promise<StoredRun[]>;

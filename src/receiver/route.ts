@@ -47,7 +47,7 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
-/** Returns an id from the path, in lower case with hyphens. Throws 422 if it is not a UUID. */
+/** Returns an id from the path, in lower case with hyphens. Throws 422 if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }

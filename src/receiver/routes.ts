@@ -99,7 +99,7 @@ function urlOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
-  // The `Host` header has already been checked, so a constant host can be used. With it, every path results in a valid
-  // URL.
+  // The `Host` header has already been checked, so a constant host can be used. With a constant host, every path
+  // results in a valid URL.
   return new URL(`http://receiver${target}`);
 }

@@ -17,7 +17,7 @@ const CONNECTIONS_MAX = 1_000;
 /** Maximum time for which `close` waits for pending requests. */
 const CLOSE_MS = 2_000;
 
-/** Default headers of every response. A route may override them. */
+/** Default headers of every response, which a route may override. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'x-content-type-options': 'nosniff',

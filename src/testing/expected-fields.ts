@@ -65,7 +65,10 @@ export const fieldChecks: Checks<ExpectedFields> = {
   open: TRUE_OR_FALSE,
 };
 
-/** Validates an expectation. Throws a RunspanError if it is invalid. `expected` may be a name instead of an object. */
+/**
+ * Validates an expectation. Throws a RunspanError if the expectation is invalid. `expected` may be a name instead of an
+ * object.
+ */
 export function checkedExpectation<Expected extends ExpectedFields>(
   what: string,
   expected: unknown,
@@ -167,8 +170,8 @@ export class Comparison {
 }
 
 /**
- * An equality tester that rejects values of different kinds. Without it, `{}` would match any value, because subset
- * equality compares only keys.
+ * An equality tester that rejects values of different kinds. Without this tester, `{}` would match any value, because
+ * subset equality compares only keys.
  */
 function differentKinds(actual: unknown, expected: unknown): false | undefined {
   if (typeof expected !== 'object' || expected === null || isAsymmetric(expected)) return undefined;

@@ -20,7 +20,7 @@ export interface ExpectedNode extends ExpectedFields {
 }
 
 export interface TraceMatchOptions {
-  /** Whether additional runs are a failure. `false` allows them at every level. @default true */
+  /** Whether additional runs are a failure. `false` allows additional runs at every level. @default true */
   complete?: boolean;
   /** Whether siblings must have the expected order. `false` allows any order. @default true */
   ordered?: boolean;
@@ -38,7 +38,7 @@ const NODE_CHECKS: Checks<ExpectedNode> = {
 
 const OPTION_CHECKS: Checks<TraceMatchOptions> = { complete: TRUE_OR_FALSE, ordered: TRUE_OR_FALSE };
 
-/** Validates expected traces. Throws a RunspanError if one is invalid. */
+/** Validates expected traces. Throws a RunspanError if a trace is invalid. */
 export function checkedTrace(expected: unknown): readonly Node[] {
   return (Array.isArray(expected) ? expected : [expected]).map((given) => {
     const node = checkedExpectation('a run of the tree', given, NODE_CHECKS);

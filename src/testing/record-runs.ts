@@ -33,7 +33,7 @@ export type CaptureLimits = Pick<
 
 /** A run with its attachments. */
 export interface RecordedRun extends RunRecord {
-  /** The run's attachments. Absent if there are none. */
+  /** The run's attachments. The field is absent if the run has none. */
   attachments?: HeldAttachment[];
 }
 
@@ -46,7 +46,7 @@ export interface RunRecorder {
   readonly runs: RecordedRun[];
   /** Returns the run with this name. Throws `RUNSPAN_RUN_NOT_FOUND` if no run or more than one run has this name. */
   run(name: string): RecordedRun;
-  /** The recorder's exporter. Pass it to selected runs as the option `exporter` to record only those. */
+  /** The recorder's exporter. To record only selected runs, pass it to these runs as the option `exporter`. */
   readonly exporter: RunSink;
   /** Removes the recorded runs. */
   clear(): void;

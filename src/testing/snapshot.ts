@@ -44,7 +44,7 @@ const CHECKS: Checks<SnapshotOptions> = { ordered: TRUE_OR_FALSE };
  * Returns the runs as plain nested data that is the same in every execution, for `toMatchSnapshot`, `t.assert.snapshot`
  * and `deepEqual`. Times, stacks and runtime information are omitted. Keys are sorted. In all texts, run ids are
  * replaced by labels such as `[id of search]`, the current folder by `[cwd]`, and the home folder by `[home]`. Siblings
- * are sorted by start. If two started in the same microsecond, they are sorted by content.
+ * are sorted by start. Siblings that started in the same microsecond are sorted by content.
  *
  * Payloads may still contain times, random numbers and other ids, which are not replaced.
  */
@@ -84,7 +84,10 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Maximum number of runs in an outline. If there are more, the last line states how many are not shown. */
+/**
+ * Maximum number of runs in an outline. If a trace has more runs, the outline ends with the number of runs that are not
+ * shown.
+ */
 const LINES_MAX = 1_000;
 /** Maximum number of characters of a name or an error in an outline. */
 const TEXT_MAX = 200;

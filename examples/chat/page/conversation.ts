@@ -90,7 +90,7 @@ export function isBusy({ run }: Conversation): boolean {
   return run.status === 'starting' || run.status === 'running';
 }
 
-/** Whether a run failed or was stopped. A run that waits for input is neither. */
+/** Whether a run failed or was stopped. A run that waits for input counts as neither failed nor stopped. */
 export function isCutShort({ status, error }: RunState): boolean {
   return status === 'failed' || (status === 'interrupted' && error !== undefined);
 }

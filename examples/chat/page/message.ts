@@ -14,7 +14,7 @@ export interface Message {
   readonly runId?: string | undefined;
   /** Id of the tool call that started the subagent which wrote the message. */
   readonly callId?: string | undefined;
-  /** Id of the message that this one answers. Set until a state contains this message. */
+  /** Id of the message that this one answers. Undefined once a state contains this message. */
   readonly questionId?: string | undefined;
 }
 

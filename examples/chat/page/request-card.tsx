@@ -8,7 +8,7 @@ import { LongText, Problem, Text, visible } from './text.tsx';
 
 interface RequestCardProps {
   readonly request: InputRequest;
-  /** Sends the response. Resolves to false if the server does not accept it. */
+  /** Sends the response. Resolves to false if the server does not accept the response. */
   readonly respond: (response: unknown) => Promise<boolean>;
 }
 

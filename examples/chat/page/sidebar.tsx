@@ -15,7 +15,7 @@ import {
   threadsProblem,
 } from './threads.ts';
 
-/** The list of threads. On narrow screens, it is a drawer. */
+/** The list of threads, which is shown as a drawer on narrow screens. */
 export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void }): JSX.Element {
   const chosen = useSignal<ThreadSummary | undefined>(undefined);
   const start = useRef<HTMLAnchorElement>(null);

@@ -18,7 +18,10 @@ export const info: Signal<Info | undefined> = signal(undefined);
 let pages = 1;
 let loads = 0;
 
-/** The thread that the page's address names. If it names none, a new thread, which the first message creates. */
+/**
+ * The thread that the page's address names, or a new thread if the address names none. The first message creates the
+ * new thread on the server.
+ */
 export const currentThread: Signal<Thread> = signal(threadAt(location.hash));
 
 /** Opens the thread that the address names whenever the address changes. Closes the thread while the page is hidden. */

@@ -170,7 +170,10 @@ function AnswerActions({ turn, thread, conversation, isLast, isBusy }: TurnViewP
   );
 }
 
-/** Returns the URL of a run in the trace viewer. The run is the root of its trace, so both have the same id. */
+/**
+ * Returns the URL of a run in the trace viewer. The run is the root of its trace, so the trace has the same id as the
+ * run.
+ */
 function traceUrl(viewerUrl: string, runId: string): string {
   const url = new URL(viewerUrl);
   url.search = `${new URLSearchParams({ trace: runId, run: runId })}`;

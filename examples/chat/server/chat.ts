@@ -42,7 +42,7 @@ export interface ChatOptions {
   readonly log?: (line: string) => void;
 }
 
-/** A chat that handles standard `Request` objects. A host passes them to `chat.app.fetch`. */
+/** A chat that handles standard `Request` objects. A host passes each request to `chat.app.fetch`. */
 export interface Chat {
   readonly app: Hono;
   /** Ends the runs in this process, then ends the open streams and closes the storage. */

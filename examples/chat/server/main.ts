@@ -17,7 +17,7 @@ try {
   process.exit(error instanceof SettingsError ? 2 : 1);
 }
 
-/** Creates the application from its parts. To use a different part, replace it here. */
+/** Creates the application from its parts. To use a different model, storage or agent, replace it here. */
 async function start(settings: Settings): Promise<void> {
   const { host, port, data, wordDelayMs, docs } = settings;
   const storage = await openStorage(settings);

@@ -95,8 +95,8 @@ export interface TracesOptions {
 }
 
 /**
- * Sets up tracing. Traces are sent to RUNSPAN_ENDPOINT, or to a receiver in this process if it is not set. With
- * RUNSPAN_TRACING=false, nothing is traced.
+ * Sets up tracing. Traces are sent to RUNSPAN_ENDPOINT. If this variable is not set, a receiver in this process
+ * receives the traces. With RUNSPAN_TRACING=false, nothing is traced.
  */
 export async function openTraces({ env, tracePort, data }: TracesOptions): Promise<Traces> {
   const close = async (): Promise<void> => void (await shutdown());

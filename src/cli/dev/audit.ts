@@ -135,7 +135,7 @@ function summaryOf({ counts: { posts, patches, attachments, bytes } }: AuditStor
   return 'no records arrived; a program that sets `endpoint` in its code sends there, and one that ends by process.exit() loses its last runs';
 }
 
-/** File mode of the output. Only its owner can read it, because records may contain confidential data. */
+/** File mode of the output: only the owner can read the file, because records may contain confidential data. */
 const OWNER_ONLY = 0o600;
 
 async function openFile(path: string): Promise<Writable> {

@@ -23,8 +23,8 @@ export interface TraceWatchOptions {
   isPlain?: boolean;
   show: (text: string) => void;
   /**
-   * Maximum number of traces to remember. If runs arrive for a forgotten trace, they are drawn as a new trace. @default
-   * 10000
+   * Maximum number of traces to remember. If more runs of a forgotten trace arrive, these runs are drawn as a new
+   * trace. @default 10000
    */
   rememberedMax?: number;
 }
@@ -39,8 +39,8 @@ interface Watched {
 }
 
 /**
- * Draws each trace when it finishes, and again if more of its runs arrive. When the watch closes, it draws the
- * unfinished traces.
+ * Draws each trace when it finishes, and again if more of its runs arrive. When the watch is closed, the unfinished
+ * traces are drawn.
  */
 export class TraceWatch {
   readonly #options: TraceWatchOptions;

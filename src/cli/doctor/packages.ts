@@ -47,7 +47,10 @@ function copiesFinding(copies: readonly Copy[]): Finding {
   );
 }
 
-/** Reports copies of an OpenTelemetry package. Several copies are allowed, because they share their state. */
+/**
+ * Reports copies of an OpenTelemetry package. Several copies of a package are allowed, because OpenTelemetry's copies
+ * share their state.
+ */
 function otelFinding(name: string, { range, has }: Versions, copies: readonly Copy[]): Finding {
   if (copies.length === 0) return ok(name, 'not installed; only runspan/otel needs it');
   for (const { version, folder } of copies) {
@@ -73,8 +76,8 @@ function installedCopies(folder: string, names: readonly string[]): Copy[] {
       if (path === undefined) continue;
       const version = names.includes(name) ? ignoreErrors(() => versionIn(path, name)) : undefined;
       if (version !== undefined) found.set(path, { name, version, folder: path });
-      // A package may be a link into another folder, for example into pnpm's store. Node looks for its dependencies
-      // near the link's target.
+      // A package may be a link into another folder, for example into pnpm's store. Node looks for the package's
+      // dependencies near the link's target.
       pending.push(...nodeModulesFor(path));
     }
   }

@@ -157,8 +157,8 @@ function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The `Date` header has no fractions of a second, so 500 ms, the average fraction, are added. The service is assumed
-  // to have written it halfway through the request.
+  // The `Date` header has no fractions of a second, so 500 ms, the average fraction, are added. The calculation assumes
+  // that the service wrote the header halfway through the request.
   const skewMs = Date.now() - answeredAgoMs - (date + 500);
   const seconds = Math.round(Math.abs(skewMs) / 1_000);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);

@@ -51,7 +51,7 @@ export function samplingOff(): EnvironmentName | undefined {
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
 }
 
-/** Returns the keys and workspace ids in the environment. Findings must not contain them. */
+/** Returns the keys and workspace ids in the environment, which findings must not contain. */
 export function secretsOfEnvironment(): string[] {
   return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
 }
@@ -63,7 +63,7 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   const problems = collectProblems(() => {
     settings = resolveSettings({ tracing: true, log: 'silent' });
     isOn = flag('tracing', undefined, true);
-    // `resolveSettings` validates these two settings only for some endpoints. The calls below always validate them.
+    // `resolveSettings` validates `durability` and `allowInsecure` only for some endpoints, so both are validated here.
     durabilityOf({});
     flag('allowInsecure', undefined, false);
   });

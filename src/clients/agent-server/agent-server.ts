@@ -22,7 +22,10 @@ export interface AgentServerInfo {
 /** Health and metrics of an agent server. */
 export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
-  /** Returns whether the server is ready. `checkDb` also checks its database. Rejects if the server does not respond. */
+  /**
+   * Returns whether the server is ready. `checkDb` also checks the server's database. Rejects if the server does not
+   * respond.
+   */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
   /** Returns the metrics as Prometheus text or as JSON. */
   metrics<Format extends 'prometheus' | 'json' = 'prometheus'>(

@@ -64,7 +64,7 @@ export interface StreamBreak extends RunPlace {
 
 /**
  * The connection of a stream or an awaited response broke before the run ended, and reading could not continue. The run
- * may still be running. Pass its `runId` to `runs.get` or `runs.join`.
+ * may still be running. To find out, pass the error's `runId` to `runs.get` or `runs.join`.
  */
 export class StreamError extends RunspanError {
   override readonly name: string = 'StreamError';

@@ -12,7 +12,7 @@ import { runErrorOf } from './streams/agent-event.ts';
 import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
 import type { RunStream } from './streams/run-stream.ts';
 
-/** Known statuses of a run. Later servers may send others. */
+/** Known statuses of a run. Later servers may send other statuses. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});
 
 /** A run of an assistant. */

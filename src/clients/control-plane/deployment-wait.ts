@@ -332,7 +332,7 @@ class RevisionWait {
 
 /**
  * Returns the reason for a revision's status, or an empty string. The interface does not specify which field contains
- * it.
+ * the reason.
  */
 function reasonOf({ status_message, message, error }: Revision): string {
   const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');

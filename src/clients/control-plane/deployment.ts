@@ -98,7 +98,7 @@ export interface SourceConfig {
   deployment_type?: DeploymentType | null;
   /** Whether a push to `repo_ref` is deployed. `repo_ref` must then be a branch. Only for the source `git_host`. */
   build_on_push?: boolean | null;
-  /** URL of the deployment. A request can set it only for the source `external_container`. */
+  /** URL of the deployment. A request can set the URL only for the source `external_container`. */
   custom_url?: string | null;
   /** Only for the source `external_container`. */
   resource_spec?: ResourceSpec | null;
@@ -131,7 +131,7 @@ export interface SourceRevisionConfig {
   image_uri?: string | null;
   /** Path returned by `uploadSource`. Only for the source `internal_source`. */
   source_tarball_path?: string | null;
-  /** Commit of the revision. The service sets it; requests cannot. */
+  /** Commit of the revision. Only the service sets this field. */
   repo_commit_sha?: string | null;
 }
 

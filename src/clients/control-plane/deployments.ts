@@ -64,12 +64,12 @@ export interface Deployments {
   deleteMany(deploymentIds: readonly string[], options?: CallOptions): Promise<DeletedDeployments>;
   /**
    * Requests a URL for uploading the source of an `internal_source` deployment. Keep `upload_url` secret, because
-   * anyone who has it can upload.
+   * anyone who has the URL can upload.
    */
   uploadUrl(deploymentId: string, options?: CallOptions): Promise<UploadUrl>;
   /**
    * Uploads the source of an `internal_source` deployment. The source is a directory, whose ignored files are omitted,
-   * or a `.tar.gz` file. To deploy it, pass the result as `source_revision_config` of an update.
+   * or a `.tar.gz` file. To deploy the source, pass the result as `source_revision_config` of an update.
    */
   uploadSource(deploymentId: string, path: string | URL, options?: UploadSourceOptions): Promise<UploadedSource>;
   /**
@@ -80,7 +80,7 @@ export interface Deployments {
   waitUntilDeployed(deploymentId: string, options?: WaitOptions): Promise<Deployed>;
   /** Creates a deployment and waits for its first revision. */
   createAndWait(deployment: DeploymentCreate, options?: Omit<WaitOptions, 'revisionId'>): Promise<Deployed>;
-  /** Updates a deployment. If the patch creates a revision, waits until it is deployed. */
+  /** Updates a deployment. If the patch creates a revision, waits until the revision is deployed. */
   updateAndWait(
     deploymentId: string,
     patch: DeploymentPatch,

@@ -48,7 +48,7 @@ export interface Revisions {
   /** Lists the deployment's revisions, latest first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;
   get(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Revision>;
-  /** Deploys a revision again. To wait for it, use `latest_revision_id` of the returned deployment. */
+  /** Deploys a revision again. `latest_revision_id` of the returned deployment is the id of the new revision. */
   redeploy(deploymentId: string, revisionId: string, options?: CallOptions): Promise<Deployment>;
 }
 

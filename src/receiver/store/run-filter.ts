@@ -7,7 +7,7 @@ import type { Scope } from './store.ts';
 
 /** A parsed query. The search text is split into words, and single values are converted to lists. */
 export interface RunFilter {
-  /** The projects that the scope and the query name. A run must belong to each of them, by name or by id. */
+  /** The projects that the scope and the query name. A run must belong to each of these projects, by name or by id. */
   readonly projects: readonly string[];
   readonly traceId: string | undefined;
   readonly name: string | undefined;

@@ -97,7 +97,7 @@ export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
  * Whether a run's usage counts towards sums. Runs other than model calls often repeat the usage of nested model calls.
- * Their usage therefore counts only if no nested run has usage.
+ * The usage of such runs therefore counts only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;

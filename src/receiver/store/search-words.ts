@@ -22,7 +22,7 @@ const TEXT_LENGTH_MAX = 1024 * 1024;
 const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
-/** Matches characters of scripts that do not separate words by spaces. Each of them counts as a word. */
+/** Matches characters of scripts that do not separate words by spaces. Each such character counts as a word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
@@ -32,7 +32,7 @@ export function wordsOf(text: string): string[] {
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }
 
-/** Parses the text of a query. Returns undefined if it contains no words. */
+/** Parses the text of a query. Returns undefined if the text contains no words. */
 export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];

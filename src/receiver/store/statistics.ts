@@ -98,7 +98,10 @@ function groupOf(groupBy: GroupKey, summary: RunSummary): string | undefined {
   return groupBy === 'project' ? projectOf(summary) : summary[groupBy];
 }
 
-/** Possible lengths of time buckets in milliseconds. Buckets that are longer than these span a whole number of days. */
+/**
+ * Possible lengths of time buckets in milliseconds. A bucket that is longer than all of these lengths spans a whole
+ * number of days.
+ */
 const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),

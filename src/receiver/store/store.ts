@@ -59,7 +59,7 @@ export interface Changes {
  * reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens in a store. If there are more, the store deletes the oldest. */
+/** Maximum number of feedback tokens in a store. Beyond this number, the store deletes the oldest tokens. */
 export const TOKENS_MAX = 10_000;
 
 /**

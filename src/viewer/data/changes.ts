@@ -18,7 +18,7 @@ let retry: ReturnType<typeof setTimeout> | undefined;
 /** Whether the page may have missed changes. */
 let isBehind = false;
 
-/** Adds a listener. Returns a function that removes it. */
+/** Adds a listener. Returns a function that removes the listener. */
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

@@ -68,7 +68,7 @@ export function metadataCondition(key: string, value: string): string {
   return `meta.${quoted(key)}=${quoted(value)}`;
 }
 
-/** Adds conditions to a filter. Conditions that they replace are removed. */
+/** Adds conditions to a filter, and removes the conditions that the new ones replace. */
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
@@ -188,7 +188,7 @@ function toIsoTime(text: string, nowMs: number): string | undefined {
     return new Date(Math.max(0, nowMs - (parseDuration(text) ?? 0))).toISOString();
   }
   if (!/^\d{4}-\d\d-\d\d/.test(text)) return undefined;
-  // `Date` would read a date without a time as UTC. Adding a time makes it local.
+  // `Date` would read a date without a time as UTC. With a time, `Date` reads the text as local time.
   const date = new Date(text.length === 10 ? `${text}T00:00` : text);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }

@@ -55,9 +55,11 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /** Returns whether a change to these traces makes the value stale. If it is omitted, the value is read only once. */
+  /**
+   * Returns whether a change to these traces makes the value stale. Without this function, the value is read only once.
+   */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
-  /** Delay before the first read. Set it for keys that change often. */
+  /** Delay before the first read. Set a delay for keys that change often. */
   readonly delayMs?: number;
 }
 

@@ -135,7 +135,8 @@ function itemOf(fields: Fields): Message | undefined {
 }
 
 /**
- * Drops tool calls that the content already contains. Some libraries list a call both there and in a separate field.
+ * Drops tool calls that the content already contains. Some libraries list a call both in the content and in a separate
+ * field.
  */
 function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
   const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));

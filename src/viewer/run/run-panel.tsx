@@ -23,7 +23,7 @@ import { RunFacts, RunMetadata } from './run-facts.tsx';
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;
 
-/** Panel with the details of a run. Until they arrive, the header shows the data that the tree contains. */
+/** Panel with the details of a run. Until the details arrive, the header shows the data that the tree contains. */
 export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.Element {
   const options = { isStale: changesOf(model.id), delayMs: SELECTION_MS };
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);

@@ -132,8 +132,8 @@ function optionsOf(
       },
     },
     hooks: {
-      // `cursor.idx` is not used, because it is the closest bucket start. In the right half of a bar, that is the next
-      // bucket.
+      // `cursor.idx` is not used, because it is the closest bucket start. In the right half of a bar, the closest start
+      // is that of the next bucket.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;

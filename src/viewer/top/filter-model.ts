@@ -14,7 +14,7 @@ export class FilterModel {
   /** Index of the highlighted suggestion, or -1 if none is highlighted. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
-  /** The projects. The menu next to the filter box shows them too. */
+  /** The projects to suggest. The menu next to the filter box shows the projects too. */
   readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
   readonly #names: Signal<Names> = signal({});
 

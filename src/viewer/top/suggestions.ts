@@ -9,7 +9,7 @@ export interface Suggestion {
   readonly isComplete: boolean;
 }
 
-/** Known values by filter key. Each value has its number of runs. */
+/** Known values by filter key, with the number of runs that have each value. */
 export type Names = Readonly<Record<string, readonly (readonly [string, number])[]>>;
 
 const SUGGESTIONS_MAX = 12;

@@ -89,7 +89,9 @@ export function countedUsages({ branches }: RunTree): Usage[] {
   });
 }
 
-/** Returns the range from the first start to the last end. While runs are open, it extends to the current time. */
+/**
+ * Returns the range from the first start to the last end. While runs are open, the range extends to the current time.
+ */
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
   const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;

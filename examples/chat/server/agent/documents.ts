@@ -22,7 +22,8 @@ const CHARS_MAX = 2_000;
 const QUERY_CHARS_MAX = 2_000;
 
 /**
- * Reads the Markdown files in a folder, by default runspan's documentation. Throws a SettingsError if there are none.
+ * Reads the Markdown files in a folder, by default runspan's documentation. Throws a SettingsError if there are no
+ * Markdown files.
  */
 export function loadDocuments(folder: string | undefined): Documents {
   const path = folder ?? fileURLToPath(new URL('./docs/', import.meta.resolve('runspan/package.json')));

@@ -18,8 +18,8 @@ const TIMEOUT_MS = 60_000;
 const RETRIES_MAX = 1;
 
 /**
- * Returns the model that the environment variables select, from any provider with OpenAI's interface. If they select
- * none, built-in rules answer.
+ * Returns the model that the environment variables select, from any provider with OpenAI's interface. If no model is
+ * selected, built-in rules answer.
  */
 export function chooseModel(env: NodeJS.ProcessEnv, wordDelayMs: number): ChosenModel {
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: model = 'gpt-4o-mini' } = env;
@@ -49,7 +49,7 @@ export class ProviderModel extends ChatOpenAI {
     this.#options = options;
   }
 
-  /** `bindTools` calls this method. The inherited one would return a plain ChatOpenAI. */
+  /** `bindTools` calls this method. The inherited method would return a plain ChatOpenAI. */
   override withConfig(config: Partial<CallOptions>): ProviderModel {
     const model = new ProviderModel(this.#options);
     model.defaultOptions = { ...this.defaultOptions, ...config };

@@ -39,8 +39,8 @@ export class Commands {
     if ((params.ifNotExists ?? params.if_not_exists) === 'reject' && createdAt === undefined)
       throw new RequestError('no_such_thread', `Thread ${threadId} has no state. It may have been deleted.`);
     const isAsking = tasks.some(({ interrupts }) => interrupts.length > 0);
-    // If the thread has an open interrupt, any input is accepted as the response. If it has a state, it can continue
-    // without an input.
+    // If the thread has an open interrupt, any input is accepted as the response. If the thread has a state, a run can
+    // continue without an input.
     if (!isObject(input) && !(input === null ? createdAt !== undefined : isAsking))
       throw new RequestError(
         'invalid_argument',

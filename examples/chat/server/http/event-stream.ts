@@ -34,7 +34,7 @@ export interface EventStreamOptions {
 /**
  * Streams a thread's events as server-sent events until the client disconnects or the chat stops: the events in the
  * log, a comment `live`, then new events. The next events are read from the log only when the client has received the
- * previous ones, so a slow client uses no memory. If events that the client needs were deleted, it receives a
+ * previous ones, so a slow client uses no memory. If events that the client needs were deleted, the client receives a
  * `missed_events` event.
  */
 export function eventStream(options: EventStreamOptions): ReadableStream<Uint8Array> {
@@ -101,8 +101,8 @@ async function* framesOf(options: EventStreamOptions): AsyncGenerator<string> {
       heartbeatAt = performance.now() + HEARTBEAT_MS;
     }
   } catch (error) {
-    // If the store is unavailable, the stream just ends. The client then reconnects and receives the events after its
-    // last one.
+    // If the store is unavailable, the stream just ends. The client then reconnects and receives the events that it has
+    // missed.
     if (!end.aborted && !isUnavailable(error)) throw error;
   } finally {
     unwatch();

@@ -70,8 +70,8 @@ export function pageRoutes(folder: string, feedbackOrigin: string | undefined): 
 }
 
 /**
- * Starts a server for an application. If it cannot listen, rejects with an error that names the option to change. Later
- * errors are logged.
+ * Starts a server for an application. If the server cannot listen, rejects with an error that names the option to
+ * change. Later errors are logged.
  */
 export function listen({ fetch }: Hono, host: string, port: number, log: (line: string) => void): Promise<ServerType> {
   const server = serve({ fetch, port, hostname: host });

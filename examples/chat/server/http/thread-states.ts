@@ -18,7 +18,7 @@ export class ThreadStates {
     this.#agent = agent;
   }
 
-  /** Returns the newest state of a thread. Rejects with a RequestError if there is none. */
+  /** Returns the newest state of a thread. Rejects with a RequestError if the thread has no state. */
   async get(threadId: string): Promise<object> {
     const snapshot = await this.#agent.getState(configOf(threadId), { subgraphs: true });
     if (snapshot.createdAt === undefined) throw unknownThread(threadId);

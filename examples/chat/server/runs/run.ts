@@ -9,7 +9,7 @@ import { answerByMessage } from './approval.ts';
 import { fieldsOf, messagesOf } from './messages.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
 
-/** The methods of an agent that the chat calls. Any compiled graph that has a checkpointer implements them. */
+/** The methods of an agent that the chat calls. Any compiled graph that has a checkpointer implements these methods. */
 export interface Agent {
   readonly name?: string | undefined;
   readonly checkpointer?: unknown;
@@ -167,7 +167,7 @@ export class Run {
   }
 
   /**
-   * Adds events to the log. If the store is busy, they are collected and written together. Waits only if too many
+   * Adds events to the log. If the store is busy, events are collected and written together. Waits only if too many
    * events are pending.
    */
   async #write(...events: readonly NewEvent[]): Promise<void> {
@@ -187,7 +187,7 @@ export class Run {
       this.#writing = undefined;
     } catch (error) {
       // `#writing` stays rejected, so nothing more is written. Writing again could duplicate events, because the failed
-      // write may have stored them.
+      // write may have stored some.
       this.stop(error instanceof RunLostError ? 'lost' : 'broken');
       throw error;
     }

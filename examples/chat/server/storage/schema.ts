@@ -48,10 +48,12 @@ export interface StoreLimits {
   readonly leaseMs: number;
   /** Interval of heartbeats. @default 4 000 */
   readonly heartbeatMs: number;
-  /** Maximum number of events per thread. If it is exceeded, the older half is deleted. @default 20 000 */
+  /**
+   * Maximum number of events per thread. If a thread has more, the older half of its events is deleted. @default 20 000
+   */
   readonly eventsMax: number;
   /**
-   * Maximum number of characters in a thread's events. If it is exceeded, the older half of the events is deleted.
+   * Maximum number of characters in a thread's events. If a thread has more, the older half of its events is deleted.
    * @default 64 Mi
    */
   readonly charsMax: number;

@@ -147,7 +147,7 @@ export class Store {
   }
 
   /**
-   * Marks a waiting run as in progress if it is its turn. Returns the run, or undefined if it is no longer in the
+   * Marks a waiting run as in progress if it is its turn. Returns the run, or undefined if the run is no longer in the
    * store.
    */
   async claim(threadId: string, runId: string): Promise<RunRow | undefined> {
@@ -224,8 +224,8 @@ export class Store {
   }
 
   /**
-   * Adds or updates a thread. Returns the number of its last event. Numbers start at the current time in microseconds,
-   * so that a new thread with the id of a deleted one does not reuse its numbers.
+   * Adds or updates a thread. Returns the number of the thread's last event. Numbers start at the current time in
+   * microseconds, so that a new thread with the id of a deleted one does not reuse its numbers.
    */
   async #touch(query: Query, threadId: string, title: string): Promise<number> {
     const now = this.#database.nowMs;

@@ -83,7 +83,7 @@ export class PostgresServer {
   readonly #crash = (): void => void this.#child?.kill('SIGQUIT');
 }
 
-/** Finds a program of PostgreSQL. Debian does not add them to PATH. */
+/** Returns the path of a PostgreSQL program. On Debian, PATH does not contain these programs. */
 function pathOf(program: string): string {
   const versions = '/usr/lib/postgresql';
   const folders = [

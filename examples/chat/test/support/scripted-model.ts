@@ -12,7 +12,7 @@ export interface ScriptChanges {
   readonly holdPieces?: number;
   /** Number of answers that fail. */
   readonly fail?: number;
-  /** The supervisor's answer to every message. If it is empty, the rules of the local model answer. */
+  /** The supervisor's answer to every message. If this text is empty, the rules of the local model answer. */
   readonly say?: string;
   readonly pieceChars?: number;
 }

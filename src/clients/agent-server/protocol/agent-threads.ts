@@ -257,8 +257,8 @@ export class AgentThreads {
 }
 
 /**
- * The calls of the client, and `create`, which creates a thread. The path of `create` is empty if the server does not
- * need this call.
+ * The calls of the client, and `create`, which creates a thread. If the server does not need the call `create`, its
+ * path is empty.
  */
 type Calls = Omit<AgentThreads, 'url' | 'close' | 'newThreadId' | symbol> & { create: unknown };
 

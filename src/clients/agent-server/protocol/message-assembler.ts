@@ -4,7 +4,7 @@ import type { BlockDelta, ContentBlock, MessageData, MessageEvent, MessageUsage,
 export interface AssembledToolCall {
   readonly id: string | undefined;
   readonly name: string | undefined;
-  /** The arguments as an object. While they are streaming, the raw JSON text so far. */
+  /** The arguments as an object. While the arguments are streaming, the raw JSON text received so far. */
   readonly args: unknown;
   readonly isWhole: boolean;
 }
@@ -13,7 +13,7 @@ export interface AssembledToolCall {
 export class AssembledMessage {
   readonly id: string;
   readonly role: 'ai' | 'human' | 'system' | (string & {});
-  /** Path of the subagent that sent the message. Empty if the agent itself sent it. */
+  /** Path of the subagent that sent the message. Empty if the agent itself sent the message. */
   readonly namespace: readonly string[];
   readonly node: string | undefined;
   readonly status: 'streaming' | 'complete' | 'failed';

@@ -54,7 +54,7 @@ export type ThreadResponse =
 
 /** A run as the server returns it in response to a command. */
 export interface CommandedRun {
-  /** Id of the run. Undefined if the server omits it. Some servers omit it when a run continues. */
+  /** Id of the run. Undefined if the server omits the id, as some servers do when a run continues. */
   readonly run_id?: string;
   /** `seq` of the last event before the command took effect. */
   readonly applied_through_seq?: number;

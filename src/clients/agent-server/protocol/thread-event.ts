@@ -16,14 +16,14 @@ export type ThreadChannel =
 /** Fields that all events of a thread have. */
 export interface ThreadEventOf<Method extends string, Data> {
   readonly method: Method;
-  /** The method as sent by the server. If this version does not recognize the event, it differs from `method`. */
+  /** The method as sent by the server. Differs from `method` if this version does not recognize the event. */
   readonly name: string;
   /** Id of the event. If the server sends the event again, the id is the same. */
   readonly event_id?: string;
   /** Sequence number of the event in its thread. */
   readonly seq?: number;
   readonly params: {
-    /** Path of the subagent that sent the event. Empty if the agent itself sent it. */
+    /** Path of the subagent that sent the event. Empty if the agent itself sent the event. */
     readonly namespace: readonly string[];
     /** Time of the event in milliseconds since 1970. */
     readonly timestamp?: number;
@@ -131,7 +131,7 @@ export type ToolEvent = ThreadEventOf<'tools', ToolData>;
 export type StateEvent<Values> = ThreadEventOf<'values', Values>;
 /** State changes made by a node. `params.node` is the node's name. */
 export type StateUpdateEvent = ThreadEventOf<'updates', Readonly<Record<string, unknown>>>;
-/** A stored state. A run can start from it. */
+/** A stored state, from which a run can start. */
 export type CheckpointEvent = ThreadEventOf<
   'checkpoints',
   {
@@ -160,7 +160,7 @@ export type OtherThreadEvent = ThreadEventOf<'other', unknown>;
 /** A server-sent event that is not a valid thread event. `params.data` contains its text. */
 export type MalformedThreadEvent = ThreadEventOf<'malformed', string>;
 
-/** An event of a thread. `method` is its type. Some types have subtypes in `params.data.event`. */
+/** An event of a thread. `method` identifies the kind of event. Some types have subtypes in `params.data.event`. */
 export type ThreadEvent<Values = Record<string, unknown>> =
   | LifecycleEvent
   | MessageEvent

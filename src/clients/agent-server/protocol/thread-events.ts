@@ -96,12 +96,12 @@ export class ThreadEvents<Values = Record<string, unknown>> implements AsyncIter
     return this.#policy.place.runId;
   }
 
-  /** The highest `seq` read so far. To continue later, pass it as `since`. */
+  /** The highest `seq` read so far. To continue reading later, pass this number as `since`. */
   get lastSeq(): number | undefined {
     return this.#policy.lastSeq;
   }
 
-  /** Id of the last event read. Some servers can continue after this id. */
+  /** Id of the last event read. Some servers can continue a stream after this id. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }

@@ -27,7 +27,7 @@ export interface ThreadPaths {
   readonly create?: string | undefined;
 }
 
-/** The paths of an agent server. To list its threads, use `threads.search` of `AgentServer`. */
+/** The paths of an agent server. To list the server's threads, use `threads.search` of `AgentServer`. */
 export const agentServerPaths: ThreadPaths = {
   stream: '/threads/{thread_id}/stream/events',
   create: '/threads',

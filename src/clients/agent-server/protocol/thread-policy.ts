@@ -147,7 +147,7 @@ export class ThreadPolicy<Values> implements ResumePolicy<ThreadEvent<Values>> {
   }
 }
 
-/** Whether an event belongs to a run. Compares the run ids. If one is missing, compares the `seq`. */
+/** Whether an event belongs to a run. Compares the run ids or, if an id is missing, the `seq`. */
 function isOf({ run_id, applied_through_seq }: CommandedRun, event: ThreadEvent<unknown>): boolean {
   const { params, seq } = event;
   const eventRunId: unknown = params.run_id ?? (event.method === 'lifecycle' ? event.params.data.run_id : undefined);
@@ -190,7 +190,8 @@ class SeenEvents {
   }
 
   /**
-   * Adds an event. Returns false if it was already added. An event with neither an id nor a `seq` always counts as new.
+   * Adds an event. Returns false if the event was already added. An event with neither an id nor a `seq` always counts
+   * as new.
    */
   add({ event_id, seq, params: { timestamp } }: SeenEvent): boolean {
     const key = event_id ?? (seq === undefined ? undefined : `#${seq}`);

@@ -9,7 +9,7 @@ export interface AgentEventOf<Event extends string, Data> {
   readonly data: Data;
   /** Name of the server-sent event, for example `updates|researcher:1`. */
   readonly name: string;
-  /** Path of the subgraph that sent the event. Empty if the main graph sent it. */
+  /** Path of the subgraph that sent the event. Empty if the main graph sent the event. */
   readonly namespace: readonly string[];
   /** Event id, with which a stream can continue after this event. Undefined if the server sends none. */
   readonly id: string | undefined;
@@ -60,7 +60,7 @@ export type ToolsEvent = AgentEventOf<'tools', Readonly<Record<string, unknown>>
 export type ErrorEvent = AgentEventOf<'error', RunError>;
 /** Feedback URLs by feedback key. Pass a URL to `submitFeedback`. */
 export type FeedbackEvent = AgentEventOf<'feedback', Readonly<Record<string, string>>>;
-/** The last event of a stream. Only some servers send it. */
+/** The last event of a stream, which only some servers send. */
 export type EndEvent = AgentEventOf<'end', unknown>;
 /** An event that this version does not know. Data that is not JSON is returned as text. */
 export type OtherEvent = AgentEventOf<'other', unknown>;

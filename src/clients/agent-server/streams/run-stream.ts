@@ -13,7 +13,8 @@ const WAITING_CHARACTERS_MAX = 1024 * 1024;
 /**
  * A stream of a run's events. `for await (const event of stream)` reads each event once, when the loop requests it, so
  * a slow reader slows down the server. Leaving the loop closes the connection. If you do not read a stream, close it,
- * for example by `await using`. `on_disconnect` of the run decides whether the run continues after that.
+ * for example by `await using`. `on_disconnect` of the run decides whether the run continues after the stream is
+ * closed.
  *
  * If the run fails, the stream returns an `error` event and throws a RunFailedError at its end. If the connection
  * breaks and the server stores the events (`stream_resumable`), the stream reconnects. Otherwise it throws a
@@ -44,8 +45,8 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   /**
-   * Id of the run. Undefined until the response headers or the first event supply it. Always undefined for the stream
-   * of a thread.
+   * Id of the run. Undefined until the response headers or the first event contain the id. Always undefined for the
+   * stream of a thread.
    */
   get runId(): string | undefined {
     return this.#policy.place.runId;
@@ -55,7 +56,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     return this.#policy.place.threadId;
   }
 
-  /** Id of the last event read. Pass it to `joinStream` to continue after that event. */
+  /** Id of the last event read. To continue after this event, pass the id to `joinStream`. */
   get lastEventId(): string | undefined {
     return this.#source.lastEvent?.id;
   }

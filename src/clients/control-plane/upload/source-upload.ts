@@ -32,14 +32,14 @@ export interface UploadProgress {
   readonly sentBytes: number;
 }
 
-/** An uploaded source. To deploy it, pass it as `source_revision_config` of an update. */
+/** An uploaded source. To deploy the source, pass this object as `source_revision_config` of an update. */
 export interface UploadedSource {
   readonly source_tarball_path: string;
 }
 
 /** A URL for uploading a source. */
 export interface UploadUrl {
-  /** URL for the upload. Anyone who has it can upload, so keep it secret. */
+  /** URL for the upload. Keep the URL secret, because anyone who has it can upload. */
   upload_url: string;
   /** Path to use as `source_revision_config.source_tarball_path` after the upload. */
   object_path: string;

@@ -37,7 +37,7 @@ export function stamp(number: number): string {
 export interface RunOptions extends RunFields {
   /** Number of the parent run, which is also the trace's root. */
   readonly parent?: number;
-  /** Latency in milliseconds. If it is omitted, the run has not ended. */
+  /** Latency in milliseconds. If the latency is omitted, the run has not ended. */
   readonly ms?: number;
 }
 

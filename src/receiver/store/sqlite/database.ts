@@ -91,7 +91,10 @@ export class SqliteConnection {
     return Number(this.#statement(sql).run(...values).lastInsertRowid);
   }
 
-  /** Updates the columns of a row that have changed. The others are left out, because updating an index costs time. */
+  /**
+   * Updates the columns of a row that have changed. Unchanged columns are left out, because updating an index costs
+   * time.
+   */
   update(table: string, n: number, before: Readonly<Record<string, SqlValue>>, after: typeof before): void {
     const changed = Object.entries(after).filter(([column, value]) => !isSame(before[column], value));
     if (changed.length === 0) return;

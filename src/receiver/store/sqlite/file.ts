@@ -194,7 +194,7 @@ function withConnection<Result>(
   }
 }
 
-/** Returns the format version of a store. Throws if this version of runspan does not support it. */
+/** Returns the format version of a store. Throws if this version of runspan does not support the format. */
 function checkedVersion(connection: SqliteConnection, path: string): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');

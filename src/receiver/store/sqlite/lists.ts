@@ -75,8 +75,8 @@ function ofMetadata(key: string, value: string | null): Condition[] {
   // The column can be used only for values that are text, because it does not contain numbers and other JSON values.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
-  // For speed, the JSON text is searched for the key and the value before it is parsed. Text values occur in it with
-  // quotes, other values without.
+  // For speed, the JSON text is searched for the key and the value before it is parsed. In the JSON text, text values
+  // have quotes and other values do not.
   const texts = ['instr(fields, ?)', ...(value === null ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
   const sql = `EXISTS (SELECT 1 FROM details WHERE details.n = runs.n AND ${texts.join(' AND ')} AND has_metadata(fields, ?, ?))`;
   return [...(isText ? [{ sql: `${column} = ?`, values: [value] }] : []), { sql, values: [...needles, key, value] }];

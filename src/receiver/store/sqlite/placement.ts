@@ -265,7 +265,7 @@ class StoredTrace {
   /** Whether the end time and the usage must be computed again from all runs. */
   #isStale = false;
 
-  /** Reads a trace. Creates it if it does not exist. */
+  /** Reads a trace, or creates the trace if it does not exist. */
   static open(connection: SqliteConnection, tenant: number, id: string): StoredTrace {
     const select = 'SELECT * FROM traces WHERE tenant = ? AND id = ?';
     const row = connection.one<TraceRow>(select, tenant, idBytes(id));

@@ -224,8 +224,8 @@ export class SqliteReader {
   }
 
   /**
-   * Returns an SQL clause that selects an index of root runs. Without it, the query planner might use an index of all
-   * runs.
+   * Returns an SQL clause that selects an index of root runs. Without this clause, the query planner might use an index
+   * of all runs.
    */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Ranged<ListQuery>): string {
     const { projects, name, traceId, model, metadata, tags, search } = filter;

@@ -10,7 +10,7 @@ export type RunRow = {
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /** 1 if a message of the run names its trace, otherwise 0. In that case, the run belongs to its parent's trace. */
+  /** 1 if a message of the run names its trace. Otherwise 0, and the run belongs to its parent's trace. */
   readonly is_named: number;
   readonly parent: Uint8Array | null;
   /** The id or span key of a parent that has not arrived. */
@@ -64,7 +64,7 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...SHOWN_COLUMNS,
 ];
 
-/** Derives columns from the fields of a run. All of them are null if the run is not visible. */
+/** Derives columns from the fields of a run. All columns are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
   const entries = SHOWN_COLUMNS.map((column) => [column, (summary && SHOWN[column](summary, fields)) ?? null]);
   return Object.fromEntries(entries) as ShownColumns;

@@ -47,7 +47,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
 };
 
 /**
- * Maximum total size of pending operations. If it is exceeded, `apply` rejects with a `StoreError` whose reason is
+ * Maximum total size of pending operations. Beyond this size, `apply` rejects with a `StoreError` whose reason is
  * `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;

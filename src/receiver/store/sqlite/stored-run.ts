@@ -32,7 +32,7 @@ export class StoredRun {
   row: RunRow | undefined;
   /** Id of the trace that `row` belongs to. */
   storedTraceId: string;
-  /** Key of the trace in which the run is placed. Undefined until then. */
+  /** Key of the trace in which the run is placed. Undefined until the run is placed. */
   trace: number | undefined;
   traceId: string;
   parentId: string | undefined;
