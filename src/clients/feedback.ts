@@ -24,7 +24,7 @@ export interface FeedbackSubmission {
   comment?: string | null;
   /** The answer that the run should have given. */
   correction?: Readonly<Record<string, unknown>> | string | null;
-  /** Other data about the feedback. It can be sent only with the method `POST`. */
+  /** Other data about the feedback. Metadata can be sent only with the method `POST`. */
   metadata?: Readonly<Record<string, unknown>> | null;
 }
 

@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
 import { StoreError } from './store/store.ts';
 
-/** Path to a field in a request. A 422 response contains it as `loc`. */
+/** Path to a field in a request, which a 422 response contains as `loc`. */
 export type Location = readonly (string | number)[];
 
 /** An element of `detail` in a 422 response (`ValidationError` in the interface). */

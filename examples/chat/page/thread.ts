@@ -55,7 +55,7 @@ interface Start {
   readonly isAsked?: boolean;
 }
 
-/** A thread on the page. Follows the thread's events and sends the user's commands. */
+/** A chat thread that the page shows. Follows the thread's events and sends the user's commands. */
 export class Thread {
   readonly id: string;
   readonly conversation: Signal<Conversation> = signal(EMPTY);

@@ -23,7 +23,10 @@ export interface Repository {
   readonly [field: string]: unknown;
 }
 
-/** The calls below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments can use. */
+/**
+ * Calls of the endpoints below `/v1/integrations/<git_host>`, which list the repositories that `git_host` deployments
+ * can use.
+ */
 export interface Integrations {
   /** Returns the installed integrations. */
   list(options?: CallOptions): Promise<Integration[]>;

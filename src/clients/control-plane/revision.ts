@@ -43,7 +43,7 @@ export interface ListRevisionsOptions extends ListOptions {
   remoteReconciled?: boolean;
 }
 
-/** The calls below `/v2/deployments/{deployment_id}/revisions`. */
+/** Calls of the endpoints below `/v2/deployments/{deployment_id}/revisions`. */
 export interface Revisions {
   /** Lists the deployment's revisions, latest first. */
   list(deploymentId: string, options?: ListRevisionsOptions): PageList<Revision>;

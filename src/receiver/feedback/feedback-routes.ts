@@ -147,7 +147,7 @@ function htmlPage(title: string, body: string): RouteResponse {
   };
 }
 
-/** Headers of all responses to clients that use a token. A page from any origin may be such a client. */
+/** Headers of all responses to clients that use a token. Pages from any origin may use a token. */
 const FOR_ANYONE: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',

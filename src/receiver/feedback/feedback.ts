@@ -13,7 +13,7 @@ export interface Feedback {
   modified_at: string;
 }
 
-/** A token for giving feedback on a run. Until the token expires, anyone who knows its id can give feedback. */
+/** A token for giving feedback on a run. Until the token expires, anyone who knows the token's id can give feedback. */
 export interface FeedbackToken {
   id: string;
   run_id: string;

@@ -26,7 +26,7 @@ export const fieldRoutes: readonly Route[] = [
   { method: 'POST', path: '/runs/query', handle: queryRuns },
 ];
 
-/** Response to `GET /info`. Clients read the batch limits from it. */
+/** Response to `GET /info`, from which clients read the batch limits. */
 const INFO = {
   version,
   batch_ingest_config: { use_multipart_endpoint: true, size_limit: 100, size_limit_bytes: 20 * 1024 * 1024 },
@@ -34,7 +34,7 @@ const INFO = {
   instance_flags: { gzip_body_enabled: false },
 };
 
-/** Maximum number of posts and patches in a batch. A larger batch gets 413, and the client then splits it. */
+/** Maximum number of posts and patches in a batch. A larger batch gets 413, and the client then splits the batch. */
 const BATCH_RECORDS_MAX = 1_000;
 
 /** Stores a request's operations, after the simulated faults are applied. */

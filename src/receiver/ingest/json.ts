@@ -33,8 +33,8 @@ export class JsonReader {
   }
 
   /**
-   * Checks the limits before the text is parsed. For invalid JSON the counts may be wrong, but `JSON.parse` then
-   * rejects the text.
+   * Checks the limits before the text is parsed. The counts may be wrong if the JSON is invalid, but `JSON.parse`
+   * rejects such text anyway.
    */
   #checkLimits(text: string, what: string): void {
     let depth = 0;

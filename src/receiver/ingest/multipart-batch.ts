@@ -109,8 +109,8 @@ class BatchReader {
     if (this.#strict && isEmpty(value)) {
       this.#issues.add(['body', part.name], 'empty', 'Send this part only if its value is not empty');
     }
-    // LangSmith clients describe model objects in `serialized`. The field is dropped, because run records do not have
-    // it.
+    // LangSmith clients describe model objects in `serialized`. The field is dropped, because run records have no such
+    // field.
     if (value === null || field === 'serialized') return;
     draft.payloads[field] = value;
     if (field !== 'extra' && field !== 'error') draft.texts[field] = text;

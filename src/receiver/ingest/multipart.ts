@@ -119,8 +119,8 @@ function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
 const PARAMETER = /\s*;\s*([\w*-]+)=(?:"([^"]*)"|([^\s;"]*))\s*/y;
 
 /**
- * Parses a Content-Disposition header. Returns undefined if it is malformed or has no name. In names, `%22`, `%0D` and
- * `%0A` stand for quotes and line breaks; there are no other escapes (HTML standard, "Multipart form data").
+ * Parses a Content-Disposition header. Returns undefined if the header is malformed or has no name. In names, `%22`,
+ * `%0D` and `%0A` stand for quotes and line breaks; there are no other escapes (HTML standard, "Multipart form data").
  */
 function parseDisposition(text: string): { name: string; hasFilename: boolean } | undefined {
   if (!/^form-data\b/i.test(text)) return undefined;

@@ -14,7 +14,8 @@ export interface BodyLimits {
    */
   readonly decodedBytesMax: number;
   /**
-   * Maximum total size of all bodies in memory. A request that would exceed it gets 429, and the client can retry it.
+   * Maximum total size of all bodies in memory. A request that would exceed this size gets 429, and the client can
+   * retry the request.
    */
   readonly inFlightBytesMax: number;
 }

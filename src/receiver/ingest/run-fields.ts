@@ -22,7 +22,7 @@ export interface DottedOrder {
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas of a run record's fields. All request formats are validated with them. */
+/** Returns the schemas of a run record's fields, with which all request formats are validated. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunField, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);

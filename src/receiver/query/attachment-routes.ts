@@ -46,7 +46,7 @@ function fileName(name: string): string {
 }
 
 /**
- * Encodes text as defined in RFC 8187, 3.2. In addition to `encodeURIComponent`, it encodes `'()*` and accepts lone
+ * Encodes text as defined in RFC 8187, 3.2. Unlike `encodeURIComponent`, this function encodes `'()*` and accepts lone
  * surrogates.
  */
 function encoded(name: string): string {

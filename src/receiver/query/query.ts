@@ -25,7 +25,7 @@ export interface RunQuery {
   /** Minimum latency in milliseconds, inclusive. Pending runs do not match, because they have no latency. */
   latencyMsMin?: number;
   latencyMsMax?: number;
-  /** Minimum number of total tokens, inclusive. In a list of traces, this is the total of the whole trace. */
+  /** Minimum number of total tokens, inclusive. In a list of traces, the tokens of the whole trace are compared. */
   tokensMin?: number;
   tokensMax?: number;
   /**
@@ -45,7 +45,7 @@ export interface TimeRange {
   readonly beforeUs: number;
 }
 
-/** A query with an explicit time range, as a store receives it. `ranged` creates it. */
+/** A query with an explicit time range, which `ranged` creates and stores receive. */
 export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
   Query,
   'startedFrom' | 'startedBefore'
@@ -53,7 +53,7 @@ export type Ranged<Query extends RunQuery | ListQuery | StatisticsQuery> = Omit<
 
 /**
  * Value by which a list is sorted. Runs without this value come last in both orders. In a list of traces, `tokens` and
- * `cost` are those of the whole trace.
+ * `cost` are the totals of the whole trace.
  */
 export type SortKey = 'start_time' | 'latency' | 'tokens' | 'cost';
 
@@ -103,7 +103,8 @@ export interface Figures {
 
 export interface Statistics {
   /**
-   * Start of the query's time range. If the query has none, the start of its first run. Absent if there are no runs.
+   * Start of the query's time range, or the start of the first run if the query has no time range. Absent if there are
+   * no runs.
    */
   from?: string;
   to?: string;

@@ -109,7 +109,7 @@ export function readRunQuery(body: unknown): RunQuery {
   return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
 }
 
-/** Validates a trace id. Returns it in lower case with hyphens. */
+/** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
   const id = uuidOf(traceId);
   if (id !== undefined) return id;

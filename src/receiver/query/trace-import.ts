@@ -117,7 +117,7 @@ class TraceImport {
 
 /**
  * Removes a `dotted_order` that the exporting store had to derive because the run's parent was missing. The importing
- * store derives it again. If the run has the same id as its trace, `trace_id` is removed too.
+ * store derives the order again. If the run has the same id as its trace, `trace_id` is removed too.
  */
 function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record;

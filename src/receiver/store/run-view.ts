@@ -22,7 +22,7 @@ export interface StoredRun extends RunRecord {
 
 /**
  * Status of a run. `pending`: the run has not ended. `cancelled`: the caller cancelled the run. `interrupted`: the run
- * could no longer end, because nothing that could end it remained. Both `cancelled` and `interrupted` come from
+ * was abandoned, so nothing could end it anymore. Both `cancelled` and `interrupted` come from
  * `extra.metadata.end_reason`. `incomplete`: the exporter stopped waiting for the run's end, and the run may still
  * continue. `error`: any other run with an `error`.
  */

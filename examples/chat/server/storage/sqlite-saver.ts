@@ -152,8 +152,8 @@ export class SqliteSaver extends BaseCheckpointSaver {
     const write = this.#database.transaction(async (query) => {
       for (const [index, [channel]] of writes.entries()) {
         const [type = '', value = null] = dumped[index] ?? [];
-        // If a task runs again, its special writes, such as interrupts, replace the earlier ones. Its other writes are
-        // ignored.
+        // If a task runs again, its special writes, such as interrupts, replace the earlier ones. All other writes of
+        // the repeated task are ignored.
         const idx = WRITES_IDX_MAP[channel] ?? index;
         await query(
           `INSERT OR ${idx < 0 ? 'REPLACE' : 'IGNORE'} INTO writes
