@@ -103,8 +103,8 @@ export interface Figures {
 
 export interface Statistics {
   /**
-   * Start of the query's time range, or the start of the first run if the query has no time range. Absent if there are
-   * no runs.
+   * Start of the query's time range, or the start of the first run if the query sets no start. Absent if there are no
+   * runs.
    */
   from?: string;
   to?: string;
