@@ -221,10 +221,14 @@ describe('a trace leaves as a file', () => {
   });
 
   test.each<[unknown, number, unknown]>([
-    [[], 400, 'The body is no trace that runspan has exported'],
-    [{ format: 'runspan-trace', version: 2, runs: [] }, 400, expect.stringContaining('version 2')],
+    [[], 400, 'Expected the body to be a trace that runspan exported'],
+    [
+      { format: 'runspan-trace', version: 2, runs: [] },
+      400,
+      expect.stringContaining('`version` of the export to be 1, got the number 2'),
+    ],
     [{ format: 'runspan-trace', version: 1, runs: {} }, 400, 'Expected `runs` to be an array'],
-    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs[0] is no JSON object'],
+    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs[0] is not a JSON object'],
     [{ format: 'runspan-trace', version: 1, runs: [], feedback: {} }, 400, 'Expected `feedback` to be an array'],
     [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is not a JSON object'],
     [

@@ -61,16 +61,53 @@ test.each([false, true])(
   },
 );
 
-test('an export that is not complete, or not compressed as announced, is rejected', async () => {
+const send = async (body: string, headers: Record<string, string> = {}) => {
   const receiver = await start();
-  const send = async (body: string, headers: Record<string, string> = {}) => {
-    const options = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body } as const;
-    const answer = await request(`${receiver.url}/query/import`, options);
-    return [answer.statusCode, ((await answer.body.json()) as { detail: string }).detail];
-  };
+  const options = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body } as const;
+  const answer = await request(`${receiver.url}/query/import`, options);
+  return [answer.statusCode, await answer.body.json(), (await receiver.runs()).length];
+};
+
+const EMPTY = '{"format":"runspan-trace","version":1,"runs":[]}';
+
+test.each([
+  `${EMPTY} garbage`,
+  `${EMPTY}}`,
+  `${EMPTY}${EMPTY}`,
+  `${EMPTY},`,
+  `x${EMPTY}`,
+  EMPTY.replace(']}', ']]}'),
+  EMPTY.replace(']}', '}]'),
+  EMPTY.replace(']}', '}}'),
+  EMPTY.replace(']}', ']],'),
+  EMPTY.replace(']}', '],}'),
+  EMPTY.replace(']}', '] 1}'),
+  EMPTY.replace(']}', '][1]}'),
+  EMPTY.replace(']}', '],"other":[1,]}'),
+  EMPTY.replace(']}', '],"other":[,1]}'),
+  EMPTY.replace(']}', '],"other":[1}]}'),
+  EMPTY.replace(']}', '] "other":1}'),
+  EMPTY.replace(']}', '],"other":1:2}'),
+  EMPTY.replace(']}', '],"other":}'),
+  EMPTY.replace(']}', '],"other"}'),
+  EMPTY.replace(']}', '],1:2}'),
+  EMPTY.replace(']}', '],"other":1 [2]}'),
+])('%s is rejected, because it is not valid JSON', async (body) => {
+  expect(() => JSON.parse(body)).toThrow();
+  expect(await send(body)).toEqual([400, { detail: expect.any(String) }, 0]);
+});
+
+test('white space of any length may surround the values of an export', async () => {
+  const space = ' '.repeat(100);
+  const body = [...exportOf(1)].join('').replaceAll(/[{}[\]]/g, `${space}$&\n${space}`);
+  expect(await send(`${body}\r\n\t`)).toEqual([200, { traces: 1, runs: 1 }, 1]);
+});
+
+test('an export that is not complete, or not compressed as announced, is rejected', async () => {
   const whole = [...exportOf(1)].join('');
-  expect(await send(whole.slice(0, -2))).toEqual([400, 'The body is no trace that runspan has exported']);
-  expect(await send(whole, { 'content-encoding': 'gzip' })).toEqual([400, expect.stringContaining('not valid gzip')]);
-  expect((await send(whole, { 'content-type': 'text/plain' }))[0]).toBe(415);
-  expect(await receiver.runs()).toEqual([]);
+  const cut = { detail: 'Expected the body to be a trace that runspan exported' };
+  expect(await send(whole.slice(0, -2))).toEqual([400, cut, 0]);
+  const invalid = { detail: expect.stringContaining('not valid gzip') };
+  expect(await send(whole, { 'content-encoding': 'gzip' })).toEqual([400, invalid, 0]);
+  expect(await send(whole, { 'content-type': 'text/plain' })).toMatchObject([415, {}, 0]);
 });

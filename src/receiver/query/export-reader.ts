@@ -14,12 +14,20 @@ export interface Entry {
 
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACKET_END, BRACE, BRACE_END] = Buffer.from('"\\,:[]{}');
 
-/** Splits the JSON text of an object into entries while the text arrives in chunks. */
+/** White space in JSON. */
+const BLANKS = Buffer.from(' \t\r\n');
+
+/**
+ * Splits the JSON text of an object into entries. The text arrives in chunks. Throws 400 if the text around the entries
+ * is not valid JSON. The caller parses the entries.
+ */
 export class ExportReader {
   #depth = 0;
   #isInText = false;
   #isEscaped = false;
   #isEnded = false;
+  /** Whether an array of the object has just ended. */
+  #isAfterArray = false;
   #key: string | undefined;
   #index: number | undefined;
   #parts: Buffer[] = [];
@@ -39,26 +47,29 @@ export class ExportReader {
       else if (byte === BRACKET || byte === BRACE) {
         this.#depth += 1;
         const isArray = byte === BRACKET && this.#depth === 2 && this.#key !== undefined;
-        if (this.#depth === 1 && byte === BRACKET) throw notAnExport();
         if (this.#depth > 1 && !isArray) continue;
-        this.#take(chunk, start, at);
+        check(isBlank(this.#take(chunk, start, at)) && !this.#isEnded && (isArray || byte === BRACE));
         start = at + 1;
         if (isArray) this.#index = 0;
       } else if (byte === BRACKET_END || byte === BRACE_END) {
-        const isEnd = this.#depth === 1 || (this.#depth === 2 && this.#index !== undefined);
+        const isArray = this.#depth === 2 && this.#index !== undefined;
         this.#depth -= 1;
-        if (!isEnd) continue;
-        yield* this.#entry(this.#take(chunk, start, at));
+        if (this.#depth > 0 && !isArray) continue;
+        check(this.#depth >= 0 && byte === (isArray ? BRACKET_END : BRACE_END));
+        yield* this.#entry(this.#take(chunk, start, at), this.#isAfterArray || this.#index === 0);
         start = at + 1;
         this.#index = undefined;
-        if (this.#depth === 0) this.#isEnded = true;
-        if (this.#depth <= 1) this.#key = undefined;
+        this.#key = undefined;
+        this.#isAfterArray = isArray;
+        this.#isEnded = this.#depth === 0;
       } else if (byte === COMMA && this.#isBetweenEntries) {
         yield* this.#entry(this.#take(chunk, start, at));
         start = at + 1;
+        this.#isAfterArray = false;
         if (this.#index === undefined) this.#key = undefined;
         else this.#index += 1;
       } else if (byte === COLON && this.#depth === 1) {
+        check(this.#key === undefined && !this.#isAfterArray);
         this.#key = keyOf(this.#take(chunk, start, at));
         start = at + 1;
       }
@@ -66,19 +77,19 @@ export class ExportReader {
     this.#push(chunk.subarray(start));
   }
 
-  /** Ends the text. Throws if the object is incomplete. */
+  /** Throws if the object is incomplete, or if text follows it. */
   end(): void {
-    if (!this.#isEnded) throw notAnExport();
+    check(this.#isEnded && this.#parts.every(isBlank));
   }
 
   get #isBetweenEntries(): boolean {
     return this.#depth === 1 || (this.#depth === 2 && this.#index !== undefined);
   }
 
-  *#entry(bytes: Buffer): Generator<Entry> {
-    // There is no entry at the end of an empty array or object, and after an array.
-    if (bytes.toString('latin1', 0, 64).trim() === '' || this.#key === undefined) return;
-    yield { key: this.#key, bytes, index: this.#index };
+  *#entry(bytes: Buffer, isOptional = this.#isAfterArray): Generator<Entry> {
+    const isMissing = isBlank(bytes);
+    check(isMissing ? isOptional : this.#key !== undefined);
+    if (!isMissing && this.#key !== undefined) yield { key: this.#key, bytes, index: this.#index };
   }
 
   #take(chunk: Buffer, start: number, end: number): Buffer {
@@ -102,12 +113,22 @@ export class ExportReader {
 
 function keyOf(bytes: Buffer): string {
   try {
-    return String(JSON.parse(bytes.toString()));
+    const key: unknown = JSON.parse(bytes.toString());
+    if (typeof key === 'string') return key;
   } catch {
-    throw notAnExport();
+    // Not JSON.
   }
+  throw notAnExport();
 }
 
-function notAnExport(): HttpError {
-  return new HttpError(400, 'The body is no trace that runspan has exported');
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => BLANKS.includes(byte));
+}
+
+function check(isValid: boolean): void {
+  if (!isValid) throw notAnExport();
+}
+
+export function notAnExport(): HttpError {
+  return new HttpError(400, 'Expected the body to be a trace that runspan exported');
 }

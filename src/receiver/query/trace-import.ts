@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { isObject } from '../../base/options.ts';
+import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../feedback/feedback.ts';
@@ -11,7 +12,7 @@ import { readRun } from '../ingest/run-message.ts';
 import { type Call, checkJsonType } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
 import { filledText, parsed, text, validate } from '../validation.ts';
-import { ExportReader } from './export-reader.ts';
+import { ExportReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
 /**
@@ -58,26 +59,24 @@ class TraceImport {
 
   /** Adds an entry of the export: a field, or an element of an array. */
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
-    if (index === undefined) {
-      if (key === 'runs' || key === 'feedback') throw new HttpError(400, `Expected \`${key}\` to be an array`);
-      this.#header[key] = new JsonReader().parse(bytes, 'The body').value;
-    } else if (key === 'runs')
-      await this.#addRun(new JsonReader().parse(bytes, `runs[${index}]`).value, index, bytes.length);
-    else if (key === 'feedback') this.#addFeedback(new JsonReader().parse(bytes, `feedback[${index}]`).value, index);
+    const isList = key === 'runs' || key === 'feedback';
+    if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
+    const { value } = new JsonReader().parse(bytes, isList ? `${key}[${index}]` : 'The body');
+    if (index === undefined) this.#header[key] = value;
+    else if (key === 'runs') await this.#addRun(value, index, bytes.length);
+    else if (key === 'feedback') this.#addFeedback(value, index);
   }
 
   async end(): Promise<Imported> {
     const { format, version } = this.#header;
-    if (format !== FORMAT) throw new HttpError(400, 'The body is no trace that runspan has exported');
+    if (format !== FORMAT) throw notAnExport();
     if (version !== VERSION) {
-      throw new HttpError(
-        400,
-        `The trace was exported in version ${JSON.stringify(version)} of the format; this runspan reads ${VERSION}`,
-      );
+      const detail = `Expected \`version\` of the export to be ${VERSION}, got ${shown(version)}`;
+      throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
     }
     for (const { value, loc } of this.#feedback) {
       if (!this.#runIds.has(value.run_id)) {
-        this.#issues.add([...loc, 'run_id'], 'mismatch', 'The export has no such run');
+        this.#issues.add([...loc, 'run_id'], 'mismatch', 'The export does not contain this run');
       }
     }
     await this.#store();
@@ -88,7 +87,7 @@ class TraceImport {
 
   async #addRun(run: unknown, index: number, sizeBytes: number): Promise<void> {
     const loc: Location = ['body', 'runs', index];
-    if (!isObject(run)) throw new HttpError(400, `runs[${index}] is no JSON object`);
+    if (!isObject(run)) throw new HttpError(400, `runs[${index}] is not a JSON object`);
     const { attachments, ...record } = run;
     const format = { format: 'batch', kind: 'post', strict: false } as const;
     const { id, fields } = readRun(format, { record: withoutDerivedPlace(record), loc }, this.#issues);
@@ -108,7 +107,7 @@ class TraceImport {
   async #store(): Promise<void> {
     this.#issues.throwIfAny();
     const { format = FORMAT } = this.#header;
-    if (format !== FORMAT) throw new HttpError(400, 'The body is no trace that runspan has exported');
+    if (format !== FORMAT) throw notAnExport();
     await this.#call.store.apply(this.#call.scope, this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
