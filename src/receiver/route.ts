@@ -24,7 +24,9 @@ export interface RouteResponse {
 /** A request, and the parts of the receiver that a route needs to handle it. */
 export interface Call {
   readonly request: IncomingMessage;
-  /** Decoded path parameters by name. */
+  /** Removes the time limit of the request, for a body of any size. */
+  readonly liftTimeout: () => void;
+  /** The decoded parameters of the path. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;

@@ -13,8 +13,8 @@ import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
 import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
-/** Handles a request and returns the response, or throws an HttpError. */
-export type Routes = (request: IncomingMessage) => Promise<RouteResponse>;
+/** Responds to a request, or throws a HttpError. `liftTimeout` removes the time limit of the request. */
+export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
 const PREFIX = '/api/v1';
@@ -46,7 +46,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
     bodies: new RequestBodies(),
     streams: new Set<Socket>(),
   };
-  return async (request) => {
+  return async (request, liftTimeout) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = urlOf(request);
     const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
@@ -59,7 +59,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
       const allowed = found.map(({ method }) => method).join(', ');
       throw new HttpError(405, `${pathname} accepts ${allowed}, got ${request.method}`, { allow: allowed });
     }
-    return route.handle({ ...context, request, parameters: parametersIn(path, endpoint), search });
+    return route.handle({ ...context, request, liftTimeout, parameters: parametersIn(path, endpoint), search });
   };
 }
 

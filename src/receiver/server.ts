@@ -1,14 +1,16 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf } from '../base/text.ts';
+import { clearTimer, setTimer } from '../base/timers.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import type { RouteResponse } from './route.ts';
 import type { Routes } from './routes.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
+/** Maximum time until a request has arrived completely. Routes may lift this limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Timeout of idle connections. Closing them frees the memory of responses that clients do not read. */
 const IDLE_TIMEOUT_MS = 120_000;
@@ -27,13 +29,18 @@ const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-export interface Listening {
+interface Listening {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** Starts a server. Rejects with a RunspanError if the server cannot listen on the address. */
-export async function listen(routes: Routes, host: string, port: number): Promise<Listening> {
+/** Starts a server. Rejects with a RunspanError if it cannot listen. */
+export async function listen(
+  routes: Routes,
+  host: string,
+  port: number,
+  requestTimeoutMs: number = REQUEST_TIMEOUT_MS,
+): Promise<Listening> {
   const closing = new AbortController();
   let pending = 0;
   // Idle connections are ended here, because `server.close` does not end connections that have never sent a request.
@@ -41,14 +48,20 @@ export async function listen(routes: Routes, host: string, port: number): Promis
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();
   };
   const server = createServer(
-    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: HEADER_BYTES_MAX },
+    // Node cannot lift `requestTimeout` for a single request.
+    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
       pending += 1;
+      const timer = setTimer(() => {
+        if (!request.complete) respondToInvalid(TIMED_OUT, request.socket);
+      }, requestTimeoutMs);
+      const liftTimeout = (): void => clearTimer(timer);
+      request.on('end', liftTimeout).on('close', liftTimeout);
       response.on('close', () => {
         pending -= 1;
         endIdleConnections();
       });
-      void respond(routes, request, response, closing.signal);
+      void respond(routes(request, liftTimeout), response, closing.signal);
     },
   );
   server.maxConnections = CONNECTIONS_MAX;
@@ -101,13 +114,8 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
 }
 
-async function respond(
-  routes: Routes,
-  request: IncomingMessage,
-  response: ServerResponse,
-  closing: AbortSignal,
-): Promise<void> {
-  const { status, headers, content = '' } = await answer(routes, request);
+async function respond(found: Promise<RouteResponse>, response: ServerResponse, closing: AbortSignal): Promise<void> {
+  const { status, headers, content = '' } = await answer(found);
   const allHeaders = { ...HEADERS, ...(closing.aborted && { connection: 'close' }), ...headers };
   if (typeof content !== 'function') {
     response.writeHead(status, { ...allHeaders, 'content-length': Buffer.byteLength(content) });
@@ -125,12 +133,12 @@ async function respond(
   }
 }
 
-/** Returns the response to a request, with `body` serialized into `content`. */
-async function answer(routes: Routes, request: IncomingMessage): Promise<RouteResponse> {
+/** Returns the response. `content` contains the JSON text of `body`. */
+async function answer(found: Promise<RouteResponse>): Promise<RouteResponse> {
   try {
-    const found = await routes(request);
-    // `JSON.stringify` is called here, because it may throw, for example if the text is too long.
-    return { ...found, content: found.content ?? JSON.stringify(found.body) };
+    const response = await found;
+    // `stringify` may throw, for example if the text is too long.
+    return { ...response, content: response.content ?? JSON.stringify(response.body) };
   } catch (error) {
     const known = toHttpError(error);
     if (known === undefined) logFailure(error);
@@ -144,6 +152,8 @@ const INTERNAL_ERROR = new HttpError(500, 'Internal error: see the log of the re
 function logFailure(error: unknown): void {
   diagnostics.error(`the receiver could not answer a request: ${messageOf(error)}`);
 }
+
+const TIMED_OUT = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
 
 const STATUS_LINES: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',

@@ -1,7 +1,13 @@
 import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
+import { Access } from '../../src/receiver/access.ts';
+import { Faults } from '../../src/receiver/faults.ts';
+import { createRoutes } from '../../src/receiver/routes.ts';
+import { listen } from '../../src/receiver/server.ts';
 import { createReceiver, MemoryStore, type Receiver } from '../../src/receiver.ts';
 import { call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
 
@@ -47,6 +53,53 @@ describe('listening', () => {
     expect((await start({ host: '127.0.0.2' })).url).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
     const local = await start({ host: 'localhost' });
     expect((await call(`${local.url}/info`, 'GET')).status).toBe(200);
+  });
+});
+
+describe('the time limit of a request', () => {
+  const LIMIT_MS = 200;
+
+  async function startLimited(): Promise<string> {
+    const routes = createRoutes(new MemoryStore(), false, new Faults(), new Access({ host: '127.0.0.1' }));
+    const { url, close } = await listen(routes, '127.0.0.1', 0, LIMIT_MS);
+    onTestFinished(close);
+    return url;
+  }
+
+  /** Yields the text in two parts, the second one after the limit. */
+  async function* slowly(text: string): AsyncGenerator<string> {
+    yield text.slice(0, 5);
+    await delay(2 * LIMIT_MS);
+    yield text.slice(5);
+  }
+
+  async function post(url: string, path: string, text: string): Promise<unknown[]> {
+    const headers = { 'content-type': 'application/json' };
+    const reply = await request(url + path, { method: 'POST', headers, body: Readable.from(slowly(text)) });
+    return [reply.statusCode, await reply.body.json()];
+  }
+
+  test('ends a body that arrives too slowly', async () => {
+    const body = { detail: 'Invalid HTTP request: Request timeout' };
+    expect(await post(await startLimited(), '/runs', JSON.stringify(makeRun()))).toEqual([408, body]);
+  });
+
+  test('does not apply to imports', async () => {
+    const text = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()] });
+    expect(await post(await startLimited(), '/query/import', text)).toEqual([200, { traces: 1, runs: 1 }]);
+  });
+
+  test('does not apply to responses', async () => {
+    const url = await startLimited();
+    const changes = await request(`${url}/query/changes`);
+    await delay(2 * LIMIT_MS);
+    await call(`${url}/runs`, 'POST', JSON.stringify(makeRun({ inputs: {} })), { 'content-type': 'application/json' });
+    let text = '';
+    for await (const chunk of changes.body) {
+      text += chunk;
+      if (text.includes('event: change')) break;
+    }
+    expect(text).toContain(ROOT);
   });
 });
 

@@ -33,6 +33,7 @@ export interface Imported {
  */
 export async function importTrace(call: Call): Promise<Imported> {
   checkJsonType(call.request);
+  call.liftTimeout();
   const reader = new ExportReader();
   const trace = new TraceImport(call);
   for await (const chunk of decompressed(call.request)) {
