@@ -104,6 +104,19 @@ describe('the time limit of a request', () => {
 });
 
 describe('close', () => {
+  test('ends all change streams, and Node warns of no leak', async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => void warnings.push(warning);
+    process.on('warning', warn);
+    onTestFinished(() => void process.off('warning', warn));
+    const receiver = await createReceiver();
+    const streams = await Promise.all(Array.from({ length: 12 }, () => request(`${receiver.url}/query/changes`)));
+    const texts = streams.map(({ body }) => body.text());
+    await receiver.close();
+    for (const text of await Promise.all(texts)) expect(text).toContain('event: ready');
+    expect(warnings).toEqual([]);
+  });
+
   const body = JSON.stringify({ ...makeRun(), inputs: {} });
 
   /** Sends the header of a POST request, and waits until the server asks for the body. */
