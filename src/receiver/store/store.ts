@@ -59,7 +59,7 @@ export interface Changes {
  * reason is `too_large`.
  */
 export const ATTACHMENTS_MAX = 100;
-/** Maximum number of feedback tokens in a store. Beyond this number, the store deletes the oldest tokens. */
+/** Maximum number of feedback tokens of a tenant. If there are more, the oldest are deleted. */
 export const TOKENS_MAX = 10_000;
 
 /**

@@ -1,6 +1,6 @@
 import { ok } from 'node:assert/strict';
 import { ranged } from '../run-filter.ts';
-import type { RunOperation, Store, StoreChange } from '../store.ts';
+import { type RunOperation, type Store, type StoreChange, TOKENS_MAX } from '../store.ts';
 import {
   applyEach,
   equal,
@@ -16,6 +16,7 @@ import {
   simple,
   statisticsOf,
   table,
+  token,
 } from './support.ts';
 
 const agent = (tokens: number) => ({ ms: 10, outputs: { usage_metadata: { total_tokens: tokens } } });
@@ -319,19 +320,23 @@ const given: StoreCase[] = [
   {
     title: 'Tokens can be stored before their run, and belong to a tenant',
     run: async (store) => {
-      const token = (number: number, run: number) => ({
-        id: id(number),
-        run_id: id(run),
-        feedback_key: 'liked',
-        feedback_id: id(number + 100),
-        expires_at: second(59),
-      });
       await store.addTokens(SCOPE, [token(500, 1), token(501, 2)]);
       await store.addTokens(SCOPE, [token(502, 1)]);
       equal(await store.token(SCOPE, id(501)), token(501, 2));
       equal(await store.token({ tenant: 'other' }, id(501)), undefined);
       equal(await store.token(SCOPE, id(1)), undefined);
       equal(await store.tokens(SCOPE, id(1)), [token(500, 1), token(502, 1)]);
+    },
+  },
+  {
+    title: 'The tokens of a tenant do not displace those of another tenant',
+    run: async (store) => {
+      const other = { tenant: 'other' };
+      await store.addTokens(other, [token(500, 1)]);
+      const many = Array.from({ length: TOKENS_MAX + 1 }, (_, at) => token(1_000 + at, 1));
+      await store.addTokens(SCOPE, many);
+      equal(await store.token(other, id(500)), token(500, 1));
+      equal(await store.token(SCOPE, id(1_000 + TOKENS_MAX)), many.at(-1));
     },
   },
 ];

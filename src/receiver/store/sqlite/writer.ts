@@ -61,8 +61,7 @@ export class SqliteWriter {
       const values = [tenantN, token.id, idBytes(token.run_id), JSON.stringify(token)] as const;
       this.#connection.run('INSERT OR REPLACE INTO tokens (tenant, id, run_id, json) VALUES (?, ?, ?, ?)', ...values);
     }
-    const isBeyond = 'n <= (SELECT n FROM tokens ORDER BY n DESC LIMIT 1 OFFSET ?)';
-    this.#connection.run(`DELETE FROM tokens WHERE ${isBeyond}`, TOKENS_MAX);
+    this.#connection.run(DELETE_OLD_TOKENS, tenantN, TOKENS_MAX);
   }
 
   /** Increments the sequence number and returns it. */
@@ -96,6 +95,10 @@ export class SqliteWriter {
     return { tenant, cursor: `${seq}`, traceIds: placement.finish(seq, this.#nowMs()) };
   }
 }
+
+/** The `+` makes SQLite search by tenant, not by age over all tenants. */
+const DELETE_OLD_TOKENS = `DELETE FROM tokens WHERE tenant = ?1
+  AND +n <= (SELECT n FROM tokens WHERE tenant = ?1 ORDER BY +n DESC LIMIT 1 OFFSET ?2)`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
