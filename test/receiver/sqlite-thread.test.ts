@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerThread } from '../../src/receiver/store/sqlite/thread.ts';
+import { sentError, WorkerThread } from '../../src/receiver/store/sqlite/thread.ts';
+import { StoreError } from '../../src/receiver.ts';
 
 interface Calls {
   echo(...words: string[]): string[];
@@ -31,13 +32,11 @@ describe('a thread of a store', () => {
     ]);
   });
 
-  test('rejects with the reason and the message of a StoreError', async () => {
+  test('rejects with the reason, the message and the delay of a StoreError', async () => {
     const { link } = await open();
-    await expect(link.call('refuse')).rejects.toMatchObject({
-      name: 'StoreError',
-      reason: 'too_large',
-      message: 'too many',
-    });
+    const refused = { name: 'StoreError', reason: 'busy', message: 'too many', retryAfterS: 3 };
+    await expect(link.call('refuse')).rejects.toMatchObject(refused);
+    expect(sentError(new StoreError('busy', 'too many', 3))).toMatchObject({ reason: 'busy', retryAfterS: 3 });
   });
 
   test('that cannot open its file reports the reason', async () => {

@@ -43,16 +43,17 @@ interface SentError {
   readonly message: string;
   readonly code?: ErrorCode;
   readonly reason?: StoreError['reason'];
+  readonly retryAfterS?: number | undefined;
 }
 
 export function sentError(error: unknown): SentError {
   const message = error instanceof Error ? error.message : messageOf(error);
-  if (error instanceof StoreError) return { message, reason: error.reason };
+  if (error instanceof StoreError) return { message, reason: error.reason, retryAfterS: error.retryAfterS };
   return error instanceof RunspanError ? { message, code: error.code } : { message };
 }
 
-function receivedError({ message, code, reason }: SentError): Error {
-  if (reason !== undefined) return new StoreError(reason, message);
+function receivedError({ message, code, reason, retryAfterS }: SentError): Error {
+  if (reason !== undefined) return new StoreError(reason, message, retryAfterS);
   switch (code) {
     case undefined:
       return new Error(message);
