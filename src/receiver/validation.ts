@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isObject } from '../base/options.ts';
 import { shown } from '../base/text.ts';
-import { type Location, ValidationIssues } from './http-error.ts';
+import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 
 /** A schema whose messages describe the expected value, for example `a UUID`. */
 export type Schema<Output> = v.GenericSchema<unknown, Output>;
@@ -50,6 +50,12 @@ export function parsed<Output>(expected: string, parse: (value: unknown) => Outp
       return NEVER;
     }),
   );
+}
+
+/** Returns a value of JSON that must be an object. Throws 400 if it is not. */
+export function jsonObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
+  if (isObject(value)) return value;
+  throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
 }
 
 export const text: Schema<string> = v.string('text');

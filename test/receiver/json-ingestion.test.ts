@@ -121,7 +121,7 @@ describe('POST /runs/batch', () => {
 
   test.each<[Record<string, unknown>, object]>([
     [{ post: {} }, refusal(400, 'Expected `post` to be an array, got an object')],
-    [{ patch: [1] }, refusal(400, 'patch[0] is not a JSON object')],
+    [{ patch: [1] }, refusal(400, 'patch.0 is not a JSON object')],
     [{ post: [makePost(), makePost({ id: 'x' })] }, issueAt('body', 'post', 1, 'id')],
     [{ patch: [{ end_time: END }] }, issueAt('body', 'patch', 0, 'id')],
   ])('refuses the whole batch %j', async (batch, expected) => {

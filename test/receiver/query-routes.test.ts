@@ -228,7 +228,7 @@ describe('a trace leaves as a file', () => {
       expect.stringContaining('`version` of the export to be 1, got the number 2'),
     ],
     [{ format: 'runspan-trace', version: 1, runs: {} }, 400, 'Expected `runs` to be an array'],
-    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs[0] is not a JSON object'],
+    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs.0 is not a JSON object'],
     [{ format: 'runspan-trace', version: 1, runs: [], feedback: {} }, 400, 'Expected `feedback` to be an array'],
     [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is not a JSON object'],
     [

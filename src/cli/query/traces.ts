@@ -2,15 +2,13 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { clock } from '../../base/clock.ts';
 import { visibleJson } from '../../base/text.ts';
 import type { ListQuery, Page } from '../../receiver/query/query.ts';
-import type { RunStatus, TraceSummary } from '../../receiver/store/run-view.ts';
+import { RUN_STATUSES, type TraceSummary } from '../../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { type CommandContext, collect, collectFrom, durationMs, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, timeText } from '../terminal-text.ts';
 import { drawRun, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
-
-const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
 
 const HELP = `
 Traces must match all options. --project, --name and --tag match the root run; --status, --type and
@@ -28,8 +26,8 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .option('--name <name>', 'name of the root run')
       .addOption(
         new Option('--status <status>', 'status of a run; can be repeated: any of the statuses')
-          .choices(STATUSES)
-          .argParser(collectFrom(STATUSES)),
+          .choices(RUN_STATUSES)
+          .argParser(collectFrom(RUN_STATUSES)),
       )
       .option('--type <type>', 'type of a run')
       .option('--model <model>', 'model of a run')

@@ -5,7 +5,16 @@ import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { HttpError, type Location, ValidationIssues } from '../http-error.ts';
 import { JsonReader } from '../ingest/json.ts';
 import { uuid } from '../ingest/run-fields.ts';
-import { checkKnownFields, object, parsed, text, validate, validated, withoutNulls } from '../validation.ts';
+import {
+  checkKnownFields,
+  jsonObject,
+  object,
+  parsed,
+  text,
+  validate,
+  validated,
+  withoutNulls,
+} from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
 /** The feedback fields that a client may send. */
@@ -45,7 +54,7 @@ const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT }
  * Validates the feedback fields in a JSON body. Throws 400 if the body is not an object, and 422 if a field is invalid.
  */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
-  return checkedInput(objectOf(body, ['body']), strict, ['body']);
+  return checkedInput(jsonObject(body, ['body']), strict, ['body']);
 }
 
 /** Validates the feedback fields in a query string, where all values are text. `correction` may be a JSON object. */
@@ -71,7 +80,7 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
  * invalid.
  */
 export function readFeedback(value: unknown, loc: Location): Feedback {
-  const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, objectOf(value, loc), loc);
+  const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, jsonObject(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
@@ -131,7 +140,7 @@ export function readTokens(body: unknown): FeedbackToken[] {
 }
 
 function readToken(value: unknown, loc: Location): FeedbackToken {
-  const input = validated(tokenSchema, objectOf(value, loc), loc);
+  const input = validated(tokenSchema, jsonObject(value, loc), loc);
   return {
     id: randomUUID(),
     run_id: input.run_id,
@@ -159,9 +168,4 @@ function parseDuration(value: unknown): number | undefined {
     sumUs += (count as number) * unitUs;
   }
   return sumUs <= EXPIRES_IN_US_MAX ? sumUs : undefined;
-}
-
-function objectOf(value: unknown, loc: Location): Record<string, unknown> {
-  if (isObject(value)) return value;
-  throw new HttpError(400, `${loc.length === 1 ? 'The body' : loc.slice(1).join('.')} is not a JSON object`);
 }

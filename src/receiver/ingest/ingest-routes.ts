@@ -1,5 +1,4 @@
 import { version } from '../../base/env.ts';
-import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import { addFeedbackBatch } from '../feedback/add-feedback.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
@@ -7,6 +6,7 @@ import { readRunQuery } from '../query/run-query.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
 import { ranged } from '../store/run-filter.ts';
 import type { RunOperation } from '../store/store.ts';
+import { jsonObject } from '../validation.ts';
 import { jsonTextPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
@@ -45,7 +45,7 @@ export async function ingest({ store, scope, faults }: Call, operations: readonl
 
 async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteResponse> {
   const id = kind === 'patch' ? idOf(call, 'run_id') : undefined;
-  const record = objectOf(await readJson(call));
+  const record = jsonObject(await readJson(call));
   const issues = new ValidationIssues();
   const operation = readRun({ format: 'simple', kind, strict: call.strict }, { record, loc: ['body'], id }, issues);
   issues.throwIfAny();
@@ -66,9 +66,9 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
 
 /** Stores the runs of `{ "post": [record, …], "patch": [record, …] }`. */
 async function postBatch(call: Call): Promise<RouteResponse> {
-  const batch = objectOf(await readJson(call));
+  const batch = jsonObject(await readJson(call));
   const records = (['post', 'patch'] as const).flatMap((kind) =>
-    recordsIn(batch, kind).map((value, index) => ({ kind, index, record: objectOf(value, `${kind}[${index}]`) })),
+    recordsIn(batch, kind).map((value, index) => ({ kind, index, record: jsonObject(value, ['body', kind, index]) })),
   );
   if (records.length > BATCH_RECORDS_MAX) {
     throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);
@@ -91,9 +91,4 @@ function recordsIn(batch: Record<string, unknown>, kind: 'post' | 'patch'): read
   const records = Object.hasOwn(batch, kind) ? (batch[kind] ?? []) : [];
   if (!Array.isArray(records)) throw new HttpError(400, `Expected \`${kind}\` to be an array, got ${shown(records)}`);
   return records;
-}
-
-function objectOf(value: unknown, what = 'The body'): Record<string, unknown> {
-  if (!isObject(value)) throw new HttpError(400, `${what} is not a JSON object`);
-  return value;
 }

@@ -1,15 +1,13 @@
+import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
 import { type Check, type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { HttpError, ValidationIssues } from '../http-error.ts';
-import { parseUuid } from '../ingest/run-fields.ts';
-import type { RunStatus } from '../store/run-view.ts';
-import type { GroupKey, ListQuery, RunQuery, SortKey, StatisticsQuery } from './query.ts';
-
-const STATUSES: readonly RunStatus[] = ['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'];
-const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
-const GROUP_KEYS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
+import { ValidationIssues } from '../http-error.ts';
+import { parseUuid, uuid } from '../ingest/run-fields.ts';
+import { RUN_STATUSES } from '../store/run-view.ts';
+import { jsonObject, validated } from '../validation.ts';
+import { GROUP_KEYS, type ListQuery, type RunQuery, SORT_KEYS, type StatisticsQuery } from './query.ts';
 
 /** Maximum number of statuses, of tags and of metadata keys in a query. */
 const CONDITIONS_MAX = 20;
@@ -38,7 +36,7 @@ const FILTER_CHECKS: Checks<Omit<RunQuery, 'limit'>> = {
   name: TEXT,
   runType: TEXT,
   model: TEXT,
-  status: some(oneOf(STATUSES)),
+  status: some(oneOf(RUN_STATUSES)),
   tag: some(TEXT),
   metadata: [
     `an object of up to ${CONDITIONS_MAX} texts or nulls`,
@@ -96,20 +94,17 @@ const RUNS_MAX = 100;
  * id is required, a client can read only traces whose id it knows.
  */
 export function readRunQuery(body: unknown): RunQuery {
-  if (!isObject(body)) throw new HttpError(400, 'The body is no JSON object');
-  const issues = new ValidationIssues();
-  const traceId = uuidOf(body.trace);
-  if (traceId === undefined)
-    issues.add(['body', 'trace'], 'uuid', `Expected \`trace\` to be a UUID, got ${shown(body.trace)}`);
-  const { limit = RUNS_MAX } = body;
-  const [expected, holds] = WHOLE_FROM_1;
-  if (!holds(limit))
-    issues.add(['body', 'limit'], 'integer', `Expected \`limit\` to be ${expected}, got ${shown(limit)}`);
-  issues.throwIfAny();
-  return { traceId: traceId as string, limit: Math.min(limit as number, RUNS_MAX) };
+  const { trace: traceId, limit } = validated(bodySchema, jsonObject(body), ['body']);
+  return { traceId, limit: Math.min(limit, RUNS_MAX) };
 }
 
-/** Validates a trace id and returns it in lower case with hyphens. */
+const [COUNT, isCount] = WHOLE_FROM_1;
+const bodySchema = v.object({
+  trace: uuid(true),
+  limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX),
+});
+
+/** Returns the id in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
   const id = uuidOf(traceId);
   if (id !== undefined) return id;

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { isObject } from '../../base/options.ts';
 import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
@@ -11,7 +10,7 @@ import { decompressed } from '../ingest/request-body.ts';
 import { readRun } from '../ingest/run-message.ts';
 import { type Call, checkJsonType } from '../route.ts';
 import type { RunOperation } from '../store/store.ts';
-import { filledText, parsed, text, validate } from '../validation.ts';
+import { filledText, jsonObject, parsed, text, validate } from '../validation.ts';
 import { ExportReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
@@ -62,7 +61,7 @@ class TraceImport {
   async add(key: string, bytes: Buffer, index: number | undefined): Promise<void> {
     const isList = key === 'runs' || key === 'feedback';
     if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
-    const { value } = new JsonReader().parse(bytes, isList ? `${key}[${index}]` : 'The body');
+    const { value } = new JsonReader().parse(bytes, isList ? `${key}.${index}` : 'The body');
     if (index === undefined) this.#header[key] = value;
     else if (key === 'runs') await this.#addRun(value, index, bytes.length);
     else if (key === 'feedback') this.#addFeedback(value, index);
@@ -88,8 +87,7 @@ class TraceImport {
 
   async #addRun(run: unknown, index: number, sizeBytes: number): Promise<void> {
     const loc: Location = ['body', 'runs', index];
-    if (!isObject(run)) throw new HttpError(400, `runs[${index}] is not a JSON object`);
-    const { attachments, ...record } = run;
+    const { attachments, ...record } = jsonObject(run, loc);
     const format = { format: 'batch', kind: 'post', strict: false } as const;
     const { id, fields } = readRun(format, { record: withoutDerivedPlace(record), loc }, this.#issues);
     const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);

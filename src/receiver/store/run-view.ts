@@ -28,7 +28,16 @@ export interface StoredRun extends RunRecord {
  */
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 
-/** Token counts and costs. */
+export const RUN_STATUSES: readonly RunStatus[] = [
+  'pending',
+  'success',
+  'error',
+  'cancelled',
+  'interrupted',
+  'incomplete',
+];
+
+/** Tokens and costs. */
 export type Usage = Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'>;
 
 /** Usage from which the cost has not been computed yet. */

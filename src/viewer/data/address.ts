@@ -1,4 +1,4 @@
-import type { GroupKey, SortKey } from '../../receiver/query/query.ts';
+import { GROUP_KEYS, type GroupKey, SORT_KEYS, type SortKey } from '../../receiver/query/query.ts';
 
 export type View = 'traces' | 'runs' | 'statistics' | 'compare';
 
@@ -20,8 +20,6 @@ export interface Address {
 }
 
 const VIEWS: readonly View[] = ['traces', 'runs', 'statistics', 'compare'];
-const SORTS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
-const GROUPS: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
 /** Parses the URL's query. Unknown values are replaced with defaults, so that old links still work. */
 export function readAddress(search: string): Address {
@@ -30,9 +28,9 @@ export function readAddress(search: string): Address {
     view: oneOf(VIEWS, query.get('view')),
     project: query.get('project') ?? undefined,
     filter: query.get('q') ?? '',
-    sort: oneOf(SORTS, query.get('sort')),
+    sort: oneOf(SORT_KEYS, query.get('sort')),
     order: query.get('order') === 'ascending' ? 'ascending' : 'descending',
-    groupBy: oneOf(GROUPS, query.get('by')),
+    groupBy: oneOf(GROUP_KEYS, query.get('by')),
     trace: query.get('trace') ?? undefined,
     run: query.get('run') ?? undefined,
     base: query.get('base') ?? undefined,
