@@ -49,7 +49,7 @@ describe('runspan backup', () => {
     const files = () => readdirSync(dirname(path)).filter((name) => !/-(wal|shm)$/.test(name));
     const before = files();
     for (const [file, store, message] of [
-      [taken, path, `${taken} exists; name another file`],
+      [taken, path, `${taken} already exists: choose another file`],
       [join(dirname(path), 'no', 'copy.db'), path, 'no such file or directory'],
       [`${path}-copy`, `${path}-none`, `There is no store at ${path}-none`],
       [`${path}-copy`, taken, `${taken} is not a runspan store`],

@@ -106,7 +106,7 @@ describe('a memory store', () => {
     ]);
     expect(changes[2]?.traceIds).toEqual([id(4), id(1)]);
     expect(lines).toEqual([
-      "the receiver's store has forgotten 1 trace of 2 runs, the oldest first, to stay within runsMax and bytesMax",
+      "the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax and bytesMax",
     ]);
   });
 

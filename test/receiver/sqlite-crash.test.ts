@@ -74,7 +74,7 @@ test('a program learns which process has its file open', async () => {
     await store.setAddress('http://127.0.0.1:4777');
     const reading = await SqliteStore.open(process.argv[1], { readOnly: true });
     console.log((await reading.owner()).pid === process.pid, (await store.list(DEFAULT_SCOPE, ranged({}))).items.length);
-    const isRefused = await reading.apply(DEFAULT_SCOPE, []).catch(({ message }) => message.includes('open to read alone'));
+    const isRefused = await reading.apply(DEFAULT_SCOPE, []).catch(({ message }) => message.includes('open read-only'));
     await SqliteStore.open(process.argv[1]).catch(({ code, message }) => console.log(isRefused, code, message.includes(':4777')));
     await reading.close();
     await store.close();

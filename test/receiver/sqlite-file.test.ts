@@ -88,7 +88,7 @@ describe('a store that is open', () => {
     const path = storePath();
     const { connection } = open(path);
     setOwner(connection, { pid: 4711, started_at: '2026-11-20T07:00:00.000Z', address: 'http://127.0.0.1:4777' });
-    const message = `The store ${path} is open in process 4711, started 2026-11-20T07:00:00.000Z, whose receiver listens on http://127.0.0.1:4777: send runs there, end that process, or take another file`;
+    const message = `The store ${path} is open in process 4711, started 2026-11-20T07:00:00.000Z, whose receiver listens on http://127.0.0.1:4777: send runs there, end that process, or use another file`;
     expect(() => openToWrite(engine, path)).toThrow(expect.objectContaining({ code: 'RUNSPAN_STORE_IN_USE', message }));
     expect(currentOwner(engine, path)?.pid).toBe(4711);
   });
@@ -133,7 +133,7 @@ describe('a file that is not a store', () => {
         file.connection.exec(`PRAGMA user_version = ${FORMAT_VERSION + 1}; PRAGMA wal_checkpoint(TRUNCATE)`);
         close(file);
       },
-      `is of version ${FORMAT_VERSION + 1}, and this runspan knows ${FORMAT_VERSION}: use the newer runspan`,
+      `has format version ${FORMAT_VERSION + 1}, and this version of runspan supports ${FORMAT_VERSION}: use the later version`,
     ],
   ])('%s is rejected and not changed, and no files are created next to it', (_, make, message) => {
     const path = storePath();
@@ -150,7 +150,7 @@ describe('a file that is not a store', () => {
   test('a folder, and a missing file to read, are rejected', () => {
     const path = storePath();
     mkdirSync(path);
-    expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: name a file in it`);
+    expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: use the path of a file`);
     expect(() => openToRead(engine, `${path}-none`)).toThrow(`There is no store at ${path}-none`);
     expect(existsSync(`${path}-none`)).toBe(false);
   });
@@ -177,7 +177,9 @@ describe('a file that is not a store', () => {
 describe('a damaged store', () => {
   const damaged = expect.objectContaining({
     code: 'RUNSPAN_STORE_INVALID',
-    message: expect.stringMatching(/is damaged \(.+\): move it away together with .+-wal to begin anew, and rescue/),
+    message: expect.stringMatching(
+      /is damaged \(.+\): move it and .+-wal to another folder to start with an empty store, and recover/,
+    ),
   });
 
   test('is reported when it is opened, and not changed', () => {
@@ -211,7 +213,7 @@ describe('a store of an earlier version', () => {
 
   test('cannot be opened to read', () => {
     expect(() => openToRead(engine, earlier())).toThrow(
-      `is of version 1, and this runspan reads ${FORMAT_VERSION}: open it to write once`,
+      `has format version 1, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once`,
     );
   });
 
@@ -239,7 +241,7 @@ describe('a store of an earlier version', () => {
     file.exec("UPDATE details SET posted = '{'");
     file.close();
     expect(() => openToWrite(engine, path)).toThrow('JSON');
-    expect(() => openToRead(engine, path)).toThrow('is of version 1');
+    expect(() => openToRead(engine, path)).toThrow('has format version 1');
     expect(new SqliteConnection(engine, path).number('SELECT count(*) FROM runs')).toBe(6);
   });
 });

@@ -160,7 +160,10 @@ describe('if nothing can be written', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { store } = make(async () => {
-      throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store runs.db cannot be used: the disk is full: make room');
+      throw new RunspanError(
+        'RUNSPAN_STORE_FAILED',
+        'The store runs.db cannot be used: the disk is full: free some space',
+      );
     });
     const told = { reason: 'unavailable', retryAfterS: 10 };
     for (let second = 0; second <= 60; second += 1) {
@@ -168,7 +171,7 @@ describe('if nothing can be written', () => {
       await expect(store.addTokens(DEFAULT_SCOPE, [])).rejects.toMatchObject(told);
       vi.advanceTimersByTime(1_000);
     }
-    const line = 'runs cannot be kept: The store runs.db cannot be used: the disk is full: make room';
+    const line = 'runs cannot be stored: The store runs.db cannot be used: the disk is full: free some space';
     expect(lines).toEqual([line, line]);
   });
 });

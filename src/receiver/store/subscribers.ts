@@ -54,7 +54,7 @@ export class Subscribers {
     if (nowMs - this.#noticedAtMs < NOTICE_INTERVAL_MS) return;
     const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
     diagnostics.warn(
-      `the receiver's store has forgotten ${traceCount} of ${runCount}, the oldest first, to stay within ${this.#limits}`,
+      `the receiver's store has deleted ${traceCount} with ${runCount}, the oldest first, to stay within ${this.#limits}`,
     );
     this.#forgottenRuns = 0;
     this.#forgottenTraces = 0;

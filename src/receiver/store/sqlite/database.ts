@@ -190,13 +190,13 @@ export function toStoreError(error: unknown, path: string): unknown {
   if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
   const remedy =
     code === CODES.full
-      ? 'the disk is full: make room'
-      : `${messageOf(error)}: see whether the folder and the file may be written`;
+      ? 'the disk is full: free some space'
+      : `${messageOf(error)}: check that the folder and the file are writable`;
   return new RunspanError('RUNSPAN_STORE_FAILED', `The store ${path} cannot be used: ${remedy}`, options);
 }
 
 function damaged(path: string, problem: string, options: ErrorOptions): RunspanError {
-  const message = `The store ${path} is damaged (${problem}): move it away together with ${path}-wal to begin anew, and rescue from there what can be read with \`sqlite3 ${path} .recover\``;
+  const message = `The store ${path} is damaged (${problem}): move it and ${path}-wal to another folder to start with an empty store, and recover its readable data with \`sqlite3 <file> .recover\``;
   return new RunspanError('RUNSPAN_STORE_INVALID', message, options);
 }
 

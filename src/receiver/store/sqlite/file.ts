@@ -65,7 +65,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
         connection.exec(READER_PRAGMAS);
         const version = checkedVersion(connection, path);
         if (version === FORMAT_VERSION) return;
-        const message = `The store ${path} is of version ${version}, and this runspan reads ${FORMAT_VERSION}: open it to write once, for example with \`runspan dev\``;
+        const message = `The store ${path} has format version ${version}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
         throw new RunspanError('RUNSPAN_STORE_INVALID', message);
       },
       { readOnly: true },
@@ -77,7 +77,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
 export function copyTo(connection: SqliteConnection, path: string): void {
-  if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} exists; name another file`);
+  if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} already exists: choose another file`);
   try {
     const aside = `${path}-${process.pid}`;
     makeEmpty(aside);
@@ -125,7 +125,7 @@ function ownerOf(engine: Engine, path: string): StoreOwner | undefined {
 function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   const who = owner === undefined ? 'another process' : `process ${owner.pid}, started ${owner.started_at}`;
   const where = owner?.address === undefined ? '' : `, whose receiver listens on ${owner.address}`;
-  const message = `The store ${path} is open in ${who}${where}: send runs there, end that process, or take another file`;
+  const message = `The store ${path} is open in ${who}${where}: send runs there, end that process, or use another file`;
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
@@ -199,7 +199,7 @@ function checkedVersion(connection: SqliteConnection, path: string): number {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
   if (version <= FORMAT_VERSION) return version;
-  const message = `The store ${path} is of version ${version}, and this runspan knows ${FORMAT_VERSION}: use the newer runspan that made it, or take another file`;
+  const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the later version that created it, or another file`;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
@@ -232,7 +232,8 @@ function notOurs(path: string): RunspanError {
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
-  if (found.isDirectory()) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is a folder: name a file in it`);
+  if (found.isDirectory())
+    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is a folder: use the path of a file`);
   return found.size;
 }
 

@@ -138,7 +138,7 @@ export class SqliteStore implements Store {
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<void> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
-      throw new StoreError('busy', 'More runs arrive than can be written; send them again later', 1);
+      throw new StoreError('busy', 'More runs arrive than can be written: send them again later', 1);
     }
     const encoded = operations.map(encodedOperation);
     const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);
@@ -222,7 +222,7 @@ export class SqliteStore implements Store {
     return async (...args) => {
       const { writer } = this.#threads;
       if (writer === undefined) {
-        throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open to read alone`);
+        throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open read-only`);
       }
       try {
         return await writer.call(name, ...args);
@@ -249,9 +249,9 @@ export class SqliteStore implements Store {
     const nowMs = performance.now();
     if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
       this.#loggedAtMs = nowMs;
-      diagnostics.error(`runs cannot be kept: ${error.message}`);
+      diagnostics.error(`runs cannot be stored: ${error.message}`);
     }
-    return new StoreError('unavailable', 'Runs cannot be kept at present; the log of the receiver says why', 10);
+    return new StoreError('unavailable', 'Runs cannot be stored at present: see the log of the receiver', 10);
   }
 }
 
