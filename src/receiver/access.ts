@@ -4,8 +4,8 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../base/options.ts';
 import { HttpError } from './http-error.ts';
 
-export interface AccessRules {
-  /** Address on which the receiver listens. */
+interface AccessRules {
+  /** The address on which the receiver listens. */
   readonly host: string;
   readonly apiKey?: string;
   readonly writeKey?: string;

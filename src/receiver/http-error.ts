@@ -4,15 +4,15 @@ import { StoreError } from './store/store.ts';
 /** Path to a field in a request, which a 422 response contains as `loc`. */
 export type Location = readonly (string | number)[];
 
-/** An element of `detail` in a 422 response (`ValidationError` in the interface). */
-export interface ValidationError {
+/** An element of `detail` in a 422 response (interface, "ValidationError"). */
+interface ValidationError {
   readonly loc: Location;
   readonly msg: string;
   readonly type: string;
 }
 
-/** The `detail` of an error response: a sentence or a list of invalid fields. */
-export type Detail = string | readonly ValidationError[];
+/** The `detail` of an error response: a sentence, or a list of invalid fields. */
+type Detail = string | readonly ValidationError[];
 
 /** An error that the receiver converts to an error response. */
 export class HttpError extends Error {

@@ -1,6 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { attachmentResponse } from '../../src/receiver/query/attachment-routes.ts';
+import { MemoryStore } from '../../src/receiver.ts';
 import { CHILD, call, makeRun, part, ROOT, sendParts, start } from './wire.ts';
 
 const attachment = (name: string, bytes: Buffer, type: string) =>
@@ -57,14 +57,15 @@ describe('an error for', () => {
   });
 });
 
-const headersOf = (mimeType: string, name = 'photo') =>
-  attachmentResponse({ name, mimeType, bytes: Uint8Array.of(1) }).headers ?? {};
-
-test('every attachment is sandboxed and unchanged', () => {
-  const answer = attachmentResponse({ name: 'a', mimeType: 'image/png', bytes: Uint8Array.of(0, 255) });
-  expect(answer).toMatchObject({ status: 200, content: Uint8Array.of(0, 255) });
-  expect(answer.headers).toMatchObject({ 'content-security-policy': "sandbox; default-src 'none'" });
-});
+/** Returns the headers of the response for an attachment that the store returns. */
+async function headersOf(mimeType: string, name = 'photo') {
+  const found = { name, mimeType, bytes: Uint8Array.of(0, 255) };
+  const receiver = await start({ store: Object.assign(new MemoryStore(), { attachment: async () => found }) });
+  const { headers, body } = await request(`${receiver.url}/query/runs/${ROOT}/attachments/photo`);
+  expect(headers).toMatchObject({ 'content-security-policy': "sandbox; default-src 'none'" });
+  expect(new Uint8Array(await body.arrayBuffer())).toEqual(found.bytes);
+  return headers;
+}
 
 describe('a type', () => {
   test.each([
@@ -77,8 +78,8 @@ describe('a type', () => {
     'audio/x-wav',
     'video/mp4',
     'Image/PNG; charset=utf-8',
-  ])('%s is shown', (type) => {
-    expect(headersOf(type)).toMatchObject({
+  ])('%s is shown', async (type) => {
+    expect(await headersOf(type)).toMatchObject({
       'content-type': type.toLowerCase().split(';')[0],
       'content-disposition': expect.stringMatching(/^inline; /),
     });
@@ -105,8 +106,8 @@ describe('a type', () => {
     'video/',
     'audio/mp3/x',
     '',
-  ])('%j is downloaded as bytes', (type) => {
-    expect(headersOf(type)).toMatchObject({
+  ])('%j is downloaded as bytes', async (type) => {
+    expect(await headersOf(type)).toMatchObject({
       'content-type': 'application/octet-stream',
       'content-disposition': expect.stringMatching(/^attachment; /),
     });
@@ -122,6 +123,6 @@ test.each([
   ["it's (1)*", 'filename="it_s__1__"; filename*=UTF-8\'\'it%27s%20%281%29%2A'],
   ['.bashrc', 'filename="_bashrc"; filename*=UTF-8\'\'.bashrc'],
   ['\0\ud800', 'filename="__"; filename*=UTF-8\'\'%00%EF%BF%BD'],
-])('the name %j', (name, expected) => {
-  expect(headersOf('image/png', name)['content-disposition']).toBe(`inline; ${expected}`);
+])('the name %j', async (name, expected) => {
+  expect((await headersOf('image/png', name))['content-disposition']).toBe(`inline; ${expected}`);
 });

@@ -4,14 +4,10 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
 import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
-import {
-  newSubscribers,
-  type ReaderCalls,
-  SqliteStore,
-  type WriterCalls,
-} from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import { type ReaderCalls, SqliteStore, type WriterCalls } from '../../src/receiver/store/sqlite/sqlite-store.ts';
 import type { ConnectionOptions, Thread } from '../../src/receiver/store/sqlite/thread.ts';
 import { openHandler } from '../../src/receiver/store/sqlite/worker.ts';
+import { Subscribers } from '../../src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type RunQuery, ranged, type Store, type StoredRun } from '../../src/receiver.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, maxBytes: 2 ** 40, prices: {} };
@@ -25,7 +21,7 @@ export function storePath(): string {
 
 /** Opens a store whose threads are this one, since a worker could run only what has been built. */
 export async function openLocalStore(path = storePath(), limits = LIMITS): Promise<SqliteStore> {
-  const subscribers = newSubscribers();
+  const subscribers = new Subscribers('the limits');
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
     const handler = await openHandler(options, (change) => subscribers.report(change));
     return {

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { BREAK, parseSearch, runWords, wordsOf } from '../../src/receiver/store/search-words.ts';
+import { parseSearch, runWords } from '../../src/receiver/store/search-words.ts';
+
+const BREAK = '|';
+const wordsOf = (text: string) => runWords({ name: text }).slice(0, -1);
 
 describe('the words of a text', () => {
   test.each<[string, string[]]>([

@@ -12,13 +12,7 @@ import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
-import {
-  currentOwner,
-  type OpenFile,
-  openToRead,
-  openToWrite,
-  setOwner,
-} from '../../src/receiver/store/sqlite/file.ts';
+import { currentOwner, openToRead, openToWrite, setOwner } from '../../src/receiver/store/sqlite/file.ts';
 import { FORMAT_VERSION } from '../../src/receiver/store/sqlite/schema.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
@@ -36,6 +30,8 @@ test('a Node whose SQLite lacks FTS5 uses the SQLite package', async () => {
   onTestFinished(() => spy.mockRestore());
   expect((await loadEngine()).DatabaseSync).not.toBe(WithoutFts5);
 });
+
+type OpenFile = ReturnType<typeof openToWrite>;
 
 function open(path: string): OpenFile {
   const file = openToWrite(engine, path);

@@ -2,13 +2,9 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunspanError } from '../../src/base/errors.ts';
 import { encodedOperation } from '../../src/receiver/store/sqlite/payloads.ts';
-import {
-  newSubscribers,
-  type ReaderCalls,
-  SqliteStore,
-  type WriterCalls,
-} from '../../src/receiver/store/sqlite/sqlite-store.ts';
+import { type ReaderCalls, SqliteStore, type WriterCalls } from '../../src/receiver/store/sqlite/sqlite-store.ts';
 import type { Thread } from '../../src/receiver/store/sqlite/thread.ts';
+import { Subscribers } from '../../src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type ListQuery, type RunOperation, ranged } from '../../src/receiver.ts';
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
@@ -35,7 +31,7 @@ function make(write: () => Promise<unknown>) {
     reader: linkNamed<ReaderCalls>('reader', read),
     openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', read),
   };
-  return { asked, store: new SqliteStore('runs.db', links, newSubscribers()) };
+  return { asked, store: new SqliteStore('runs.db', links, new Subscribers('the limits')) };
 }
 
 const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, ranged(query));

@@ -17,8 +17,8 @@ import {
 } from '../validation.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 
-/** The feedback fields that a client may send. */
-export type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
+/** Feedback fields that a client sends. */
+type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
 /** Maximum size of feedback as JSON, in bytes. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;

@@ -4,13 +4,11 @@ import type { RunRecord } from '../../run/record.ts';
 import { canonicalId, compactTimestamp, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import { filledText, object, parsed, type Schema, text } from '../validation.ts';
 
-export type RunField = keyof RunRecord;
+type RunField = keyof RunRecord;
 
-/**
- * Spellings of ids and times to accept. LangSmith clients use spellings that the documented interface does not allow.
- */
-export interface Spellings {
-  /** Whether ids of 32 hex digits without hyphens are accepted. */
+/** Accepted spellings. They differ between the documented interface and LangSmith clients. */
+interface Spellings {
+  /** Accepts ids of 32 hex digits without hyphens. */
   readonly hexIds: boolean;
   /** Whether times in milliseconds since 1970, and null for an absent field, are accepted. */
   readonly loose: boolean;

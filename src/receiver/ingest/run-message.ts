@@ -4,19 +4,16 @@ import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, runFields } from './run-fields.ts';
 
-/** Determines which fields a run record must and may have. */
-export interface RunFormat {
-  /**
-   * `simple` stands for `POST /runs` and `PATCH /runs/{id}`, `batch` for `POST /runs/batch`, which LangSmith clients
-   * use.
-   */
+/** Determines which fields a run record requires and accepts. */
+interface RunFormat {
+  /** `simple` is `POST /runs` and `PATCH /runs/{id}`. `batch` is `POST /runs/batch`, which LangSmith clients use. */
   readonly format: 'multipart' | 'simple' | 'batch';
   readonly kind: 'post' | 'patch';
   readonly strict: boolean;
 }
 
-/** A message that creates (post) or updates (patch) a run. */
-export interface RunMessage {
+/** A post or patch of a run. */
+interface RunMessage {
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
   /** Id of the run, from the part name or the path. @default the `id` of the record */

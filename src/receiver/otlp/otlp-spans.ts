@@ -18,7 +18,7 @@ export interface OtlpSpan {
 }
 
 /** The valid spans of a request, and the number of invalid spans. */
-export interface OtlpSpans {
+interface OtlpSpans {
   readonly spans: readonly OtlpSpan[];
   readonly rejected: number;
   /** The first problem of the first invalid span. Empty if all spans are valid. */

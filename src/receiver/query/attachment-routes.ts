@@ -25,7 +25,7 @@ const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a
  * Returns the response for an attachment. Because the content is untrusted, the headers prevent the browser from
  * running it, from guessing its type, and from using a folder in its file name.
  */
-export function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
+function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const isShown = SHOWN.test(type);
   return {

@@ -3,8 +3,8 @@ import { HttpError } from '../http-error.ts';
 /** Maximum size of an entry in bytes. */
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
 
-/** A field of the object. If the field is an array, each of its elements is an entry. */
-export interface Entry {
+/** A field of an object, or an element of a field that is an array. */
+interface Entry {
   readonly key: string;
   /** JSON text of the entry's value. */
   readonly bytes: Buffer;

@@ -21,8 +21,8 @@ import { FORMAT, VERSION } from './trace-export.ts';
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-/** Numbers of imported traces and runs. */
-export interface Imported {
+/** The number of traces and runs that were imported. */
+interface Imported {
   readonly traces: number;
   readonly runs: number;
 }

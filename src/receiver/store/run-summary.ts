@@ -84,7 +84,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   return outline;
 }
 
-export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
+function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   const reason = extra?.metadata?.end_reason;
   if (reason === 'cancelled' || reason === 'interrupted') return reason;
   if (error?.startsWith(INCOMPLETE)) return 'incomplete';

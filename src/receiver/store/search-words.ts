@@ -8,11 +8,8 @@ export interface Search {
   readonly phrases: readonly (readonly string[])[];
 }
 
-/**
- * Separator between the words of two texts, so that no phrase matches across texts. The separator cannot occur as a
- * word.
- */
-export const BREAK = '|';
+/** Separates the words of two texts, so that no phrase matches across them. It is not a word. */
+const BREAK = '|';
 
 /** Maximum length of a word. Longer words are truncated. */
 const WORD_LENGTH_MAX = 64;
@@ -27,7 +24,7 @@ const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 
 /** Returns the words of a text in lower case and without accents. */
-export function wordsOf(text: string): string[] {
+function wordsOf(text: string): string[] {
   const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(MARK, '').replace(UNSPACED, ' $& ');
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
 }

@@ -16,15 +16,13 @@ export interface TenantChange extends StoreChange {
 export class Subscribers {
   readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
   readonly #limits: string;
-  readonly #monotonicMs: () => number;
   #forgottenRuns = 0;
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `limits` names the options that limit the store, for the log line. */
-  constructor(limits: string, monotonicMs: () => number = () => performance.now()) {
+  /** `limits` contains the names of the options that limit the store. */
+  constructor(limits: string) {
     this.#limits = limits;
-    this.#monotonicMs = monotonicMs;
   }
 
   add(tenant: string, call: (change: StoreChange) => void): () => void {
@@ -50,7 +48,7 @@ export class Subscribers {
   #notice({ runs, traces }: NonNullable<StoreChange['forgotten']>): void {
     this.#forgottenRuns += runs;
     this.#forgottenTraces += traces;
-    const nowMs = this.#monotonicMs();
+    const nowMs = performance.now();
     if (nowMs - this.#noticedAtMs < NOTICE_INTERVAL_MS) return;
     const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
     diagnostics.warn(

@@ -34,8 +34,8 @@ export function stamp(number: number): string {
   return second(number).replaceAll(/[-:.]/g, '') + id(number);
 }
 
-export interface RunOptions extends RunFields {
-  /** Number of the parent run, which is also the trace's root. */
+interface RunOptions extends RunFields {
+  /** Number of the parent, which is the root of the trace. */
   readonly parent?: number;
   /** Latency in milliseconds. If the latency is omitted, the run has not ended. */
   readonly ms?: number;

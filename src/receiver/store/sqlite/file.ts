@@ -16,8 +16,8 @@ export interface StoreOwner {
   readonly address?: string;
 }
 
-/** A connection to a store that is open for writing, and the store's lock. */
-export interface OpenFile {
+/** A store that is open for writing, and its lock. */
+interface OpenFile {
   readonly connection: SqliteConnection;
   readonly lock: StoreLock;
 }
@@ -237,8 +237,8 @@ function sizeOf(path: string): number {
   return found.size;
 }
 
-/** A lock that allows only one process to write to a store. */
-export interface StoreLock {
+/** The lock of a store for one process. */
+interface StoreLock {
   release(): void;
 }
 

@@ -33,8 +33,8 @@ import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 
-/** The key of a run. If no message contains the run's order, the derived order is included. */
-export type RunKey = readonly [n: number, derivedOrder: string | undefined];
+/** The key of a run, and its derived order if no message contains its order. */
+type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
 /** Answers queries over a read-only connection. */
 export class SqliteReader {

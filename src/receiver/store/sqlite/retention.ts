@@ -9,8 +9,8 @@ export interface Retention {
   readonly maxBytes: number;
 }
 
-/** A trace whose deletion has begun. */
-export interface EvictedTrace {
+/** A trace that is being deleted. */
+interface EvictedTrace {
   readonly tenant: string;
   readonly traceId: string;
   readonly runs: number;

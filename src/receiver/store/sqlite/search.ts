@@ -81,8 +81,8 @@ export class SqliteIndex {
   }
 }
 
-/** Reads the fields of a run, including all fields that can be searched. */
-export function searchedFields(connection: SqliteConnection, n: number): RunFields {
+/** Returns the fields of a run, including all searchable fields. */
+function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
   for (const field of ['inputs', 'outputs'] as const) {

@@ -103,7 +103,7 @@ export class SqliteStore implements Store {
     if (typeof path !== 'string')
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
     const file = resolve(path);
-    const subscribers = newSubscribers();
+    const subscribers = new Subscribers('maxAgeMs and maxBytes');
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} has failed, restart the program: ${problem}`);
@@ -253,11 +253,6 @@ export class SqliteStore implements Store {
     }
     return new StoreError('unavailable', 'Runs cannot be stored at present: see the log of the receiver', 10);
   }
-}
-
-/** @internal */
-export function newSubscribers(): Subscribers {
-  return new Subscribers('maxAgeMs and maxBytes');
 }
 
 function ownOwner(): StoreOwner {

@@ -6,8 +6,8 @@ import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './f
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
-/** Executes the calls that a thread receives. */
-export interface CallHandler {
+/** Executes the calls of a thread. */
+interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
   close(): void;
 }
