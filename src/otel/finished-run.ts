@@ -5,7 +5,7 @@ import { type EncodedPayload, shownName } from '../payload/serialize.ts';
 import { isFilled } from '../run/encoded-run.ts';
 import type { Attachment, RunRecord } from '../run/record.ts';
 import { withTags } from '../run/run-fields.ts';
-import { dottedOrder, isoTimestamp } from '../run/time.ts';
+import { isoTimestamp } from '../run/time.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
 import type { SpanLike } from './span-like.ts';
 import { openOriginJson } from './span-origin.ts';
@@ -16,8 +16,9 @@ import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun 
  * default options records.
  */
 export interface FinishedRun {
-  /** The record without payloads. `trace_id` and `dotted_order` are set as if the run had no parent. */
-  readonly record: Omit<RunRecord, 'inputs' | 'outputs' | 'events'>;
+  readonly id: string;
+  /** The fields of the record without payloads and without the position in the trace. */
+  readonly fields: Omit<RunRecord, 'id' | 'trace_id' | 'dotted_order' | 'inputs' | 'outputs' | 'events'>;
   /** JSON text of the payloads that are not empty. */
   readonly texts: { inputs?: string; outputs?: string; events?: string };
   readonly attachments: readonly Attachment[];
@@ -37,17 +38,14 @@ const CAPTURE: SpanCapture = {
 export function finishedRun(span: SpanLike, project: string, hasEnded: boolean): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();
-  const id = runIdOf(startUs, ids);
   const parentIds = span.parentSpanContext;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
     ? spanToRun(span, CAPTURE, { startUs, parentIds })
     : { ...spanToOpenRun(span, CAPTURE), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
   const tags = withTags(undefined, fields.tags, CAPTURE.payload);
   return {
-    record: {
-      id,
-      trace_id: id,
-      dotted_order: dottedOrder(undefined, startUs, id),
+    id: runIdOf(startUs, ids),
+    fields: {
       name: shownName(fields.name, CAPTURE.payload),
       run_type: fields.runType,
       session_name: projectOf(span.attributes) ?? project,

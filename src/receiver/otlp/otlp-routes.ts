@@ -77,12 +77,11 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
 }
 
 /**
- * Converts a span to a run. The project comes from the span's attributes, otherwise from the request header, otherwise
- * from the resource. The run's position in the trace is omitted, because the store derives it from the parent span.
+ * Converts a span to a run. The project comes from the span attributes, the header or the resource, in this order. The
+ * store derives the position in the trace from the parent span.
  */
 function operationOf({ span, hasEnded, project = 'default' }: OtlpSpan, header: unknown): RunOperation {
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);
-  const { id, trace_id: _traceId, dotted_order: _order, ...fields } = run.record;
-  for (const [field, text] of Object.entries(run.texts)) Object.assign(fields, { [field]: JSON.parse(text) });
-  return { kind: 'post', id, fields, texts: run.texts, attachments: run.attachments };
+  const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
+  return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };
 }
