@@ -23,8 +23,8 @@ type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction'
 /** Maximum size of feedback as JSON, in bytes. */
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 /** Maximum number of tokens per request. */
-const TOKENS_MAX = 1_000;
-/** Maximum length of a feedback key in characters. */
+const REQUEST_TOKENS_MAX = 1_000;
+/** Maximum length of a key in characters. */
 const KEY_LENGTH_MAX = 180;
 
 const finite = v.pipe(v.number('a number'), v.finite('a number'));
@@ -135,7 +135,8 @@ const tokenSchema = v.pipe(
 /** Reads one token from an object, or one token from each object of an array. */
 export function readTokens(body: unknown): FeedbackToken[] {
   if (!Array.isArray(body)) return [readToken(body, ['body'])];
-  if (body.length > TOKENS_MAX) throw new HttpError(413, `The body contains more than ${TOKENS_MAX} tokens`);
+  if (body.length > REQUEST_TOKENS_MAX)
+    throw new HttpError(413, `The body contains more than ${REQUEST_TOKENS_MAX} tokens`);
   return body.map((item, index) => readToken(item, ['body', index]));
 }
 

@@ -49,7 +49,7 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
   const keys = search.getAll('key');
   const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
-  return { status: 200, body: pageOf(found, search) };
+  return { status: 200, body: itemsOfPage(found, search) };
 }
 
 async function createTokens(call: Call): Promise<RouteResponse> {
@@ -63,7 +63,7 @@ async function createTokens(call: Call): Promise<RouteResponse> {
 async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
   const tokens = await store.tokens(scope, validated(uuid(true), search.get('run_id') ?? '', ['query', 'run_id']));
   const items = tokens.map((token) => tokenBody(token, request));
-  return { status: 200, body: pageOf(items, search) };
+  return { status: 200, body: itemsOfPage(items, search) };
 }
 
 /** Returns the response body for a new token. The token's URL starts with the base URL of the request. */
@@ -178,7 +178,7 @@ const wholeNumber = parsed('a whole number from 0', (value) =>
   /^\d{1,9}$/.test(String(value)) ? Number(value) : undefined,
 );
 
-function pageOf<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
+function itemsOfPage<Item>(items: readonly Item[], search: URLSearchParams): Item[] {
   const offset = validated(wholeNumber, search.get('offset') ?? '0', ['query', 'offset']);
   const limit = validated(wholeNumber, search.get('limit') ?? `${PAGE_ITEMS}`, ['query', 'limit']);
   return items.slice(offset, offset + Math.min(limit, PAGE_ITEMS_MAX));

@@ -40,7 +40,7 @@ export function readRun(format: RunFormat, message: RunMessage, issues: Validati
   if (input === undefined) return { kind, id: '', fields: {}, attachments: [] };
   const id = message.id ?? input.id ?? '';
   checkRelations(format, id, input, (field, type, msg) => issues.add([...loc, field], type, msg));
-  return { kind, id, fields: fieldsOf(input), attachments: [] };
+  return { kind, id, fields: presentFields(input), attachments: [] };
 }
 
 /** Validated fields of a record. A field that is null counts as absent. */
@@ -96,8 +96,8 @@ function checkRelations(
   }
 }
 
-/** Returns the fields that are present. The trace and the parent are derived from `dotted_order` if it is present. */
-function fieldsOf({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
+/** Returns the fields that are present. `dotted_order` also determines the trace and the parent. */
+function presentFields({ id: _id, dotted_order: order, ...input }: RunInput): RunFields {
   const fields = withoutNulls(input) as RunFields;
   if (!order) return fields;
   const { text, ids } = order;

@@ -42,14 +42,14 @@ function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteRespons
 /** Returns the parameters `filename` and `filename*` (RFC 6266, 4.3). `filename` contains only safe characters. */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
-  return `filename="${plain}"; filename*=UTF-8''${encoded(name)}`;
+  return `filename="${plain}"; filename*=UTF-8''${percentEncoded(name)}`;
 }
 
 /**
  * Encodes text as defined in RFC 8187, 3.2. Unlike `encodeURIComponent`, this function encodes `'()*` and accepts lone
  * surrogates.
  */
-function encoded(name: string): string {
+function percentEncoded(name: string): string {
   const code = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, code);
 }

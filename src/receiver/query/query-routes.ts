@@ -22,12 +22,12 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/traces',
-    handle: ({ store, scope, search }) => pageOf(store.traces(scope, ranged(readListQuery(search)))),
+    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, ranged(readListQuery(search)))),
   },
   {
     method: 'GET',
     path: '/query/runs',
-    handle: ({ store, scope, search }) => pageOf(store.list(scope, ranged(readListQuery(search)))),
+    handle: ({ store, scope, search }) => pageResponse(store.list(scope, ranged(readListQuery(search)))),
   },
   {
     method: 'GET',
@@ -126,8 +126,8 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Returns a response with a page of a list. Throws 422 if the store rejects the cursor. */
-async function pageOf(page: Promise<Page<unknown>>): Promise<RouteResponse> {
+/** Responds with a page, or with 422 if the store rejects the cursor. */
+async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
   try {
     return { status: 200, body: await page };
   } catch (error) {

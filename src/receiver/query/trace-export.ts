@@ -49,9 +49,9 @@ async function withAttachments(store: Store, scope: Scope, text: string): Promis
   const { attachments, ...run } = JSON.parse(text) as StoredRun;
   if (attachments === undefined) return text;
   const stored = await Promise.all(attachments.map(({ name }) => store.attachment(scope, run.id, name)));
-  return JSON.stringify({ ...run, attachments: stored.filter((one) => one !== undefined).map(encoded) });
+  return JSON.stringify({ ...run, attachments: stored.filter((one) => one !== undefined).map(encodedAttachment) });
 }
 
-function encoded({ name, mimeType, bytes }: Attachment): { name: string; mime_type: string; data: string } {
+function encodedAttachment({ name, mimeType, bytes }: Attachment): { name: string; mime_type: string; data: string } {
   return { name, mime_type: mimeType, data: Buffer.from(bytes).toString('base64') };
 }

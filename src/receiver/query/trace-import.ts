@@ -100,7 +100,7 @@ class TraceImport {
 
   #addFeedback(value: unknown, index: number): void {
     const loc: Location = ['body', 'feedback', index];
-    this.#feedback.push({ value: feedbackOf(value, loc), loc });
+    this.#feedback.push({ value: importedFeedback(value, loc), loc });
   }
 
   async #store(): Promise<void> {
@@ -125,8 +125,8 @@ function withoutDerivedPlace(record: Readonly<Record<string, unknown>>): Readonl
   return { ...others, ...trace, parent_run_id: parentId };
 }
 
-/** Validates feedback and keeps its original times. */
-function feedbackOf(value: unknown, loc: Location): Feedback {
+/** Reads feedback and keeps its original times. */
+function importedFeedback(value: unknown, loc: Location): Feedback {
   const feedback = readFeedback(value, loc);
   const { created_at: created, modified_at: modified } = value as Record<string, unknown>;
   if (isTime(created)) feedback.created_at = created;

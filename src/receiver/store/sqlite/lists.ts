@@ -35,7 +35,7 @@ export function conditionsOf(
     ...equal('runs.name', filter.name),
     ...equal('runs.run_type', filter.runType),
     ...equal('runs.model', filter.model),
-    ...(statuses === undefined ? [] : [oneOf(statuses)]),
+    ...(statuses === undefined ? [] : [statusAmong(statuses)]),
     ...filter.tags.map((tag) => ({ sql: HAS_TAG, values: [tenant, tag] })),
     ...filter.metadata.flatMap(([key, value]) => ofMetadata(key, value)),
     ...within('runs.start_us', { min: range.fromUs, max: Number.POSITIVE_INFINITY }),
@@ -102,7 +102,7 @@ export function isSessionId(connection: SqliteConnection, tenant: number, text: 
  * Returns a condition on the status. The condition of the partial index is included, because SQLite would otherwise not
  * use that index.
  */
-function oneOf(statuses: readonly string[]): Condition {
+function statusAmong(statuses: readonly string[]): Condition {
   const { sql, values } = among('runs.status', statuses);
   return { sql: statuses.includes('success') ? sql : `${sql} AND runs.status <> 'success'`, values };
 }

@@ -4,7 +4,7 @@ import type { Usage } from '../run-view.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { COUNTS_USAGE, countedUsageIn, type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
-import { deleteRun, StoredRun } from './stored-run.ts';
+import { deleteRun, SqliteRun } from './sqlite-run.ts';
 
 /**
  * Holds the runs and traces that a call changes. Places each run in its trace and below its parent, even if the parent
@@ -15,12 +15,12 @@ export class Placement {
   readonly #counters: Counters;
   readonly #prices: Prices;
   readonly #tenant: number;
-  readonly #runs = new Map<string, StoredRun>();
-  readonly #spans = new Map<string, StoredRun>();
-  /** The changed traces by id. */
+  readonly #runs = new Map<string, SqliteRun>();
+  readonly #spans = new Map<string, SqliteRun>();
+  /** The traces that have changed. */
   readonly #traces = new Map<string, StoredTrace>();
-  readonly #changed = new Set<StoredRun>();
-  readonly #placed = new Set<StoredRun>();
+  readonly #changed = new Set<SqliteRun>();
+  readonly #placed = new Set<SqliteRun>();
 
   constructor(connection: SqliteConnection, counters: Counters, prices: Prices, tenant: number) {
     this.#connection = connection;
@@ -29,7 +29,7 @@ export class Placement {
     this.#tenant = tenant;
   }
 
-  find(id: string): StoredRun | undefined {
+  find(id: string): SqliteRun | undefined {
     const known = this.#runs.get(id);
     if (known !== undefined) return known;
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
@@ -39,13 +39,13 @@ export class Placement {
       deleteRun(this.#connection, this.#counters, row.n);
       return undefined;
     }
-    const run = row && StoredRun.fromRow(row, this.#prices);
+    const run = row && SqliteRun.fromRow(row, this.#prices);
     if (run !== undefined) this.#runs.set(id, run);
     return run;
   }
 
-  findOrCreate(id: string): StoredRun {
-    const run = this.find(id) ?? new StoredRun(id, this.#tenant, this.#prices);
+  findOrCreate(id: string): SqliteRun {
+    const run = this.find(id) ?? new SqliteRun(id, this.#tenant, this.#prices);
     this.#runs.set(id, run);
     return run;
   }
@@ -57,8 +57,8 @@ export class Placement {
     return trace;
   }
 
-  /** Writes the runs that received messages, and all runs whose place or usage changes as a result. */
-  write(received: ReadonlySet<StoredRun>): void {
+  /** Writes the runs that received messages, and all runs that change with them. */
+  write(received: ReadonlySet<SqliteRun>): void {
     for (const run of received) {
       const { span } = run.spans;
       if (span !== undefined) this.#spans.set(span, run);
@@ -81,11 +81,8 @@ export class Placement {
     return [...this.#traces.keys()];
   }
 
-  /**
-   * Places a run in its trace. `path` contains the runs whose placement is in progress, in which each run is a child of
-   * the next.
-   */
-  #place(run: StoredRun, received: ReadonlySet<StoredRun>, path: Set<StoredRun>): void {
+  /** Places a run. `path` contains the runs that are being placed. Each run is the child of the next. */
+  #place(run: SqliteRun, received: ReadonlySet<SqliteRun>, path: Set<SqliteRun>): void {
     if (this.#placed.has(run)) return;
     path.add(run);
     const { parentSpan } = run.spans;
@@ -101,7 +98,7 @@ export class Placement {
     path.delete(run);
   }
 
-  #parentOf(run: StoredRun, parentSpan: string | undefined): StoredRun | undefined {
+  #parentOf(run: SqliteRun, parentSpan: string | undefined): SqliteRun | undefined {
     if (run.fields.parent_run_id !== undefined) return this.find(run.fields.parent_run_id);
     const parent = parentSpan === undefined ? undefined : this.#findBySpan(parentSpan);
     if (parent === undefined || parent === run) return undefined;
@@ -109,31 +106,31 @@ export class Placement {
     return parent;
   }
 
-  #findBySpan(span: string): StoredRun | undefined {
+  #findBySpan(span: string): SqliteRun | undefined {
     const known = this.#spans.get(span);
     if (known !== undefined) return known;
     const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.#tenant, Buffer.from(span, 'hex'));
     return row && this.find(idText(row.id));
   }
 
-  /** Returns the parent of a run, or undefined if the run is not linked to one. */
-  #linkedParent({ waitsFor, parentId }: StoredRun): StoredRun | undefined {
+  /** Returns the parent of a run if the run is linked to it. */
+  #linkedParent({ waitsFor, parentId }: SqliteRun): SqliteRun | undefined {
     return waitsFor !== undefined || parentId === undefined ? undefined : this.find(parentId);
   }
 
-  /** Whether `run` is the run `above` or one of its descendants. */
-  #isBelow(run: StoredRun, above: StoredRun): boolean {
-    const seen = new Set<StoredRun>();
-    for (let at: StoredRun | undefined = run; at !== undefined && !seen.has(at); at = this.#linkedParent(at)) {
+  /** Whether `run` is `above` or nested below it. */
+  #isBelow(run: SqliteRun, above: SqliteRun): boolean {
+    const seen = new Set<SqliteRun>();
+    for (let at: SqliteRun | undefined = run; at !== undefined && !seen.has(at); at = this.#linkedParent(at)) {
       if (at === above) return true;
       seen.add(at);
     }
     return false;
   }
 
-  /** Links the stored runs that have been waiting for a parent that has just arrived. */
-  #adopt(received: ReadonlySet<StoredRun>): void {
-    const parents = new Map<string | undefined, StoredRun>();
+  /** Links stored runs to parents that have just arrived. */
+  #adopt(received: ReadonlySet<SqliteRun>): void {
+    const parents = new Map<string | undefined, SqliteRun>();
     for (const run of received) parents.set(run.id.replaceAll('-', ''), run);
     for (const [span, run] of this.#spans) parents.set(span, run);
     const keys = JSON.stringify([...parents.keys()]);
@@ -149,8 +146,8 @@ export class Placement {
     }
   }
 
-  /** Moves a run to another trace, together with those descendants that do not name a trace. */
-  #move(run: StoredRun, traceId: string): void {
+  /** Moves a run to another trace, together with its descendants that name no trace. */
+  #move(run: SqliteRun, traceId: string): void {
     const { trace: from, traceId: fromId } = run;
     const { n: to } = this.trace(traceId);
     if (from === to) return;
@@ -163,16 +160,13 @@ export class Placement {
     if (from !== undefined) this.trace(fromId);
   }
 
-  /**
-   * Returns the descendants of a run that follow it to another trace: those in the same trace, except runs that name
-   * the trace and the descendants of such runs.
-   */
-  #unnamedBelow(run: StoredRun, trace: number): StoredRun[] {
+  /** Returns the descendants of a run in a trace. Excludes runs that name the trace, and their descendants. */
+  #unnamedBelow(run: SqliteRun, trace: number): SqliteRun[] {
     const rows = this.#connection.all<{ id: Uint8Array }>(UNNAMED, trace);
     for (const { id } of rows) this.find(idText(id));
     return [...this.#runs.values()].filter((one) => {
-      const path = new Set<StoredRun>();
-      let at: StoredRun | undefined = one;
+      const path = new Set<SqliteRun>();
+      let at: SqliteRun | undefined = one;
       while (at !== undefined && at !== run && at.trace === trace && !at.isNamed && !path.has(at)) {
         path.add(at);
         at = this.#linkedParent(at);
@@ -181,15 +175,15 @@ export class Placement {
     });
   }
 
-  /** Whether a run has changed in such a way that its previous ancestors may no longer have usage below them. */
-  #hasLeftUsage({ row, trace, parentId, hasUsage }: StoredRun): boolean {
+  /** Whether previous ancestors of a run may no longer have usage below them. */
+  #hasLeftUsage({ row, trace, parentId, hasUsage }: SqliteRun): boolean {
     if (row === undefined) return false;
     const hasMoved = row.trace !== trace || (row.parent !== null && idText(row.parent) !== parentId);
     return hasMoved || (usageIn(row) !== undefined && !hasUsage);
   }
 
-  /** If a run has usage or a descendant with usage, marks its ancestors as having usage below them. */
-  #spreadUsage(run: StoredRun): void {
+  /** Marks the ancestors of a run that has usage, or has usage below it. */
+  #spreadUsage(run: SqliteRun): void {
     if (!run.hasUsage && !run.below) return;
     for (
       let at = this.#linkedParent(run);
@@ -201,7 +195,7 @@ export class Placement {
     }
   }
 
-  #write(run: StoredRun): void {
+  #write(run: SqliteRun): void {
     const { row: before, storedTraceId } = run;
     const after = run.write(this.#connection);
     const to = this.trace(run.traceId);

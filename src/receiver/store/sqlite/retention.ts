@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
-import { deleteRun } from './stored-run.ts';
+import { deleteRun } from './sqlite-run.ts';
 
 /** The limits that a store enforces. */
 export interface Retention {

@@ -10,7 +10,7 @@ import { SqliteWriter } from './writer.ts';
 /** Number of runs to copy per transaction. */
 const BATCH = 500;
 
-interface RunRow {
+interface EarlierRow {
   n: number;
   id: Uint8Array;
   posted: string | null;
@@ -54,7 +54,7 @@ export function upgrade(from: SqliteConnection, to: SqliteConnection): void {
 }
 
 function operationsOf(from: SqliteConnection, n: number): RunOperation[] {
-  const row = from.one<RunRow>('SELECT n, id, posted, patched FROM runs JOIN details USING (n) WHERE n = ?', n);
+  const row = from.one<EarlierRow>('SELECT n, id, posted, patched FROM runs JOIN details USING (n) WHERE n = ?', n);
   if (row === undefined) return [];
   const attachments = from
     .all<{ name: string; mime_type: string; bytes: Uint8Array }>(

@@ -6,7 +6,7 @@ import { Counters } from './counters.ts';
 import { idBytes, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import type { StoredRun } from './stored-run.ts';
+import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in a transaction of the caller. */
 export class SqliteWriter {
@@ -26,7 +26,7 @@ export class SqliteWriter {
   apply(tenant: string, operations: readonly EncodedOperation[]): TenantChange | undefined {
     if (operations.length === 0) return undefined;
     const placement = this.#placement(tenant);
-    const received = new Set<StoredRun>();
+    const received = new Set<SqliteRun>();
     for (const operation of operations) {
       const run = placement.findOrCreate(operation.id);
       run.take(operation);

@@ -23,8 +23,8 @@ interface PatchedFields extends SmallFields {
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
-/** A stored run while a call reads or changes it. */
-export class StoredRun {
+/** A run that a call reads or changes. */
+export class SqliteRun {
   readonly id: string;
   readonly #tenant: number;
   readonly #prices: Prices;
@@ -57,8 +57,8 @@ export class StoredRun {
     this.#prices = prices;
   }
 
-  static fromRow({ trace_id, evicted: _, ...row }: SelectedRun, prices: Prices): StoredRun {
-    const run = new StoredRun(idText(row.id), row.tenant, prices);
+  static fromRow({ trace_id, evicted: _, ...row }: SelectedRun, prices: Prices): SqliteRun {
+    const run = new SqliteRun(idText(row.id), row.tenant, prices);
     run.row = row;
     run.trace = row.trace;
     run.traceId = idText(trace_id);
