@@ -36,6 +36,8 @@ describe('a receiver limits', () => {
     const created = vi.spyOn(http, 'createServer');
     onTestFinished(() => created.mockRestore());
     vi.resetModules();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
     vi.doMock('node:http', async (importActual) => {
       const actual = await importActual<typeof http>();
       return { ...actual, createServer: created };
@@ -46,8 +48,20 @@ describe('a receiver limits', () => {
     onTestFinished(() => receiver.close());
     const server = created.mock.results[0]?.value;
     expect(created.mock.calls[0]?.[0]).toMatchObject({ maxHeaderSize: 16 * 1024 });
-    const { headersTimeout, requestTimeout, timeout, maxConnections } = server;
-    expect([headersTimeout, requestTimeout, timeout, maxConnections]).toEqual([10_000, 60_000, 120_000, 1_000]);
+    const { headersTimeout, timeout, maxConnections } = server;
+    expect([headersTimeout, timeout, maxConnections]).toEqual([10_000, 120_000, 1_000]);
+
+    const { host, port } = new URL(receiver.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    const received = async () => String(await new Promise((resolve) => socket.once('data', resolve)));
+    socket.write(`POST /none HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 2\r\n\r\n1`);
+    expect(await received()).toContain('HTTP/1.1 404 ');
+    vi.advanceTimersByTime(59_999);
+    expect(socket.readableEnded).toBe(false);
+    const next = received();
+    vi.advanceTimersByTime(1);
+    expect(await next).toContain('HTTP/1.1 408 ');
+    await new Promise((resolve) => socket.once('close', resolve));
   });
 
   test('the size of a body after gzip decompression, and rejects nested gzip [security 9]', async () => {
