@@ -48,7 +48,7 @@ export function createRoutes(store: Store, strict: boolean, faults: Faults, acce
   };
   return async (request, liftTimeout) => {
     access.checkHost(request);
-    const { pathname, searchParams: search } = urlOf(request);
+    const { pathname, searchParams: search } = targetOf(request);
     const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
     const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
@@ -94,8 +94,8 @@ function parametersIn(path: string, endpoint: Endpoint | undefined): Record<stri
   }
 }
 
-/** Parses the request target, which is a path or an absolute URL of this receiver. */
-function urlOf({ url = '', headers }: IncomingMessage): URL {
+/** Parses the target of a request, which is a path or an absolute URL of this receiver. */
+function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');

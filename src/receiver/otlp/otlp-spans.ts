@@ -40,7 +40,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     // All spans of a resource share this object, because the mapping caches the resource's metadata by object.
     const resource = { attributes };
-    const project = projectOf(attributes);
+    const project = resourceProject(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
@@ -64,7 +64,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
 /** Matches the service name that SDKs set by default. */
 const UNNAMED = /^unknown_service(:|$)/;
 
-function projectOf(attributes: Fields): string | undefined {
+function resourceProject(attributes: Fields): string | undefined {
   return ['openinference.project.name', 'service.name']
     .map((key) => textOf(attributes[key]))
     .find((name) => name !== '' && !UNNAMED.test(name));
@@ -95,7 +95,7 @@ function spanOf(
   scope: NonNullable<SpanLike['instrumentationScope']>,
 ): SpanLike {
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
-  const flags = countOf(given.flags);
+  const flags = countOrZero(given.flags);
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
   // Bit 9 states whether the parent is remote, but is valid only if bit 8 is set.
   const isRemote = (flags & 0x300) === 0x300;
@@ -125,9 +125,9 @@ function spanOf(
     })),
     resource,
     instrumentationScope: scope,
-    droppedAttributesCount: countOf(given.droppedAttributesCount),
-    droppedEventsCount: countOf(given.droppedEventsCount),
-    droppedLinksCount: countOf(given.droppedLinksCount),
+    droppedAttributesCount: countOrZero(given.droppedAttributesCount),
+    droppedEventsCount: countOrZero(given.droppedEventsCount),
+    droppedLinksCount: countOrZero(given.droppedLinksCount),
   };
 }
 
@@ -138,7 +138,7 @@ const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSU
 const STATUS_CODES = ['UNSET', 'OK', 'ERROR'].map((name) => `STATUS_CODE_${name}`);
 
 function enumOf(value: unknown, names: readonly string[]): number {
-  return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOf(value);
+  return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOrZero(value);
 }
 
 function parseId(value: unknown, length: number): string | undefined {
@@ -198,7 +198,7 @@ function intOf(value: number | string): number | string | undefined {
   return Number.isSafeInteger(int) ? int : value;
 }
 
-function countOf(value: unknown): number {
+function countOrZero(value: unknown): number {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
 }
 

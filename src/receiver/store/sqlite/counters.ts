@@ -32,7 +32,7 @@ interface Counter {
   readonly latencies: Map<number, number>;
 }
 
-const MINUTE_US = 60_000_000;
+export const MINUTE_US = 60_000_000;
 
 /** Collects the changes that a transaction makes to counters, so that each changed counter is written once. */
 export class Counters {

@@ -67,12 +67,12 @@ export function defineFilterFunctions(connection: SqliteConnection): void {
 const OF_TRACE = 'runs.trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const HAS_TAG = 'runs.n IN (SELECT n FROM tags WHERE tenant = ? AND tag = ?)';
 
-/** Metadata keys that have an indexed column. */
-const COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };
+/** Indexed columns for metadata keys. */
+const METADATA_COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.thread', user_id: 'runs.user' };
 
 function ofMetadata(key: string, value: string | null): Condition[] {
-  const column = COLUMNS[key];
-  // The column can be used only for values that are text, because it does not contain numbers and other JSON values.
+  const column = METADATA_COLUMNS[key];
+  // The column contains only text, without numbers and other JSON.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
   // For speed, the JSON text is searched for the key and the value before it is parsed. In the JSON text, text values

@@ -302,7 +302,7 @@ class StoredTrace {
     }
     if (this.#isStale) {
       this.#row.end_us = connection.one<{ end_us: number | null }>(LAST_END, n)?.end_us ?? null;
-      this.#usage = usageIn(connection.one(SUMS, n) ?? {});
+      this.#usage = usageIn(connection.one(USAGE_SUMS, n) ?? {});
     }
     if (root !== this.#row.root) {
       connection.run('UPDATE runs SET is_root = 0 WHERE n = ? AND trace = ?', this.#row.root, n);
@@ -332,5 +332,5 @@ const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = trac
   WHERE traces.n = ?1 AND traces.id = ?2 AND runs.trace = ?1 AND start_us IS NOT NULL`;
 const FIRST_ROOT = 'SELECT n FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
 const LAST_END = 'SELECT max(end_us) AS end_us FROM runs WHERE trace = ?';
-const SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
+const USAGE_SUMS = `SELECT ${USAGE_KEYS.map((key) => `sum(${key}) AS ${key}`).join(', ')}
   FROM runs WHERE trace = ? AND start_us IS NOT NULL AND ${COUNTS_USAGE}`;

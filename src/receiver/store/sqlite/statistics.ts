@@ -9,12 +9,11 @@ import {
   timeBucketsOf,
   usageSumsOf,
 } from '../statistics.ts';
-import { PERIODS, SUMS, type SumsRow } from './counters.ts';
+import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, among, type Condition, equal } from './lists.ts';
 import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
-const MINUTE_US = 60_000_000;
 const LONGEST = PERIODS.at(-1) ?? 1;
 
 /** Part of a time range. For whole periods, counters are read. For other parts, runs are scanned. */
