@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isLoopback, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, checkedOptions, isLoopback, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
@@ -138,7 +138,7 @@ const CHECKS: Checks<ReceiverOptions> = {
     'a store with all methods of `Store`',
     (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
   ],
-  strict: ['true or false', (value) => typeof value === 'boolean'],
+  strict: TRUE_OR_FALSE,
   apiKey: KEY,
   writeKey: KEY,
   workspaceId: ['text that is not empty', (value) => typeof value === 'string' && value !== ''],

@@ -4,6 +4,7 @@ import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../feedback/feedback.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../feedback/feedback-fields.ts';
 import { HttpError, ValidationIssues } from '../http-error.ts';
+import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import type { RunOperation } from '../store/store.ts';
 import { type Json, JsonReader } from './json.ts';
 import type { Part } from './multipart.ts';
@@ -159,13 +160,12 @@ interface PartName {
 }
 
 const NAME = /^(post|patch|attachment|feedback)\.([^.]+)(?:\.(.+))?$/s;
-const PAYLOADS = ['inputs', 'outputs', 'events'];
-const LENIENT_PAYLOADS = [...PAYLOADS, 'extra', 'error', 'serialized'];
+const LENIENT_PAYLOADS: readonly string[] = [...PAYLOAD_FIELDS, 'extra', 'error', 'serialized'];
 
 function parsePartName(text: string, strict: boolean): PartName {
   const [, kind, run = '', rest] = NAME.exec(text) ?? [];
   const id = parseUuid(run, !strict);
-  const payloads = strict ? PAYLOADS : LENIENT_PAYLOADS;
+  const payloads: readonly string[] = strict ? PAYLOAD_FIELDS : LENIENT_PAYLOADS;
   const isValid =
     kind === 'attachment'
       ? rest !== undefined

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { Location, ValidationIssues } from '../http-error.ts';
+import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import type { RunFields, RunOperation } from '../store/store.ts';
 import { checkKnownFields, type Schema, validate, withoutNulls } from '../validation.ts';
 import { type DottedOrder, runFields } from './run-fields.ts';
@@ -54,7 +55,7 @@ function checkPlaces({ format, kind }: RunFormat, record: object, loc: Location,
   const add = (field: string, place: string): void => {
     if (Object.hasOwn(record, field)) issues.add([...loc, field], 'misplaced', `Expected \`${field}\` ${place}`);
   };
-  if (format === 'multipart') for (const field of ['inputs', 'outputs', 'events']) add(field, 'in a separate part');
+  if (format === 'multipart') for (const field of PAYLOAD_FIELDS) add(field, 'in a separate part');
   else if (kind === 'post') add('outputs', 'in `PATCH /runs/{run_id}`');
 }
 

@@ -6,6 +6,7 @@ import { HttpError } from '../http-error.ts';
 import { jsonPieces } from '../ingest/json-pieces.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../route.ts';
 import { ALL_TIMES, ranged } from '../store/run-filter.ts';
+import { PAYLOAD_FIELDS } from '../store/run-view.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
 import { readListQuery, readStatisticsQuery } from './run-query.ts';
@@ -76,9 +77,10 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/runs/:id/:field',
     handle: async (call) => {
       const id = idOf(call);
-      const { field } = call.parameters;
-      if (field !== 'inputs' && field !== 'outputs' && field !== 'events')
-        throw new HttpError(404, `There is nothing at /query/runs/${id}/${field}`);
+      const field = PAYLOAD_FIELDS.find((one) => one === call.parameters.field);
+      if (field === undefined) {
+        throw new HttpError(404, `There is nothing at /query/runs/${id}/${call.parameters.field}`);
+      }
       const content = await call.store.payload(call.scope, id, field);
       if (content === undefined) throw new HttpError(404, `There are no ${field} of a run ${id} here`);
       return { status: 200, content };

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../../base/options.ts';
+import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
@@ -43,7 +43,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
   maxBytes: WHOLE_FROM_1,
   prices: ['an object', isObject],
-  readOnly: ['true or false', (value) => typeof value === 'boolean'],
+  readOnly: TRUE_OR_FALSE,
 };
 
 /**
