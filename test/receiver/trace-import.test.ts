@@ -97,6 +97,11 @@ test.each([
   expect(await send(body)).toEqual([400, { detail: expect.any(String) }, 0]);
 });
 
+test('the number of values before a colon is limited', async () => {
+  const body = `{[${'[],'.repeat(1_000_001)}[]]:1}`;
+  expect(await send(body)).toEqual([413, { detail: expect.stringContaining('2000000 values') }, 0]);
+});
+
 test('white space of any length may surround the values of an export', async () => {
   const space = ' '.repeat(100);
   const body = [...exportOf(1)].join('').replaceAll(/[{}[\]]/g, `${space}$&\n${space}`);

@@ -1,4 +1,5 @@
 import { HttpError } from '../http-error.ts';
+import { JsonReader } from '../ingest/json.ts';
 
 /** Maximum size of an entry in bytes. */
 const ENTRY_BYTES_MAX = 256 * 1024 * 1024;
@@ -88,8 +89,9 @@ export class ExportReader {
 
   *#entry(bytes: Buffer, isOptional = this.#isAfterArray): Generator<Entry> {
     const isMissing = isBlank(bytes);
-    check(isMissing ? isOptional : this.#key !== undefined);
-    if (!isMissing && this.#key !== undefined) yield { key: this.#key, bytes, index: this.#index };
+    if (isMissing && isOptional) return;
+    check(!isMissing && this.#key !== undefined);
+    yield { key: this.#key, bytes, index: this.#index };
   }
 
   #take(chunk: Buffer, start: number, end: number): Buffer {
@@ -112,20 +114,16 @@ export class ExportReader {
 }
 
 function keyOf(bytes: Buffer): string {
-  try {
-    const key: unknown = JSON.parse(bytes.toString());
-    if (typeof key === 'string') return key;
-  } catch {
-    // Not JSON.
-  }
-  throw notAnExport();
+  const { value } = new JsonReader().parse(bytes, 'The body');
+  check(typeof value === 'string');
+  return value;
 }
 
 function isBlank(bytes: Buffer): boolean {
   return bytes.every((byte) => BLANKS.includes(byte));
 }
 
-function check(isValid: boolean): void {
+function check(isValid: boolean): asserts isValid {
   if (!isValid) throw notAnExport();
 }
 
