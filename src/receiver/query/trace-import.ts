@@ -46,7 +46,7 @@ export async function importTrace(call: Call): Promise<Imported> {
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
-  readonly #header: Record<string, unknown> = {};
+  readonly #header: { format?: unknown; version?: unknown } = {};
   readonly #runIds = new Set<string>();
   readonly #traceIds = new Set<string>();
   readonly #feedback: { readonly value: Feedback; readonly loc: Location }[] = [];
@@ -62,8 +62,10 @@ class TraceImport {
     const isList = key === 'runs' || key === 'feedback';
     if (isList && index === undefined) throw new HttpError(400, `Expected \`${key}\` to be an array`);
     const { value } = new JsonReader().parse(bytes, isList ? `${key}.${index}` : 'The body');
-    if (index === undefined) this.#header[key] = value;
-    else if (key === 'runs') await this.#addRun(value, index, bytes.length);
+    if (index === undefined) {
+      // Other fields are ignored, because the body has no size limit.
+      if (key === 'format' || key === 'version') this.#header[key] = value;
+    } else if (key === 'runs') await this.#addRun(value, index, bytes.length);
     else if (key === 'feedback') this.#addFeedback(value, index);
   }
 
