@@ -322,7 +322,9 @@ describe('the framing of parts', () => {
       fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes)),
       fc.constantFrom('\r\n', '--', `\r\n--${BOUNDARY.slice(0, -1)}`, '\r\n\r\n').map((text) => Buffer.from(text)),
     );
-    const bytes = fc.array(chunk, { maxLength: 5 }).map((all) => Buffer.concat(all));
+    const any = fc.array(chunk, { maxLength: 5 }).map((all) => Buffer.concat(all));
+    // Random bytes may complete the boundary.
+    const bytes = any.filter((all) => !all.includes(BOUNDARY));
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 5 }), fc.integer({ min: 1, max: 300 }), async (all, size) => {
         const body = multipart(...all.map((one, at) => attachment(`${at}`, one)), post());
