@@ -86,7 +86,7 @@ export class SqliteRetention {
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run('UPDATE traces SET seq = -1, id = ? WHERE n = ?', randomBytes(16), n);
     this.#connection.run('UPDATE runs SET is_root = 0 WHERE n = ?', root);
-    return { tenant, traceId: idText(id), runs: this.#connection.all(RUNS_OF_TRACE, n).length };
+    return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 
   /** Returns the trace to delete next. A trace whose deletion has already begun comes first. */
@@ -104,5 +104,6 @@ export class SqliteRetention {
 }
 
 const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
+const COUNT_OF_TRACE = 'SELECT count(*) FROM runs WHERE trace = ?';
 const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant
   FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;
