@@ -221,8 +221,8 @@ export class MemoryStore implements Store {
   }
 
   async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
-    const runs = new Places(this.#tenant(scope).runs).runsByTrace().get(traceId) ?? [];
-    const all = runs.flatMap((run) => [...run.feedback.values()]);
+    const runs = this.#traces(scope, traceId).flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
+    const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
     return structuredClone(
       all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
     );

@@ -4,8 +4,8 @@ import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, Ti
 import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
 
 /**
- * Limits a call to one tenant and optionally to one project. Tenants are isolated: the same id in two tenants
- * identifies two different runs.
+ * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
+ * two runs. The methods of `ChangeFeed` and `TokenStore` ignore the project.
  */
 export interface Scope {
   readonly tenant: string;
@@ -145,7 +145,7 @@ export interface FeedbackStore {
    * nothing.
    */
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
-  /** Returns the feedback on all runs of a trace, sorted by creation time. */
+  /** Returns the feedback on all visible runs of a trace, sorted by creation time. */
   feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
 }
 

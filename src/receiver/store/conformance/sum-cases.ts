@@ -300,6 +300,17 @@ const given: StoreCase[] = [
     },
   },
   {
+    title: 'A scope with a project returns the feedback on its runs only',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1, session_name: 'other' })]);
+      const [own, nested] = [feedback(1), feedback(2, { id: id(901) })];
+      for (const each of [own, nested]) await store.addFeedback(SCOPE, each);
+      equal(await store.feedback(SCOPE, id(1)), [own, nested]);
+      equal(await store.feedback({ ...SCOPE, project: 'shop' }, id(1)), [own]);
+      equal(await store.feedback({ ...SCOPE, project: 'other' }, id(1)), [nested]);
+    },
+  },
+  {
     title: 'Traces have the number and the average score of feedback by key, also after runs have moved',
     run: async (store) => {
       await store.apply(SCOPE, [simple(2, { parent: 1 })]);

@@ -14,7 +14,7 @@ import {
   type TraceSummary,
 } from '../run-view.ts';
 import type { Changes, Scope } from '../store.ts';
-import { idBytes, idText, type Row, type SqliteConnection } from './database.ts';
+import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import {
   all,
@@ -144,7 +144,7 @@ export class SqliteReader {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
-    const feedback = this.#feedbackWhere('run = ? ORDER BY n', row.n);
+    const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
       dotted_order: this.#orderOf(row),
@@ -184,7 +184,10 @@ export class SqliteReader {
   }
 
   feedback(scope: Scope, traceId: string): Feedback[] {
-    return this.#feedbackWhere('trace = ? ORDER BY created_at, n', this.#trace(this.#tenant(scope), traceId) ?? -1);
+    const tenant = this.#tenant(scope);
+    const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { range: ALL_TIMES })));
+    const condition = `feedback.trace = ? AND ${sql} ORDER BY created_at, feedback.n`;
+    return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...values);
   }
 
   token(scope: Scope, id: string): FeedbackToken | undefined {
@@ -284,8 +287,9 @@ export class SqliteReader {
     return attachments.length === 0 ? {} : { attachments };
   }
 
-  #feedbackWhere(condition: string, n: number): Feedback[] {
-    const rows = this.#connection.all<{ json: string }>(`SELECT json FROM feedback WHERE ${condition}`, n);
+  #feedbackWhere(condition: string, ...values: SqlValue[]): Feedback[] {
+    const sql = `SELECT json FROM feedback CROSS JOIN runs ON runs.n = feedback.run WHERE ${condition}`;
+    const rows = this.#connection.all<{ json: string }>(sql, ...values);
     return rows.map(({ json }) => JSON.parse(json));
   }
 }
