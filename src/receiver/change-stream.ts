@@ -52,10 +52,8 @@ export async function* changeStream(
 }
 
 function event(name: string, cursor: string, traceIds: readonly string[] | undefined): string {
-  // The cursors of the built-in stores are numbers, which are sent as JSON numbers.
-  const seq = /^\d{1,15}$/.test(cursor) ? Number(cursor) : cursor;
   const isListed = traceIds !== undefined && traceIds.length <= TRACES_MAX && name === 'change';
-  const data = isListed ? { seq, trace_ids: traceIds } : { seq };
+  const data = { seq: cursor, ...(isListed && { trace_ids: traceIds }) };
   return `event: ${name}\nid: ${cursor}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 

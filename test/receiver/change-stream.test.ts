@@ -7,7 +7,7 @@ import { CHILD, makeRun, part, ROOT, START, sendParts, start } from './wire.ts';
 interface ServerEvent {
   event: string;
   id: string;
-  data: { seq: number; trace_ids?: string[] };
+  data: { seq: string; trace_ids?: string[] };
 }
 
 /** Opens a change stream. `next` returns its next event. */
@@ -44,11 +44,11 @@ describe('a change stream', () => {
     const receiver = await start({ store });
     const { response, next } = await follow(receiver);
     expect(response.headers['content-type']).toBe('text/event-stream');
-    expect(await next()).toEqual({ event: 'ready', id: '0', data: { seq: 0 } });
+    expect(await next()).toEqual({ event: 'ready', id: '0', data: { seq: '0' } });
     await send(receiver);
-    expect(await next()).toEqual({ event: 'change', id: '1', data: { seq: 1, trace_ids: [ROOT] } });
+    expect(await next()).toEqual({ event: 'change', id: '1', data: { seq: '1', trace_ids: [ROOT] } });
     for (let count = 0; count < 3; count += 1) void store.apply(DEFAULT_SCOPE, [postOf(ROOT)]);
-    expect(await next()).toEqual({ event: 'change', id: '4', data: { seq: 4, trace_ids: [ROOT] } });
+    expect(await next()).toEqual({ event: 'change', id: '4', data: { seq: '4', trace_ids: [ROOT] } });
   });
 
   test('reports missed changes after Last-Event-ID, without traces if it is unknown', async () => {
@@ -57,11 +57,18 @@ describe('a change stream', () => {
     const order = `20261120T072240123456Z${CHILD}`;
     await sendParts(receiver, part(`post.${CHILD}`, makeRun({ id: CHILD, trace_id: CHILD, dotted_order: order })));
     const firstAfter = async (id: string) => (await follow(receiver, { 'last-event-id': id })).next();
-    expect(await firstAfter('1')).toEqual({ event: 'change', id: '2', data: { seq: 2, trace_ids: [CHILD] } });
+    expect(await firstAfter('1')).toEqual({ event: 'change', id: '2', data: { seq: '2', trace_ids: [CHILD] } });
     expect(await firstAfter('2')).toMatchObject({ event: 'ready' });
     for (const unknown of ['nonsense', '3']) {
-      expect(await firstAfter(unknown)).toEqual({ event: 'change', id: '2', data: { seq: 2 } });
+      expect(await firstAfter(unknown)).toEqual({ event: 'change', id: '2', data: { seq: '2' } });
     }
+  });
+
+  test('reports the cursor of a store unchanged', async () => {
+    const store = new MemoryStore();
+    store.changes = async () => ({ cursor: '001', traceIds: [] });
+    const { next } = await follow(await start({ store }));
+    expect(await next()).toEqual({ event: 'ready', id: '001', data: { seq: '001' } });
   });
 
   test('names at most 1000 traces', async () => {
@@ -74,7 +81,7 @@ describe('a change stream', () => {
     await store.apply(DEFAULT_SCOPE, posts(1_000));
     expect((await next()).data.trace_ids).toHaveLength(1_000);
     await store.apply(DEFAULT_SCOPE, posts(1_001));
-    expect((await next()).data).toEqual({ seq: 2 });
+    expect((await next()).data).toEqual({ seq: '2' });
   });
 
   test('unsubscribes when the client disconnects', async () => {

@@ -32,8 +32,8 @@ test('a change without trace ids may concern every trace', () => {
   void listen();
   FakeStream.last.emit('open');
   const changes = recordChanges();
-  FakeStream.last.emit('change', { seq: 1, trace_ids: ['a', 'b'] });
-  FakeStream.last.emit('change', { seq: 2 });
+  FakeStream.last.emit('change', { seq: '1', trace_ids: ['a', 'b'] });
+  FakeStream.last.emit('change', { seq: '2' });
   expect(changes).toEqual([['a', 'b'], 'unknown']);
 });
 
