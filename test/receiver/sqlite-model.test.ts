@@ -50,7 +50,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
     dotted_order: fc
       .array(anId, { maxLength: 1 })
       .map((ids) => ids.map((id) => `20261120T070000000000Z${id}`).join('.')),
-    session_name: fc.constantFrom('shop', 'bank'),
+    session_name: fc.constantFrom('shop', 'bank', 'default'),
     session_id: fc.constantFrom('shop', 'desk'),
     extra: fc.record(
       {

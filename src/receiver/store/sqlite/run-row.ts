@@ -77,8 +77,15 @@ function isText(value: unknown): value is string {
 /** Returns a run's fields as JSON text, without the fields that columns contain. */
 export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields, isVisible: boolean): string {
   if (!isVisible) return JSON.stringify(fields);
-  const { name = '', run_type = '', start_time, end_time, ...rest } = fields;
-  return JSON.stringify({ ...rest, ...(!isExact(name) && { name }), ...(!isExact(run_type) && { run_type }) });
+  const { name = '', run_type = '', session_id = '', session_name = null, start_time, end_time, ...rest } = fields;
+  return JSON.stringify({
+    ...rest,
+    ...(!isExact(name) && { name }),
+    ...(!isExact(run_type) && { run_type }),
+    ...(!isExact(session_id) && { session_id }),
+    // If `session_name` is null, the column has the id of the project or `default`.
+    ...((session_name === null || !isExact(session_name)) && { session_name }),
+  });
 }
 
 /** Whether SQLite returns a text exactly as it was stored. */
@@ -100,14 +107,17 @@ export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, trace
 
 /** Restores the fields of a run, except `trace_id`. */
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
-  const { parent, start_us, end_us, name, run_type, fields } = row;
+  const { parent, start_us, end_us, name, run_type, project, session_id } = row;
+  const { session_name = project, ...fields } = JSON.parse(row.fields);
   return {
     ...(name !== null && { name }),
     ...(run_type !== null && { run_type }),
+    ...(session_name !== null && { session_name }),
+    ...(session_id !== null && { session_id }),
     ...(start_us !== null && { start_time: isoTimestamp(start_us) }),
     ...(end_us !== null && { end_time: isoTimestamp(end_us) }),
     ...(parent !== null && { parent_run_id: idText(parent) }),
-    ...JSON.parse(fields),
+    ...fields,
   };
 }
 

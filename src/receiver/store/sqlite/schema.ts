@@ -86,7 +86,7 @@ export const SCHEMA: string = `
     tenant INTEGER NOT NULL, tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tenant, tag, n)
   ) WITHOUT ROWID;
 
-  -- JSON: fields without a column, facts about the payloads, and the fields of all patches.
+  -- JSON: fields without a column, facts about the payloads, and the names of the fields of all patches.
   CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, facts TEXT, patched TEXT);
 
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.

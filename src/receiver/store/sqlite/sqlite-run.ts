@@ -1,7 +1,6 @@
 import { type Prices, withCost } from '../prices.ts';
 import { merged, type SmallFields, summaryOf } from '../run-summary.ts';
 import { type SpanKeys, spanKeysOf } from '../run-tree.ts';
-import type { PayloadField } from '../run-view.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, factsIn, type StoredFacts, writePayload } from './payloads.ts';
@@ -15,11 +14,6 @@ import {
   storedFields,
   usageIn,
 } from './run-row.ts';
-
-/** The merged fields of all patches. Patches take precedence over posts that arrive later. */
-interface PatchedFields extends SmallFields {
-  readonly payloads?: readonly PayloadField[];
-}
 
 type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
 
@@ -41,7 +35,8 @@ export class SqliteRun {
   /** Whether a descendant of the run has usage. */
   below = false;
   fields: SmallFields = {};
-  #patched: PatchedFields = {};
+  /** Names of the fields of all patches, which take precedence over later posts. */
+  #patched: readonly string[] = [];
   #facts: StoredFacts = {};
   #payloads: EncodedPayload[] = [];
   /** Cached columns that are derived from the fields. Each message clears the cache. */
@@ -68,7 +63,7 @@ export class SqliteRun {
     run.below = row.below === 1;
     run.fields = fieldsOf(row);
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
-    run.#patched = JSON.parse(row.patched ?? '{}');
+    run.#patched = JSON.parse(row.patched ?? '[]');
     run.#facts = JSON.parse(row.facts ?? '{}');
     run.#shown = row;
     run.#storedDetails = row;
@@ -99,18 +94,17 @@ export class SqliteRun {
 
   take({ kind, fields: json, payloads }: EncodedOperation): void {
     const fields: SmallFields = JSON.parse(json);
-    const { payloads: patchedPayloads = [], ...patched } = this.#patched;
-    const isPost = kind === 'post';
-    this.fields = isPost ? merged(merged(this.fields, fields), patched) : merged(this.fields, fields);
+    const patched = new Set(kind === 'post' ? this.#patched : []);
+    this.fields = merged(this.fields, patched.size === 0 ? fields : withoutNames(fields, patched));
     for (const payload of payloads) {
-      if (isPost && patchedPayloads.includes(payload.field)) continue;
+      if (patched.has(payload.field)) continue;
       this.#payloads.push(payload);
       this.#facts = { ...this.#facts, [payload.field]: payload.facts };
     }
     this.#shown = undefined;
-    if (isPost) return;
-    const names = [...new Set([...patchedPayloads, ...payloads.map(({ field }) => field)])];
-    this.#patched = { ...merged(patched, fields), ...(names.length > 0 && { payloads: names }) };
+    if (kind === 'post') return;
+    const names = [...namesOf(fields), ...payloads.map(({ field }) => field)];
+    this.#patched = [...new Set([...this.#patched, ...names])];
   }
 
   /** Writes the changes to the run and returns its row. The run must already be placed in a trace. */
@@ -180,8 +174,28 @@ const DELETE_TAG = 'DELETE FROM tags WHERE tenant = ? AND tag = ? AND n = ?';
 
 const INSERT_RUN = `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(() => '?').join(', ')})`;
 
-/** Returns the JSON text of an object, or null if the object is empty. */
+/** Returns the JSON text of a value, or null if it is an empty object or array. */
 function jsonOrNull(value: object): string | null {
   const text = JSON.stringify(value);
-  return text === '{}' ? null : text;
+  return text === '{}' || text === '[]' ? null : text;
+}
+
+/** Returns the names of fields. `extra` and its metadata are merged by key, so their keys are listed separately. */
+function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
+  const { metadata = {}, ...others } = extra;
+  return [
+    ...Object.keys(fields),
+    ...Object.keys(others).map((key) => `extra/${key}`),
+    ...Object.keys(metadata).map((key) => `metadata/${key}`),
+  ];
+}
+
+/** Returns the fields whose names, as in `namesOf`, are not in the set. */
+function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<string>): SmallFields {
+  const rest = (prefix: string, values: object): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));
+  if (extra === undefined) return rest('', fields);
+  const { metadata, ...others } = extra;
+  const restOfMetadata = metadata && { metadata: rest('metadata/', metadata) };
+  return { ...rest('', fields), extra: { ...rest('extra/', others), ...restOfMetadata } };
 }
