@@ -42,7 +42,7 @@ export function sourceOf(store: SqliteStore): RunSource {
   return {
     traces: (query) => store.traces(DEFAULT_SCOPE, ranged(query)),
     list: (query) => store.list(DEFAULT_SCOPE, ranged(query)),
-    outline: (traceId) => store.outline(DEFAULT_SCOPE, traceId),
+    outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(DEFAULT_SCOPE, runId),
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
     exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),

@@ -25,7 +25,7 @@ interface Slice {
 }
 
 function slicesOf(...runs: RunOutline[]): Record<string, Slice> {
-  const events = [...perfettoEvents(runs)] as Slice[];
+  const events = [...perfettoEvents(runs)].map((text): Slice => JSON.parse(text));
   return Object.fromEntries(events.filter(({ ph }) => ph === 'X').map((slice) => [slice.name, slice]));
 }
 

@@ -92,8 +92,9 @@ export class TraceWatch {
   async #check(traceId: string, watched: Watched): Promise<void> {
     if (!watched.isDue) return;
     watched.checks += 1;
-    const runs = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
-    // More runs arrived during the query and scheduled another check.
+    const texts = await this.#options.store.outline(DEFAULT_SCOPE, traceId);
+    const runs = texts.map((text): RunOutline => JSON.parse(text));
+    // More runs arrived, so another check follows.
     if (watched.timer !== undefined) return;
     const progress = progressOf(runs);
     // The store has deleted the trace or merged it into another trace.

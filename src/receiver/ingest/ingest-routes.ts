@@ -7,7 +7,7 @@ import { type Call, idOf, type Route, type RouteResponse, readJson } from '../ro
 import { ranged } from '../store/run-filter.ts';
 import type { RunOperation } from '../store/store.ts';
 import { jsonObject } from '../validation.ts';
-import { jsonTextPieces } from './json-pieces.ts';
+import { jsonPieces } from './json-pieces.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
 import { type Batch, readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
@@ -84,7 +84,7 @@ async function postBatch(call: Call): Promise<RouteResponse> {
 
 async function queryRuns(call: Call): Promise<RouteResponse> {
   const query = ranged(readRunQuery(await readJson(call)));
-  return { status: 200, content: () => jsonTextPieces({}, 'runs', call.store.runs(call.scope, query)) };
+  return { status: 200, content: () => jsonPieces({}, 'runs', call.store.runs(call.scope, query)) };
 }
 
 function recordsIn(batch: Record<string, unknown>, kind: 'post' | 'patch'): readonly unknown[] {

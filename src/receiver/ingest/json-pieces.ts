@@ -4,23 +4,10 @@ import { setSoon } from '../../base/timers.ts';
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * Yields the JSON text of an object with a long list in pieces. Other requests are processed between two pieces, and no
- * string exceeds the engine's maximum length.
+ * Yields pieces of the JSON text of an object with a long list, whose items are JSON text. Other requests are processed
+ * between pieces, and no string exceeds the limit of the engine.
  */
-export function jsonPieces(
-  fields: Readonly<Record<string, unknown>>,
-  name: string,
-  items: Iterable<unknown>,
-): AsyncGenerator<string> {
-  return jsonTextPieces(fields, name, stringified(items));
-}
-
-function* stringified(items: Iterable<unknown>): Iterable<string> {
-  for (const item of items) yield JSON.stringify(item);
-}
-
-/** Yields the JSON text of an object in pieces, like `jsonPieces`, if the items of its list are already JSON text. */
-export async function* jsonTextPieces(
+export async function* jsonPieces(
   fields: Readonly<Record<string, unknown>>,
   name: string,
   items: Iterable<string> | AsyncIterable<string>,

@@ -9,21 +9,21 @@ interface Slice {
 }
 
 /**
- * Yields a trace's runs as complete events in the "Trace Event Format" of Perfetto and Chrome. A viewer draws slices in
- * the same lane correctly only if they are nested, so runs that overlap otherwise get different lanes. A pending run
- * extends to the latest time in the trace.
+ * Yields the events of a trace as JSON text in the "Trace Event Format" of Perfetto and Chrome (complete events).
+ * Viewers draw the slices in a lane correctly only if they are nested, so overlapping runs are in different lanes. A
+ * pending run lasts until the latest time in the trace.
  */
-export function* perfettoEvents(runs: readonly RunOutline[]): Generator<object> {
+export function* perfettoEvents(runs: readonly RunOutline[]): Generator<string> {
   const slices = slicesOf(runs);
   const lanes = lanesOf(slices);
-  yield { ph: 'M', name: 'process_name', pid: 1, args: { name: runs[0]?.name ?? '' } };
+  yield JSON.stringify({ ph: 'M', name: 'process_name', pid: 1, args: { name: runs[0]?.name ?? '' } });
   for (const lane of new Set(lanes)) {
-    yield { ph: 'M', name: 'thread_name', pid: 1, tid: lane, args: { name: `runs ${lane}` } };
+    yield JSON.stringify({ ph: 'M', name: 'thread_name', pid: 1, tid: lane, args: { name: `runs ${lane}` } });
   }
   for (const [at, { run, startUs, endUs }] of slices.entries()) {
     const { id, status, error, model, usage, name, run_type: cat } = run;
     const args = { id, status, error, model, ...usage };
-    yield { ph: 'X', name, cat, ts: startUs, dur: endUs - startUs, pid: 1, tid: lanes[at], args };
+    yield JSON.stringify({ ph: 'X', name, cat, ts: startUs, dur: endUs - startUs, pid: 1, tid: lanes[at], args });
   }
 }
 

@@ -151,9 +151,10 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
   [
     'perfetto',
     async ({ store, scope }, traceId) => {
-      const runs = await store.outline(scope, traceId);
-      if (runs.length === 0) return undefined;
-      return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', perfettoEvents(runs));
+      const outline = await store.outline(scope, traceId);
+      if (outline.length === 0) return undefined;
+      const events = perfettoEvents(outline.map((text) => JSON.parse(text)));
+      return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
     },
   ],
 ]);

@@ -1,5 +1,5 @@
 import type { Attachment } from '../../run/record.ts';
-import { jsonTextPieces } from '../ingest/json-pieces.ts';
+import { jsonPieces } from '../ingest/json-pieces.ts';
 import { ALL_TIMES } from '../store/run-filter.ts';
 import type { StoredRun } from '../store/run-view.ts';
 import type { Scope, Store } from '../store/store.ts';
@@ -21,7 +21,7 @@ export async function exportPieces(
   const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, traceId)]);
   if (first.done === true) return undefined;
   const head = { format: FORMAT, version: VERSION, feedback };
-  return jsonTextPieces(head, 'runs', exportedRuns(store, scope, first, runs));
+  return jsonPieces(head, 'runs', exportedRuns(store, scope, first, runs));
 }
 
 /** Returns a trace as JSON text. */

@@ -8,7 +8,7 @@ import { checkedPrices, type Prices } from './prices.ts';
 import { filterOf, isAmong, isOfProject, projectOf, sortValueOf } from './run-filter.ts';
 import { outlineOf } from './run-summary.ts';
 import { inOrder } from './run-tree.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from './run-view.ts';
 import { isFound, runWords, type Search } from './search-words.ts';
 import { statisticsOf } from './statistics.ts';
 import {
@@ -163,9 +163,9 @@ export class MemoryStore implements Store {
     return structuredClone({ ...page, items: page.items.map(({ summary }) => summary) });
   }
 
-  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
+  async outline(scope: Scope, traceId: string): Promise<string[]> {
     const runs = this.#traces(scope, traceId).flatMap((trace) => inOrder(trace.runs));
-    return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => outlineOf(run.summary));
+    return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {

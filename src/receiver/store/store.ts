@@ -1,7 +1,7 @@
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery, TimeRange } from '../query/query.ts';
-import type { PayloadField, ProjectSummary, RunDetails, RunOutline, RunSummary, TraceSummary } from './run-view.ts';
+import type { PayloadField, ProjectSummary, RunDetails, RunSummary, TraceSummary } from './run-view.ts';
 
 /**
  * Limits a call to one tenant and optionally one project. Tenants are separate: the same id in two tenants identifies
@@ -117,10 +117,10 @@ export interface QueryStore {
   /** Returns the runs that match the query, whether or not they are root runs. */
   list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>>;
   /**
-   * Returns all runs of a trace without their payloads, with parents before their children. The list is empty if the
-   * trace is unknown.
+   * Returns all runs of a trace without their payloads as JSON text of `RunOutline`, parents before children. Empty if
+   * the trace is unknown.
    */
-  outline(scope: Scope, traceId: string): Promise<RunOutline[]>;
+  outline(scope: Scope, traceId: string): Promise<string[]>;
   details(scope: Scope, runId: string): Promise<RunDetails | undefined>;
   /** Returns a payload as JSON text, or undefined if the run does not have this payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;

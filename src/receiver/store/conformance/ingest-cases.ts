@@ -9,6 +9,7 @@ import {
   matches,
   numberOf,
   numbersOf,
+  outlined,
   patch,
   post,
   runsOf,
@@ -199,7 +200,7 @@ const trees: StoreCase[] = [
     title: 'A run below a parent span has its parent in outlines and details',
     run: async (store) => {
       await applyEach(store, [span(2, 1), span(1)]);
-      matches(await store.outline(SCOPE, id(1)), [{ id: id(1) }, { id: id(2), parent_run_id: id(1) }]);
+      matches(await outlined(store, 1), [{ id: id(1) }, { id: id(2), parent_run_id: id(1) }]);
       matches(await store.details(SCOPE, id(2)), { parent_run_id: id(1), dotted_order: order(1, 2) });
     },
   },

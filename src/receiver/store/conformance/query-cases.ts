@@ -9,6 +9,7 @@ import {
   listed,
   matches,
   numbersOf,
+  outlined,
   patch,
   post,
   SCOPE,
@@ -305,7 +306,7 @@ const traces: StoreCase[] = [
       });
       const child = { parent_run_id: id(1) };
       const ended = { status: 'success', end_time: second(3.005) };
-      equal(await store.outline(SCOPE, id(1)), [line(1, {}), line(2, child), line(3, { ...child, ...ended })]);
+      equal(await outlined(store, 1), [line(1, {}), line(2, child), line(3, { ...child, ...ended })]);
       equal(await store.outline(SCOPE, id(9)), []);
     },
   },

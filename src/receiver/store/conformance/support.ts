@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert/strict';
 import type { Feedback, FeedbackToken } from '../../feedback/feedback.ts';
 import type { ListQuery, RunQuery, StatisticsQuery } from '../../query/query.ts';
 import { ranged } from '../run-filter.ts';
-import type { StoredRun } from '../run-view.ts';
+import type { RunOutline, StoredRun } from '../run-view.ts';
 import { DEFAULT_SCOPE, type RunFields, type RunOperation, type Scope, type Store } from '../store.ts';
 
 /** A rule that every store must follow. */
@@ -95,6 +95,10 @@ export async function runsOf(store: Store, query: RunQuery = {}, scope: Scope = 
   const runs: StoredRun[] = [];
   for await (const text of store.runs(scope, ranged(query))) runs.push(JSON.parse(text));
   return runs;
+}
+
+export async function outlined(store: Store, number: number, scope: Scope = SCOPE): Promise<RunOutline[]> {
+  return (await store.outline(scope, id(number))).map((text) => JSON.parse(text));
 }
 
 export async function numbersOf(store: Store, query: RunQuery = {}): Promise<number[]> {

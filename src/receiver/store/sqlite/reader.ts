@@ -128,7 +128,6 @@ export class SqliteReader {
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
   }
 
-  /** Returns the runs of a trace as several JSON arrays. Each array is short enough to be parsed in one step. */
   outline(scope: Scope, traceId: string): string[] {
     const tenant = this.#tenant(scope);
     const { sql, values } = all(this.#conditionsOf(tenant, filterOf(scope, { traceId, range: ALL_TIMES })));
@@ -137,7 +136,7 @@ export class SqliteReader {
       outlines.set(row.n, JSON.stringify(outlineIn(row)));
     }
     const nodes = outlines.size === 0 ? [] : this.#nodes(this.#trace(tenant, traceId) ?? -1);
-    return piecesOf(inOrder(nodes).flatMap(({ run }) => outlines.get(run.n) ?? []));
+    return inOrder(nodes).flatMap(({ run }) => outlines.get(run.n) ?? []);
   }
 
   details(scope: Scope, runId: string): RunDetails | undefined {
@@ -302,22 +301,3 @@ const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <=
 const FEEDBACK_FIGURES = `SELECT key, count(*) AS count, avg(score) AS score
   FROM feedback JOIN runs ON runs.n = feedback.run
   WHERE feedback.trace = ? AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`;
-
-/** Number of JSON characters to parse in one step on the main thread. */
-const PIECE_LENGTH = 256 * 1024;
-
-/** Joins JSON texts into JSON arrays of limited length. */
-function piecesOf(texts: readonly string[]): string[] {
-  const pieces: string[] = [];
-  let piece: string[] = [];
-  let length = 0;
-  for (const [at, text] of texts.entries()) {
-    piece.push(text);
-    length += text.length;
-    if (length < PIECE_LENGTH && at < texts.length - 1) continue;
-    pieces.push(`[${piece.join(',')}]`);
-    piece = [];
-    length = 0;
-  }
-  return pieces;
-}

@@ -5,7 +5,7 @@ import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } fr
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
-import type { RunOutline, RunSummary, TraceSummary } from '../run-view.ts';
+import type { RunSummary, TraceSummary } from '../run-view.ts';
 import { type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
@@ -125,6 +125,7 @@ export class SqliteStore implements Store {
 
   readonly attachment: Store['attachment'] = this.#reading('attachment');
   readonly projects: Store['projects'] = this.#reading('projects');
+  readonly outline: Store['outline'] = this.#reading('outline');
   readonly details: Store['details'] = this.#reading('details');
   readonly payload: Store['payload'] = this.#reading('payload');
   readonly changes: Store['changes'] = this.#reading('changes');
@@ -164,16 +165,6 @@ export class SqliteStore implements Store {
 
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
     return (await this.#readerOf(query)).call('list', scope, query);
-  }
-
-  async outline(scope: Scope, traceId: string): Promise<RunOutline[]> {
-    const items: RunOutline[] = [];
-    for (const [at, piece] of (await this.#threads.reader.call('outline', scope, traceId)).entries()) {
-      // Other work of the process can run between two pieces.
-      if (at > 0) await new Promise((next) => void setImmediate(next));
-      for (const item of JSON.parse(piece) as RunOutline[]) items.push(item);
-    }
-    return items;
   }
 
   async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
