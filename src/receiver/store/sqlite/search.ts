@@ -82,7 +82,7 @@ export class SqliteIndex {
 }
 
 /** Returns the fields of a run, including all searchable fields. */
-function searchedFields(connection: SqliteConnection, n: number): RunFields {
+export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
   for (const field of ['inputs', 'outputs'] as const) {
