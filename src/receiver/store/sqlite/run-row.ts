@@ -66,8 +66,9 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
 
 /** Derives columns from the fields of a run. All columns are null if the run is not visible. */
 export function shownColumns(fields: SmallFields, summary: RunSummary | undefined): ShownColumns {
-  const entries = SHOWN_COLUMNS.map((column) => [column, (summary && SHOWN[column](summary, fields)) ?? null]);
-  return Object.fromEntries(entries) as ShownColumns;
+  const columns: Record<string, unknown> = {};
+  for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary, fields)) ?? null;
+  return columns as ShownColumns;
 }
 
 function isText(value: unknown): value is string {
