@@ -1,10 +1,15 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -109,6 +114,60 @@ describe('a store that is open', () => {
   });
 });
 
+describe('a symbolic link', () => {
+  function link(target: string): string {
+    const path = storePath();
+    symlinkSync(target, path);
+    return path;
+  }
+
+  test.each<[string, (target: string) => void]>([
+    ['a missing file', () => {}],
+    ['an empty file', (target) => writeFileSync(target, '')],
+    ['a file in a missing folder', (target) => rmSync(dirname(target), { recursive: true })],
+  ])('to %s is kept, and its target becomes the store', async (_, prepare) => {
+    const target = storePath();
+    const path = link(target);
+    prepare(target);
+    await (await openLocalStore(path)).close();
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+    expect(readdirSync(dirname(path))).toEqual(['runs.db']);
+    expect(() => open(target)).not.toThrow();
+  });
+
+  test('shares the lock of its target', async () => {
+    const target = storePath();
+    const store = await openLocalStore(link(target));
+    await expect(openLocalStore(target)).rejects.toThrow(`The store ${target} is open in process ${process.pid}`);
+    await expect(openLocalStore(link(link(target)))).rejects.toThrow(`The store ${target} is open in process`);
+    await store.close();
+  });
+
+  test('may be relative to a linked folder', async () => {
+    const target = storePath();
+    mkdirSync(join(dirname(target), 'a'));
+    symlinkSync('../runs.db', join(dirname(target), 'a', 'link.db'));
+    const folder = link(join(dirname(target), 'a'));
+    await (await openLocalStore(join(folder, 'link.db'))).close();
+    expect(existsSync(target)).toBe(true);
+  });
+
+  test('to itself is reported', async () => {
+    const path = storePath();
+    symlinkSync(path, path);
+    await expect(openLocalStore(path)).rejects.toThrow(
+      expect.objectContaining({ code: 'RUNSPAN_STORE_FAILED', message: expect.stringContaining('ELOOP') }),
+    );
+  });
+
+  test('is not replaced by a backup', async () => {
+    const path = link(storePath());
+    const store = await openLocalStore();
+    await expect(store.backup(path)).rejects.toThrow(`${path} already exists`);
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  });
+});
+
 describe('a file that is not a store', () => {
   test.each<[string, (path: string) => void, string]>([
     ['text', (path) => writeFileSync(path, 'dear diary, '.repeat(100)), 'is not a runspan store'],
@@ -149,6 +208,18 @@ describe('a file that is not a store', () => {
     expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: use the path of a file`);
     expect(() => openToRead(engine, `${path}-none`)).toThrow(`There is no store at ${path}-none`);
     expect(existsSync(`${path}-none`)).toBe(false);
+  });
+
+  test('a FIFO and a file with a second name are rejected and not changed', async () => {
+    const [fifo, file] = [storePath(), storePath()];
+    execFileSync('mkfifo', [fifo]);
+    await (await openLocalStore(file)).close();
+    linkSync(file, `${file}-2`);
+    for (const opener of [openToWrite, openToRead]) {
+      expect(() => opener(engine, fifo)).toThrow(`${fifo} is not a regular file: use the path of a file`);
+      expect(() => opener(engine, file)).toThrow(`${file} has 2 hard links: delete the other links`);
+    }
+    expect(lstatSync(fifo).isFIFO()).toBe(true);
   });
 
   test('an invalid folder is reported', () => {

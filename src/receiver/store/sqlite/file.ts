@@ -1,5 +1,15 @@
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
@@ -31,8 +41,27 @@ const WRITER_PRAGMAS = `${READER_PRAGMAS};
   PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
- * Opens a store for writing. Creates the file if it does not exist, and upgrades a file in an earlier format. If the
- * file is not a runspan store or is open in another process, throws a RunspanError and leaves the file unchanged.
+ * Returns the path of a store without symbolic links, even if the file does not exist yet. All processes must use this
+ * path, because the lock, the WAL and the copy that replaces the file are next to it.
+ */
+export function realPathOf(path: string): string {
+  try {
+    return resolvedPath(path);
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
+function resolvedPath(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return realpathSync(path);
+  const folder = resolvedPath(dirname(path));
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? resolvedPath(resolve(folder, readlinkSync(path))) : join(folder, basename(path));
+}
+
+/**
+ * Opens a store for writing. Creates the file if it is missing, and upgrades an earlier format. If the file is not a
+ * runspan store or is open in another process, throws a RunspanError and does not change the file.
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
@@ -77,7 +106,8 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
 export function copyTo(connection: SqliteConnection, path: string): void {
-  if (existsSync(path)) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} already exists: choose another file`);
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} already exists: choose another file`);
   try {
     const aside = `${path}-${process.pid}`;
     makeEmpty(aside);
@@ -228,12 +258,17 @@ function notOurs(path: string): RunspanError {
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
-/** Returns the size of a file, or 0 if it does not exist. */
+/** Returns the size of a file, or 0 if it does not exist. Throws if it is not a regular file with a single name. */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
-  if (found.isDirectory())
-    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is a folder: use the path of a file`);
+  const fail = (problem: string): never => {
+    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} ${problem}`);
+  };
+  if (found.isDirectory()) fail('is a folder: use the path of a file');
+  if (!found.isFile()) fail('is not a regular file: use the path of a file');
+  // A process that opens the file under another name has another lock and another WAL.
+  if (found.nlink > 1) fail(`has ${found.nlink} hard links: delete the other links, or use another file`);
   return found.size;
 }
 
