@@ -1,5 +1,4 @@
-import { ok, rejects } from 'node:assert/strict';
-import { ALL_TIMES, ranged } from '../run-filter.ts';
+import { rejects } from 'node:assert/strict';
 import type { RunFields, RunOperation, Store } from '../store.ts';
 import {
   applyEach,
@@ -228,42 +227,6 @@ const trees: StoreCase[] = [
       equal((await numbersOf(store)).sort(), [1, 2, 3, 4, 5]);
     },
   },
-  {
-    title: 'Tenants have separate runs, also with the same ids',
-    run: async (store) => {
-      const other = { tenant: 'other' };
-      await store.apply(SCOPE, [post(1, { name: 'mine', inputs: { a: 1 } })]);
-      await store.apply(other, [post(1, { name: 'theirs' }), post(2)]);
-      matches(await runsOf(store), [{ name: 'mine' }]);
-      matches(await runsOf(store, {}, other), [{ name: 'theirs' }, { name: 'run 2' }]);
-      equal(await store.payload(other, id(1), 'inputs'), undefined);
-      equal(await store.details(SCOPE, id(2)), undefined);
-      equal(await store.outline(SCOPE, id(2)), []);
-      ok(!(await store.addFeedback(SCOPE, { ...feedbackOn(2) })));
-    },
-  },
-  {
-    title: 'A scope with a project limits reads to this project',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(1, { inputs: { a: 1 } }), post(3, { session_name: 'other' })]);
-      const scope = { ...SCOPE, project: 'other' };
-      const ids = async (items: Promise<{ items: { id: string }[] }>) => (await items).items.map((item) => item.id);
-      equal(await ids(store.list(scope, ranged({}))), [id(3)]);
-      equal(await ids(store.traces(scope, ranged({ project: 'shop' }))), []);
-      equal((await store.statistics(scope, ranged({}))).total.runs, 1);
-      equal(
-        (await store.projects(scope, ALL_TIMES)).map(({ name }) => name),
-        ['other'],
-      );
-      equal(await store.outline(scope, id(1)), []);
-      equal(await store.details(scope, id(1)), undefined);
-      equal(await store.payload(scope, id(1), 'inputs'), undefined);
-    },
-  },
 ];
-
-function feedbackOn(number: number) {
-  return { id: id(900), run_id: id(number), key: 'liked', created_at: second(0), modified_at: second(0) };
-}
 
 export const ingestCases: readonly StoreCase[] = [...merging, ...trees];

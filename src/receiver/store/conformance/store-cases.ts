@@ -1,9 +1,10 @@
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
+import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
 import type { StoreCase } from './support.ts';
 
 export type { StoreCase } from './support.ts';
 
-/** Test cases for the rules that every store must follow. Run each case with a new, empty store. */
-export const storeCases: readonly StoreCase[] = [...ingestCases, ...queryCases, ...sumCases];
+/** Test cases for the rules that every store must follow. Each case needs a new, empty store. */
+export const storeCases: readonly StoreCase[] = [...ingestCases, ...queryCases, ...scopeCases, ...sumCases];

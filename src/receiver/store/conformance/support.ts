@@ -113,8 +113,12 @@ export async function traced(store: Store, query: ListQuery = {}): Promise<numbe
   return (await store.traces(SCOPE, ranged(query))).items.map((run) => numberOf(run.id));
 }
 
-export function statisticsOf(store: Store, query: StatisticsQuery = {}): ReturnType<Store['statistics']> {
-  return store.statistics(SCOPE, ranged(query));
+export function statisticsOf(
+  store: Store,
+  query: StatisticsQuery = {},
+  scope: Scope = SCOPE,
+): ReturnType<Store['statistics']> {
+  return store.statistics(scope, ranged(query));
 }
 
 /** Asserts that two values have the same JSON text. */

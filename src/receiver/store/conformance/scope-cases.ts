@@ -1,0 +1,133 @@
+import { notDeepStrictEqual } from 'node:assert/strict';
+import { ALL_TIMES, ranged } from '../run-filter.ts';
+import type { Scope, Store } from '../store.ts';
+import {
+  equal,
+  feedback,
+  id,
+  post,
+  runsOf,
+  SCOPE,
+  type StoreCase,
+  second,
+  statisticsOf,
+  table,
+  token,
+} from './support.ts';
+
+/** Numbers of a run and of a token. */
+interface Given {
+  readonly run: number;
+  readonly token: number;
+}
+
+const OWN: Given = { run: 1, token: 500 };
+
+/** Stores a run with an attachment and feedback, and a token for run 1. */
+async function fill(store: Store, scope: Scope, given: Given): Promise<void> {
+  const name = given === OWN ? 'own' : 'other';
+  const run = post(given.run, { name, session_name: scope.project ?? 'shop', inputs: { name } });
+  const attachment = { name: 'a', bytes: new TextEncoder().encode(name), mimeType: 'text/plain' };
+  await store.apply(scope, [{ ...run, attachments: [attachment] }]);
+  await store.addFeedback(scope, feedback(given.run, { comment: name }));
+  await store.addTokens(scope, [token(given.token, OWN.run)]);
+}
+
+type Read = (store: Store, scope: Scope) => Promise<unknown>;
+
+/** Methods that read the runs of a tenant, or of one of its projects. */
+const RUN_READS: Readonly<Record<string, Read>> = {
+  runs: (store, scope) => runsOf(store, {}, scope),
+  attachment: (store, scope) => store.attachment(scope, id(1), 'a'),
+  projects: (store, scope) => store.projects(scope, ALL_TIMES),
+  traces: (store, scope) => store.traces(scope, ranged({})),
+  list: (store, scope) => store.list(scope, ranged({})),
+  outline: (store, scope) => store.outline(scope, id(1)),
+  details: (store, scope) => store.details(scope, id(1)),
+  payload: (store, scope) => store.payload(scope, id(1), 'inputs'),
+  statistics: (store, scope) => statisticsOf(store, {}, scope),
+  feedback: (store, scope) => store.feedback(scope, id(1)),
+};
+
+/** Methods that read the tokens of a tenant, whatever the project. */
+const TOKEN_READS: typeof RUN_READS = {
+  token: (store, scope) => store.token(scope, id(OWN.token)),
+  tokens: (store, scope) => store.tokens(scope, id(1)),
+};
+
+async function readAll(store: Store, scope: Scope, reads: typeof RUN_READS): Promise<Record<string, unknown>> {
+  const results: Record<string, unknown> = {};
+  for (const [name, read] of Object.entries(reads)) results[name] = await read(store, scope);
+  return results;
+}
+
+export const scopeCases: readonly StoreCase[] = [
+  ...table<[string, Scope, Scope, typeof RUN_READS, Given]>(
+    'Each method separates the data of',
+    [
+      // Run 1 of the other tenant has the same id, but is another run.
+      ['two tenants', SCOPE, { tenant: 'other' }, { ...RUN_READS, ...TOKEN_READS }, { run: 1, token: 501 }],
+      [
+        'two projects',
+        { ...SCOPE, project: 'shop' },
+        { ...SCOPE, project: 'other' },
+        RUN_READS,
+        { run: 2, token: 501 },
+      ],
+    ],
+    async (store, [, own, other, reads, given]) => {
+      await fill(store, own, OWN);
+      const [before, empty] = [await readAll(store, own, reads), await readAll(store, other, reads)];
+      for (const name of Object.keys(reads)) notDeepStrictEqual(before[name], empty[name], name);
+      await fill(store, other, given);
+      equal(await readAll(store, own, reads), before);
+    },
+  ),
+  {
+    title: 'Each tenant has separate changes, and cannot give feedback on a run of another tenant',
+    run: async (store) => {
+      const other = { tenant: 'other' };
+      const received: (readonly string[])[] = [];
+      const { cursor } = await store.changes(other, undefined, 10);
+      const stop = store.subscribe(other, ({ traceIds }) => void received.push(traceIds));
+      await store.apply(SCOPE, [post(1)]);
+      equal(await store.addFeedback(other, feedback(1)), false);
+      equal([received, (await store.changes(other, cursor, 10)).traceIds], [[], []]);
+      await store.apply(other, [post(2)]);
+      equal([received, (await store.changes(other, cursor, 10)).traceIds], [[[id(2)]], [id(2)]]);
+      stop();
+    },
+  },
+  {
+    title: 'A query for a project outside the scope finds nothing',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2, { session_name: 'other' })]);
+      const [scope, query] = [{ ...SCOPE, project: 'other' }, ranged({ project: 'shop' })];
+      equal([(await store.list(scope, query)).items, (await store.traces(scope, query)).items], [[], []]);
+      equal((await store.statistics(scope, query)).total.runs, 0);
+    },
+  },
+  {
+    title: 'Projects are limited to traces that start in the range',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2), post(3), post(4, { session_name: 'later' })]);
+      const { range } = ranged({ startedFrom: second(2), startedBefore: second(3) });
+      equal(await store.projects(SCOPE, range), [{ name: 'shop', traces: 1, last_start_time: second(2) }]);
+    },
+  },
+  {
+    title: 'A page has 50 items without a limit, and up to 1000 with a limit',
+    run: async (store) => {
+      await store.apply(
+        SCOPE,
+        Array.from({ length: 1_001 }, (_, at) => post(at)),
+      );
+      for (const limit of [undefined, 1_000]) {
+        const query = ranged(limit === undefined ? {} : { limit });
+        for (const page of [await store.list(SCOPE, query), await store.traces(SCOPE, query)]) {
+          equal([page.items.length, typeof page.next], [limit ?? 50, 'string']);
+        }
+      }
+    },
+  },
+];
