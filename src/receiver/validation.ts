@@ -77,7 +77,26 @@ export function checkKnownFields(
   }
 }
 
-/** Returns a copy of an object without the fields that are null. */
+/** Adds an issue for each parameter of a query string that is not known. */
+export function checkKnownParameters(
+  search: URLSearchParams,
+  known: readonly string[],
+  issues: ValidationIssues,
+): void {
+  const expected = known.length === 0 ? 'no parameters' : `one of ${known.join(', ')}`;
+  for (const parameter of new Set(search.keys())) {
+    if (!known.includes(parameter)) issues.add(['query', parameter], 'unknown_parameter', `Expected ${expected}`);
+  }
+}
+
+/** Throws 422 if a query string has parameters that are not known. */
+export function refuseUnknownParameters(search: URLSearchParams, known: readonly string[]): void {
+  const issues = new ValidationIssues();
+  checkKnownParameters(search, known, issues);
+  issues.throwIfAny();
+}
+
+/** Returns a copy without the fields that are null. */
 export function withoutNulls<Fields extends object>(fields: Fields): Fields {
   const copy = { ...fields };
   for (const field of Object.keys(fields) as (keyof Fields)[]) if (fields[field] === null) delete copy[field];

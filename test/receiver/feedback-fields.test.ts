@@ -75,7 +75,7 @@ describe('feedback in a body', () => {
 describe('feedback in a query string', () => {
   test.each<[string, Record<string, unknown>]>([
     [
-      'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm=x',
+      'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm_source=mail',
       { score: 1, value: '5', comment: 'a b', correction: { a: 1 } },
     ],
     ['', {}],
@@ -95,6 +95,17 @@ describe('feedback in a query string', () => {
     'with %s is refused',
     async (query) => {
       expect(await (await setUp()).get(query)).toMatchObject(issueAt('query', query.split('=')[0]));
+    },
+  );
+
+  test.each([false, true])(
+    'with an unknown parameter is refused, and keeps earlier feedback (strict: %s)',
+    async (strict) => {
+      const { get, stored } = await setUp(strict);
+      expect((await get('score=1')).status).toBe(200);
+      const detail = [{ loc: ['query', 'scroe'], msg: 'Expected one of score, value, comment, correction' }];
+      expect(await get('scroe=0')).toMatchObject({ status: 422, body: { detail } });
+      expect(await stored()).toEqual([{ score: 1 }]);
     },
   );
 

@@ -191,7 +191,13 @@ describe('tokens', () => {
     expect((await list(`run_id=${ROOT}`)).body).toEqual([one.body, (two.body as unknown as Token[])[0]]);
     expect((await list(`run_id=${ROOT}&offset=1&limit=5`)).body).toMatchObject([{ feedback_key: 'b' }]);
     expect((await list(`run_id=${ROOT}&limit=1`)).body).toMatchObject([{ feedback_key: 'a' }]);
-    for (const query of ['', 'run_id=x', `run_id=${ROOT}&limit=x`, `run_id=${ROOT}&offset=-1`]) {
+    for (const query of [
+      '',
+      'run_id=x',
+      `run_id=${ROOT}&limit=x`,
+      `run_id=${ROOT}&offset=-1`,
+      `run_id=${ROOT}&run=a`,
+    ]) {
       expect((await list(query)).status).toBe(422);
     }
   });

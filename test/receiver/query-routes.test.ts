@@ -132,6 +132,7 @@ describe('what is wrong with a question is told', () => {
     ['traces?latency_ms_min=-1', 422, [{ loc: ['query', 'latency_ms_min'] }]],
     ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
     ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
+    ['projects?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter', msg: 'Expected no parameters' }]],
     ['statistics?limit=1', 422, [{ loc: ['query', 'limit'], type: 'unknown_parameter' }]],
   ])('%s', async (path, status, detail) => {
     const answer = await get(await filled(), path);

@@ -10,6 +10,7 @@ import {
   jsonObject,
   object,
   parsed,
+  refuseUnknownParameters,
   text,
   validate,
   validated,
@@ -57,11 +58,17 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
   return checkedInput(jsonObject(body, ['body']), strict, ['body']);
 }
 
-/** Validates the feedback fields in a query string, where all values are text. `correction` may be a JSON object. */
+const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
+
+/**
+ * Validates the fields in a query string. All values are text. `correction` may be JSON text. Throws 422 for an unknown
+ * parameter, because a link with a misspelled one would replace earlier feedback. Mail services add `utm_` parameters.
+ */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
+  const parameters = new URLSearchParams([...search].filter(([name]) => !name.startsWith('utm_')));
+  refuseUnknownParameters(parameters, QUERY_FIELDS);
   const given: Record<string, unknown> = {};
-  for (const [field, value] of search) {
-    if (!Object.hasOwn(INPUT, field)) continue;
+  for (const [field, value] of parameters) {
     given[field] = field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value;
   }
   return checkedInput(given, strict, ['query']);

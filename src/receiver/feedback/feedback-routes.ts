@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../http-error.ts';
 import { uuid } from '../ingest/run-fields.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../route.ts';
-import { parsed, validated } from '../validation.ts';
+import { parsed, refuseUnknownParameters, validated } from '../validation.ts';
 import { addFeedback } from './add-feedback.ts';
 import type { Feedback, FeedbackToken } from './feedback.ts';
 import {
@@ -43,7 +43,12 @@ export async function postFeedback(call: Call): Promise<RouteResponse> {
   return { status: 200, body: feedback };
 }
 
+/** Parameters that select a page of a list. */
+const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
+
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
+  // LangSmith clients may send the source, which is not stored.
+  refuseUnknownParameters(search, ['run', 'key', 'source', ...PAGE_PARAMETERS]);
   const runs = search.getAll('run');
   const ids = (runs.length === 0 ? [''] : runs).map((text) => validated(uuid(true), text, ['query', 'run']));
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
@@ -61,6 +66,7 @@ async function createTokens(call: Call): Promise<RouteResponse> {
 }
 
 async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
+  refuseUnknownParameters(search, ['run_id', ...PAGE_PARAMETERS]);
   const tokens = await store.tokens(scope, validated(uuid(true), search.get('run_id') ?? '', ['query', 'run_id']));
   const items = tokens.map((token) => tokenBody(token, request));
   return { status: 200, body: itemsOfPage(items, search) };

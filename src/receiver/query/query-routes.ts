@@ -7,6 +7,7 @@ import { jsonPieces } from '../ingest/json-pieces.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../route.ts';
 import { ALL_TIMES, ranged } from '../store/run-filter.ts';
 import { PAYLOAD_FIELDS } from '../store/run-view.ts';
+import { refuseUnknownParameters } from '../validation.ts';
 import { perfettoEvents } from './perfetto.ts';
 import type { Page } from './query.ts';
 import { readListQuery, readStatisticsQuery } from './run-query.ts';
@@ -18,7 +19,10 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/projects',
-    handle: async ({ store, scope }) => ({ status: 200, body: { items: await store.projects(scope, ALL_TIMES) } }),
+    handle: async ({ store, scope, search }) => {
+      refuseUnknownParameters(search, []);
+      return { status: 200, body: { items: await store.projects(scope, ALL_TIMES) } };
+    },
   },
   {
     method: 'GET',

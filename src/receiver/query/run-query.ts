@@ -6,7 +6,7 @@ import { parseIsoTimestamp } from '../../run/time.ts';
 import { ValidationIssues } from '../http-error.ts';
 import { parseUuid, uuid } from '../ingest/run-fields.ts';
 import { RUN_STATUSES } from '../store/run-view.ts';
-import { jsonObject, validated } from '../validation.ts';
+import { checkKnownParameters, jsonObject, validated } from '../validation.ts';
 import { GROUP_KEYS, type ListQuery, type RunQuery, SORT_KEYS, type StatisticsQuery } from './query.ts';
 
 /** Maximum number of statuses, of tags and of metadata keys in a query. */
@@ -138,15 +138,12 @@ const NUMBERS: readonly string[] = [
 function readParameters<Query extends object>(search: URLSearchParams, checks: Checks<Query>): Query {
   const issues = new ValidationIssues();
   const query: Record<string, unknown> = {};
-  for (const parameter of new Set(search.keys())) {
+  checkKnownParameters(search, Object.keys(checks).map(snakeCase), issues);
+  for (const field of Object.keys(checks)) {
+    const parameter = snakeCase(field);
     const loc = ['query', parameter];
-    const field = parameter.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-    if (!Object.hasOwn(checks, field) || parameter !== snakeCase(field)) {
-      const known = Object.keys(checks).map(snakeCase).join(', ');
-      issues.add(loc, 'unknown_parameter', `Expected one of ${known}`);
-      continue;
-    }
     const given = search.getAll(parameter);
+    if (given.length === 0) continue;
     if (given.length > 1 && !REPEATABLE.includes(field)) {
       issues.add(loc, 'repeated', `Expected \`${parameter}\` once, got it ${given.length} times`);
       continue;
