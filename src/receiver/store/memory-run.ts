@@ -132,7 +132,7 @@ export class MemoryTrace {
   constructor(id: string, runs: readonly MemoryRun[], places: Places, prices: Prices) {
     this.runs = runs.flatMap((run) => this.#traced(run, id, places.parentIdOf(run), prices) ?? []);
     this.root = this.runs.find((run) => run.id === id) ?? this.runs.toSorted((a, b) => a.startUs - b.startUs)[0];
-    const parentIds = new Map(this.runs.map((run) => [run.id, run.parentId]));
+    const parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
     for (const { summary, parentId } of this.runs) {
       if (summary.usage === undefined) continue;
       for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = parentIds.get(at)) {

@@ -54,6 +54,11 @@ const USAGE: [string, RunOperation[][], number][] = [
     6,
   ],
   [
+    'a model below a run that is not visible',
+    [[post(1, agent(5)), simple(3, { parent: 2, ...model(6) })], [patch(2, { parent_run_id: id(1) })]],
+    6,
+  ],
+  [
     'a run that becomes a model',
     [[post(1, agent(5)), simple(2, { parent: 1, ...agent(6) })], [asPatch(simple(2, { parent: 1, ...model(6) }))]],
     6,
