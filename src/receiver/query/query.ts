@@ -99,7 +99,7 @@ export interface Figures {
   pending: number;
   /** Number of runs with the status `error`. */
   errors: number;
-  /** Latency percentiles of the runs that have ended, accurate to 1 %. Absent if no run has ended. */
+  /** Latency percentiles and maximum of the runs that have ended, accurate to 1 %. Absent if no run has ended. */
   latency_ms?: { p50: number; p90: number; p95: number; p99: number; max: number };
   /** Sums of tokens and costs. Sums of 0 are omitted. If all sums are 0, `usage` is omitted. */
   usage?: Usage;
