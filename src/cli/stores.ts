@@ -57,15 +57,15 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the store file. Opens a store in memory if `RUNSPAN_STORE=memory` is set, or if SQLite is missing and no option
- * names a file.
+ * Opens the store file. Opens a store in memory if there is no file, or if SQLite is missing and neither an option nor
+ * `RUNSPAN_STORE` names the file.
  */
 export async function openStore(
   file: string | undefined,
   options: StoreOptions,
   log: (line: string) => void,
 ): Promise<SqliteStore | MemoryStore> {
-  const { store: named, maxAge, maxSize } = options;
+  const { store: named = env('RUNSPAN_STORE'), maxAge, maxSize } = options;
   const prices = options.prices === undefined ? {} : readPrices(options.prices);
   try {
     if (file === undefined) return new MemoryStore({ prices });

@@ -215,21 +215,27 @@ describe.concurrent('the runs of runspan dev', () => {
     await ended;
   });
 
-  it('first prints that runs are kept in memory only if Node has no SQLite', async () => {
+  it('needs SQLite for a file that the user names, and otherwise prints that runs are kept in memory only', async () => {
     const { env, file } = kept();
+    const home = join(file, '..', '..');
     const hooks = `export const resolve = (name, context, next) => {
       if (name === '@photostructure/sqlite') throw new Error('not installed');
       return next(name, context);
     };`;
-    const preload = join(file, '..', '..', 'preload.cjs');
+    const preload = join(home, 'preload.cjs');
     writeFileSync(
       preload,
       `const { getBuiltinModule } = process;
       process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule(name));
       require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
     );
-    const options = { ...env, NODE_OPTIONS: `--no-deprecation --require ${preload}` };
-    const { stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', process.execPath, '-e', ''], options);
+    const options = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: `--no-deprecation --require ${preload}` };
+    const dev = (args: string[], environment: Record<string, string> = options) =>
+      runRunspan(['dev', '--port', '0', ...args, '--', process.execPath, '-e', ''], environment);
+    for (const named of [await dev(['--store', file]), await dev([], { ...options, ...env })]) {
+      expect(named).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('has no built-in SQLite') });
+    }
+    const { stdout, stderr } = await dev([]);
     expect(stderr).toMatch(/^runspan: runs are kept in memory only: .* install the package @photostructure\/sqlite/);
     expect(shown(stdout)).toEqual([
       'runspan listens on http://HOST',
