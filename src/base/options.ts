@@ -88,11 +88,9 @@ export const WHOLE_FROM_1: Check = [
   (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 
-export function wholeFrom(least: number, most: number): Check {
-  return [
-    `a whole number from ${least} to ${most}`,
-    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
-  ];
+export function wholeFrom(least: number, most?: number): Check {
+  const holds = (value: number): boolean => Number.isSafeInteger(value) && value >= least && value <= (most ?? value);
+  return [`a whole number from ${least}${most === undefined ? '' : ` to ${most}`}`, (value) => holds(value as number)];
 }
 
 /**

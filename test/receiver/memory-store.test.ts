@@ -53,6 +53,7 @@ describe('a memory store', () => {
     ['keeps all runs at the limit of bytes', { bytesMax: bytes }, three, [1, 2, 3]],
     ['deletes the oldest trace as a whole above the limit of bytes', { bytesMax: bytes - 1 }, three, [3]],
     ['counts attachments', { bytesMax: 20_000 }, [[attached(1, 9_000)], [attached(2, 9_000)]], [2]],
+    ['keeps a small run at the lowest limit of bytes', { bytesMax: 4_096 }, [[post(1, 1)]], [1]],
     ['deletes the trace whose first run is oldest', { runsMax: 2 }, [[post(1, 1)], [post(3, 3)], [post(2, 1)]], [3]],
     [
       'counts repeated messages once',
@@ -75,7 +76,8 @@ describe('a memory store', () => {
 
   test.each<[unknown, string]>([
     [{ runsMax: 0 }, 'Expected `runsMax` to be a whole number from 1, got the number 0'],
-    [{ bytesMax: Number.NaN }, 'Expected `bytesMax` to be a whole number from 1, got the number NaN'],
+    [{ bytesMax: Number.NaN }, 'Expected `bytesMax` to be a whole number from 4096, got the number NaN'],
+    [{ bytesMax: 4_095 }, 'Expected `bytesMax` to be a whole number from 4096, got the number 4095'],
     [{ bytesmax: 1 }, 'Expected the options to have no more than runsMax, bytesMax, prices, got `bytesmax`'],
     [{ runsMax: '5' }, 'Expected `runsMax` to be a whole number from 1, got "5"'],
     [null, 'Expected the options to be an object, got null'],

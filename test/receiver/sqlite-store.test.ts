@@ -96,7 +96,10 @@ describe('a store on disk', () => {
 
   test('rejects unknown and invalid options', async () => {
     const open = (options: object) => SqliteStore.open(storePath(), options);
-    await expect(open({ maxBytes: 0 })).rejects.toThrow('Expected `maxBytes` to be a whole number from 1');
+    await expect(open({ maxBytes: 1024 ** 2 - 1 })).rejects.toThrow(
+      'Expected `maxBytes` to be a whole number from 1048576',
+    );
+    await expect(open({ maxAgeMs: 0 })).rejects.toThrow('Expected `maxAgeMs` to be a whole number from 1');
     await expect(open({ prices: { m: 1 } })).rejects.toThrow('Expected the price of "m"');
     await expect(open({ readonly: true })).rejects.toThrow(
       'Expected the options to have no more than maxAgeMs, maxBytes, prices, readOnly, got `readonly`',

@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1 } from '../../base/options.ts';
+import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../base/options.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback, FeedbackToken } from '../feedback/feedback.ts';
 import { pageOf } from '../query/cursor.ts';
@@ -28,9 +28,9 @@ export interface MemoryStoreOptions {
   /** Maximum number of runs. Runs that are not visible yet count too. @default 100000 */
   runsMax?: number;
   /**
-   * Maximum size in bytes. The size is the JSON text of all fields, plus attachments, plus an overhead for each value,
-   * run and attachment. The heap usage is about the same for text and messages, and up to 2.5 times this size for
-   * objects with different keys.
+   * Maximum size in bytes. It includes the JSON text of fields, attachments, and an overhead for each value, run and
+   * attachment. Heap usage is about the same for text and messages, and up to 2.5 times as high for objects with
+   * different keys. At least 4096, so that a small run fits.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
@@ -41,7 +41,7 @@ export interface MemoryStoreOptions {
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
 const CHECKS: Checks<MemoryStoreOptions> = {
   runsMax: WHOLE_FROM_1,
-  bytesMax: WHOLE_FROM_1,
+  bytesMax: wholeFrom(4_096),
   prices: ['an object', isObject],
 };
 

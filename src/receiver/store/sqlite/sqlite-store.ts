@@ -1,7 +1,14 @@
 import { resolve } from 'node:path';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { RunspanError } from '../../../base/errors.ts';
-import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../../../base/options.ts';
+import {
+  type Checks,
+  checkedOptions,
+  isObject,
+  TRUE_OR_FALSE,
+  WHOLE_FROM_1,
+  wholeFrom,
+} from '../../../base/options.ts';
 import { shown } from '../../../base/text.ts';
 import type { ListQuery, Page, Ranged, RunQuery, Statistics, StatisticsQuery } from '../../query/query.ts';
 import { checkedPrices, type Prices } from '../prices.ts';
@@ -23,7 +30,7 @@ export interface SqliteStoreOptions {
    * Time after the last change to a trace at which the trace is deleted, in milliseconds. @default 2592000000 (30 days)
    */
   maxAgeMs?: number;
-  /** Maximum size of the file in bytes. The size of the WAL does not count. @default 4294967296 (4 GiB) */
+  /** Maximum size of the file in bytes, without its WAL, at least 1048576 (1 MiB). @default 4294967296 (4 GiB) */
   maxBytes?: number;
   /** Token prices, from which the cost of runs that report none is calculated when the run is written. @default none */
   prices?: Prices;
@@ -41,7 +48,8 @@ const DEFAULTS: Required<SqliteStoreOptions> = {
 };
 const CHECKS: Checks<SqliteStoreOptions> = {
   maxAgeMs: WHOLE_FROM_1,
-  maxBytes: WHOLE_FROM_1,
+  // An empty file has 0.7 MB.
+  maxBytes: wholeFrom(1024 ** 2),
   prices: ['an object', isObject],
   readOnly: TRUE_OR_FALSE,
 };
