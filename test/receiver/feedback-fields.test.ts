@@ -162,7 +162,7 @@ describe('a feedback token', () => {
     [{ expires_in: { minutes: 90 } }, '2026-11-20T08:52:40.000000Z'],
     [{ expires_in: { days: 1, hours: 2, minutes: 3 } }, '2026-11-21T09:25:40.000000Z'],
     [{ expires_in: { days: 3_650 } }, '2036-11-17T07:22:40.000000Z'],
-    [{ expires_at: '2026-11-20T08:00:00+01:00' }, '2026-11-20T07:00:00.000000Z'],
+    [{ expires_at: '2026-11-20T08:22:40.000001+01:00' }, '2026-11-20T07:22:40.000001Z'],
     [{ expires_at: '2036-11-17T07:22:40Z' }, '2036-11-17T07:22:40.000000Z'],
   ])('with %j expires at %s', async (fields, expected) => {
     setTime();
@@ -180,6 +180,7 @@ describe('a feedback token', () => {
     [{ expires_at: 'tomorrow' }, 'expires_at'],
     [{ expires_at: 5 }, 'expires_at'],
     [{ expires_at: '2036-11-17T07:22:41Z' }, 'expires_at'],
+    [{ expires_at: NOW }, 'expires_at'],
     [{ expires_in: { days: 3_651 } }, 'expires_in'],
     [{ expires_in: { weeks: 1 } }, 'expires_in'],
     [{ expires_in: { hours: -1 } }, 'expires_in'],

@@ -130,7 +130,7 @@ const tokenSchema = v.pipe(
     feedback_key: key,
     id: v.nullish(id),
     feedback_config: v.nullish(object),
-    expires_at: v.nullish(parsed('an ISO 8601 time within ten years', parseExpiry)),
+    expires_at: v.nullish(parsed('a future ISO 8601 time within ten years', parseExpiry)),
     expires_in: v.nullish(parsed('whole `days`, `hours` and `minutes` within ten years', parseDuration)),
   }),
   v.forward(
@@ -164,7 +164,8 @@ export function isExpired({ expires_at: at }: FeedbackToken): boolean {
 
 function parseExpiry(value: unknown): number | undefined {
   const us = typeof value === 'string' ? parseIsoTimestamp(value) : undefined;
-  return us !== undefined && us >= 0 && us <= Date.now() * 1_000 + EXPIRES_IN_US_MAX ? us : undefined;
+  const nowUs = Date.now() * 1_000;
+  return us !== undefined && us > nowUs && us <= nowUs + EXPIRES_IN_US_MAX ? us : undefined;
 }
 
 function parseDuration(value: unknown): number | undefined {
