@@ -200,6 +200,9 @@ describe('tokens', () => {
     ]) {
       expect((await list(query)).status).toBe(422);
     }
+    const missing = (name: string) => ({ status: 422, body: { detail: [{ msg: `\`${name}\` is missing` }] } });
+    expect(await list('')).toMatchObject(missing('run_id'));
+    expect(await call(`${receiver.url}/feedback`, 'GET')).toMatchObject(missing('run'));
   });
 
   test('have the base URL of the request, with https if a proxy forwarded it', async () => {

@@ -49,8 +49,7 @@ const PAGE_PARAMETERS: readonly string[] = ['offset', 'limit'];
 async function listFeedback({ store, scope, search }: Call): Promise<RouteResponse> {
   // LangSmith clients may send the source, which is not stored.
   refuseUnknownParameters(search, ['run', 'key', 'source', ...PAGE_PARAMETERS]);
-  const runs = search.getAll('run');
-  const ids = (runs.length === 0 ? [''] : runs).map((text) => validated(uuid(true), text, ['query', 'run']));
+  const ids = idsIn(search, 'run');
   const all = await Promise.all(ids.map(async (id) => (await store.details(scope, id))?.feedback ?? []));
   const keys = search.getAll('key');
   const found = all.flat().filter(({ key }) => keys.length === 0 || keys.includes(key));
@@ -67,12 +66,20 @@ async function createTokens(call: Call): Promise<RouteResponse> {
 
 async function listTokens({ request, search, store, scope }: Call): Promise<RouteResponse> {
   refuseUnknownParameters(search, ['run_id', ...PAGE_PARAMETERS]);
-  const tokens = await store.tokens(scope, validated(uuid(true), search.get('run_id') ?? '', ['query', 'run_id']));
+  const [id = ''] = idsIn(search, 'run_id');
+  const tokens = await store.tokens(scope, id);
   const items = tokens.map((token) => tokenBody(token, request));
   return { status: 200, body: itemsOfPage(items, search) };
 }
 
-/** Returns the response body for a new token. The token's URL starts with the base URL of the request. */
+/** Returns the values of a parameter. Throws 422 if there is none, or if one is not a UUID. */
+function idsIn(search: URLSearchParams, parameter: string): string[] {
+  const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
+  if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
+  return ids.map((id) => validated(uuid(true), id, loc));
+}
+
+/** Returns the response for a new token. Its URL starts with the base URL of the request. */
 function tokenBody({ id, expires_at, feedback_key }: FeedbackToken, { headers }: IncomingMessage): object {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   return { id, url: `${scheme}://${headers.host}/api/v1/feedback/tokens/${id}`, expires_at, feedback_key };
