@@ -1,5 +1,13 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Check, type Checks, checkedOptions, isLoopback, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
+import {
+  type Check,
+  type Checks,
+  checkedOptions,
+  isLoopback,
+  isObject,
+  TRUE_OR_FALSE,
+  wholeFrom,
+} from '../base/options.ts';
 import { shown } from '../base/text.ts';
 import { Access } from './access.ts';
 import { Faults, type ReceiverFaults } from './faults.ts';
@@ -80,6 +88,7 @@ export interface Receiver {
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
+  checkStore(store);
   checkKeys(given, host);
   const faults = new Faults();
   const access = new Access({ ...given, host });
@@ -99,6 +108,13 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
   for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
   return runs;
+}
+
+function checkStore(store: Store): void {
+  const missing = STORE_METHODS.filter((method) => typeof store[method] !== 'function');
+  if (missing.length === 0) return;
+  const message = `Expected \`store\` to have all methods of \`Store\`, got a store without ${missing.join(', ')}`;
+  throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 
 const KEY_LENGTH_MIN = 16;
@@ -134,10 +150,7 @@ const KEY: Check = [
 const CHECKS: Checks<ReceiverOptions> = {
   host: ['an address', (value) => typeof value === 'string'],
   port: wholeFrom(0, 65_535),
-  store: [
-    'a store with all methods of `Store`',
-    (value) => STORE_METHODS.every((method) => typeof (value as Store | null)?.[method] === 'function'),
-  ],
+  store: ['a store', isObject],
   strict: TRUE_OR_FALSE,
   apiKey: KEY,
   writeKey: KEY,

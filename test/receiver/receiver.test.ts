@@ -10,8 +10,12 @@ describe('options', () => {
     [{ port: Number.NaN }, 'Expected `port` to be a whole number'],
     [{ host: 1 }, 'got the number 1'],
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
-    [{ store: {} }, 'Expected `store` to be a store with all methods of `Store`, got an object'],
-    [{ store: null }, 'got null'],
+    [
+      { store: Object.assign(new MemoryStore(), { tokens: 5, runs: undefined }) },
+      'Expected `store` to have all methods of `Store`, got a store without runs, tokens',
+    ],
+    [{ store: {} }, 'got a store without apply, runs, attachment'],
+    [{ store: null }, 'Expected `store` to be a store, got null'],
     [
       { prot: 4777 },
       'Expected the options to have no more than host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, got `prot`',
