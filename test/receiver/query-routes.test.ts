@@ -222,7 +222,8 @@ describe('a trace leaves as a file', () => {
   });
 
   test.each<[unknown, number, unknown]>([
-    [[], 400, 'Expected the body to be a trace that runspan exported'],
+    [[], 400, 'The file is not a trace exported by runspan: it is not a valid JSON object'],
+    [{ runs: [] }, 400, 'The file is not a trace exported by runspan: its `format` is not "runspan-trace"'],
     [
       { format: 'runspan-trace', version: 2, runs: [] },
       400,

@@ -80,7 +80,8 @@ export class ExportReader {
 
   /** Throws if the object is incomplete, or if text follows it. */
   end(): void {
-    check(this.#isEnded && this.#parts.every(isBlank));
+    if (!this.#isEnded) throw notAnExport('it is incomplete');
+    check(this.#parts.every(isBlank));
   }
 
   get #isBetweenEntries(): boolean {
@@ -124,9 +125,9 @@ function isBlank(bytes: Buffer): boolean {
 }
 
 function check(isValid: boolean): asserts isValid {
-  if (!isValid) throw notAnExport();
+  if (!isValid) throw notAnExport('it is not a valid JSON object');
 }
 
-export function notAnExport(): HttpError {
-  return new HttpError(400, 'Expected the body to be a trace that runspan exported');
+export function notAnExport(problem: string): HttpError {
+  return new HttpError(400, `The file is not a trace exported by runspan: ${problem}`);
 }

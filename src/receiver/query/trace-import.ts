@@ -71,7 +71,7 @@ class TraceImport {
 
   async end(): Promise<Imported> {
     const { format, version } = this.#header;
-    if (format !== FORMAT) throw notAnExport();
+    if (format !== FORMAT) throw notAnExport(`its \`format\` is not "${FORMAT}"`);
     if (version !== VERSION) {
       const detail = `Expected \`version\` of the export to be ${VERSION}, got ${shown(version)}`;
       throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
@@ -108,7 +108,7 @@ class TraceImport {
   async #store(): Promise<void> {
     this.#issues.throwIfAny();
     const { format = FORMAT } = this.#header;
-    if (format !== FORMAT) throw notAnExport();
+    if (format !== FORMAT) throw notAnExport(`its \`format\` is not "${FORMAT}"`);
     await this.#call.store.apply(this.#call.scope, this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
