@@ -50,7 +50,7 @@ describe('runspan backup', () => {
     const before = files();
     for (const [file, store, message] of [
       [taken, path, `${taken} already exists: choose another file`],
-      [join(dirname(path), 'no', 'copy.db'), path, 'no such file or directory'],
+      [join(dirname(path), 'no', 'copy.db'), path, `The folder ${join(dirname(path), 'no')} does not exist`],
       [`${path}-copy`, `${path}-none`, `There is no store at ${path}-none`],
       [`${path}-copy`, taken, `${taken} is not a runspan store`],
       [`${path}-copy`, 'memory', 'RUNSPAN_STORE=memory has no store file'],

@@ -202,12 +202,14 @@ describe('a file that is not a store', () => {
     }
   });
 
-  test('a folder, and a missing file to read, are rejected', () => {
+  test('a folder, and a missing or empty file to read, are rejected', () => {
     const path = storePath();
     mkdirSync(path);
     expect(() => openToWrite(engine, path)).toThrow(`${path} is a folder: use the path of a file`);
     expect(() => openToRead(engine, `${path}-none`)).toThrow(`There is no store at ${path}-none`);
     expect(existsSync(`${path}-none`)).toBe(false);
+    writeFileSync(`${path}-empty`, '');
+    expect(() => openToRead(engine, `${path}-empty`)).toThrow(`${path}-empty is empty`);
   });
 
   test('a FIFO and a file with a second name are rejected and not changed', async () => {

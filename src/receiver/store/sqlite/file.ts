@@ -1,5 +1,6 @@
 import {
   closeSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -85,7 +86,10 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 /** Opens a store for reading, even while another process writes to it. */
 export function openToRead(engine: Engine, path: string): SqliteConnection {
   try {
-    if (sizeOf(path) === 0) throw new RunspanError('RUNSPAN_STORE_FAILED', `There is no store at ${path}`);
+    if (sizeOf(path) === 0) {
+      const problem = existsSync(path) ? `${path} is empty` : `There is no store at ${path}`;
+      throw new RunspanError('RUNSPAN_STORE_FAILED', problem);
+    }
     headerVersion(engine, path);
     return connect(
       engine,
@@ -106,10 +110,13 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
 export function copyTo(connection: SqliteConnection, path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
-    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} already exists: choose another file`);
+  const fail = (problem: string, options?: ErrorOptions): never => {
+    throw new RunspanError('RUNSPAN_STORE_FAILED', problem, options);
+  };
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) fail(`${path} already exists: choose another file`);
+  if (!existsSync(dirname(path))) fail(`The folder ${dirname(path)} does not exist`);
+  const aside = `${path}-${process.pid}`;
   try {
-    const aside = `${path}-${process.pid}`;
     makeEmpty(aside);
     try {
       connection.run('VACUUM INTO ?', aside);
@@ -119,7 +126,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
       throw error;
     }
   } catch (cause) {
-    throw new RunspanError('RUNSPAN_STORE_FAILED', `Cannot write ${path}: ${messageOf(cause)}`, { cause });
+    fail(`Cannot write ${path}: ${messageOf(cause).replaceAll(aside, path)}`, { cause });
   }
 }
 
