@@ -158,6 +158,18 @@ describe('a wait for a deployment', () => {
     expect(server.count(REVISION)).toBe(9);
   });
 
+  it('reads only the deployment again if the revision is already deployed', async () => {
+    const { server, client } = await setUp();
+    server.statuses = ['DEPLOYED'];
+    const { id } = await client.deployments.create(makeDeployment());
+    const onStatus = (): void => {
+      for (let count = 0; count < 3; count++) server.next(/^GET/, (_, response) => response.writeHead(503).end());
+    };
+    await client.deployments.waitUntilDeployed(id, { ...QUICK, onStatus });
+    expect(server.count(REVISION)).toBe(1);
+    expect(server.count(/^GET/)).toBe(6);
+  });
+
   it('rejects after a 404 if the revision was returned before', async () => {
     const { server, client } = await setUp();
     const onStatus = (): void =>

@@ -252,8 +252,10 @@ class RevisionWait {
   async #poll(): Promise<Deployed | undefined> {
     this.#revisionId ??= (await this.#getDeployment()).latest_revision_id ?? undefined;
     if (this.#revisionId === undefined) return undefined;
-    const revision = await this.#get<Revision>(GET_REVISION, this.#revisionId);
-    const isChange = revision.status !== this.#revision?.status;
+    const known = this.#revision;
+    // After a failure to read the deployment, only the deployment is read again.
+    const revision = known?.status === 'DEPLOYED' ? known : await this.#get<Revision>(GET_REVISION, this.#revisionId);
+    const isChange = revision.status !== known?.status;
     this.#revision = revision;
     if (isChange) await this.#options.onStatus?.(revision);
     if (FAILED.has(revision.status)) throw this.#failed(revision);
