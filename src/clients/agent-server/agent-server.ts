@@ -24,7 +24,7 @@ export interface AgentSystem {
   info(options?: CallOptions): Promise<AgentServerInfo>;
   /**
    * Returns whether the server is ready. `checkDb` also checks the server's database. Rejects if the server does not
-   * respond.
+   * respond, and with an ApiError if it responds with an unsuccessful status, for example 503.
    */
   ok(options?: CallOptions & { checkDb?: boolean }): Promise<boolean>;
   /** Returns the metrics as Prometheus text or as JSON. */
