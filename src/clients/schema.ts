@@ -83,7 +83,7 @@ function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: Va
   const keys = (path ?? []).map(({ key }) => (typeof key === 'number' ? key : String(key)));
   const loc = [...place, ...keys];
   const isMissing = input === undefined && keys.length > 0 && type !== 'raw_check';
-  return isMissing ? { loc, msg: 'Field required', type: 'missing' } : { loc, msg: message, type };
+  return isMissing ? { loc, msg: 'Field required', type: 'missing' } : { loc, msg: message, type: 'value_error' };
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';

@@ -93,7 +93,7 @@ describe('AgentServer', () => {
       code: 'RUNSPAN_INVALID_REQUEST',
       errors: [
         { loc: ['body', 'assistant_id'], msg: 'Field required', type: 'missing' },
-        { loc: ['body', 'streamMode'], msg: 'Expected the name stream_mode' },
+        { loc: ['body', 'streamMode'], msg: 'Expected the name stream_mode', type: 'value_error' },
       ],
     });
     expect(strict.seen).toEqual([]);
@@ -103,7 +103,7 @@ describe('AgentServer', () => {
     const { server } = await connect();
 
     await expect(server.statelessRuns.batch([{ assistant_id: 'a' }, { assistant_id: '' }])).rejects.toMatchObject({
-      errors: [{ loc: ['body', 1, 'assistant_id'] }],
+      errors: [{ loc: ['body', 1, 'assistant_id'], type: 'value_error' }],
     });
     await expect(server.statelessRuns.batch([])).rejects.toMatchObject({ errors: [{ loc: ['body'] }] });
     await expect(server.runs.get('', '')).rejects.toMatchObject({
