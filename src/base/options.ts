@@ -1,8 +1,15 @@
 import { RunspanError } from './errors.ts';
 import { shown } from './text.ts';
 
-/** A check of one option. `expected` describes valid values. Errors about a `secret` option do not show the value. */
-export type Check = readonly [expected: string, holds: (value: unknown) => boolean, kind?: 'secret'];
+/**
+ * A check of one option. `expected` describes valid values. `show` describes an invalid value in an error. Errors about
+ * a `secret` option do not show the value.
+ */
+export type Check = readonly [
+  expected: string,
+  holds: (value: unknown) => boolean,
+  show?: 'secret' | ((value: unknown) => string),
+];
 
 export type Checks<Options> = { readonly [Key in keyof Options]-?: Check };
 
@@ -72,8 +79,8 @@ function expectation(what: string, { name, value, check }: OptionMistake, known:
   // A string is not shown, because the caller may have passed an API key instead of the options.
   if (name === undefined) return `${what} to be an object, got ${typeof value === 'string' ? 'text' : shown(value)}`;
   if (check === undefined) return `${what} to have no more than ${known.join(', ')}, got \`${name}\``;
-  const [expected, , kind] = check;
-  const got = kind === 'secret' && typeof value === 'string' ? 'another text' : shown(value);
+  const [expected, , show = shown] = check;
+  const got = show !== 'secret' ? show(value) : typeof value === 'string' ? 'another text' : shown(value);
   return `\`${name}\` to be ${expected}, got ${got}`;
 }
 

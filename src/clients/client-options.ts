@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
 import { type Check, type Checks, isLoopback, isObject, wholeFrom } from '../base/options.ts';
+import { shown } from '../base/text.ts';
 
 /** Options that all clients accept. */
 export interface ClientOptions {
@@ -94,23 +95,24 @@ export function oneOrMoreOf(words: readonly string[]): Check {
 
 export const clientChecks: Checks<ClientOptions> = {
   apiKey: ['a text that is not empty, of printable ASCII', isKey, 'secret'],
-  headers: ['an object of names and texts that headers can hold', (value) => areHeaders(value, false)],
+  headers: headersCheck('an object of names and texts that headers can hold', false),
   timeoutMs: TIMEOUT,
   connectTimeoutMs: TIMEOUT,
   maxRetries: wholeFrom(0, 100),
   allowInsecure: TRUTH,
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
-  hooks: ['an object of functions', areHooks],
+  hooks: [
+    'an object of the functions onRequest, onResponse and onRetry',
+    (value) => isObject(value) && Object.entries(value).every(isHook),
+    shownEntry('hook', isHook),
+  ],
 };
 
 export const callChecks: Checks<CallOptions> = {
   signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
   timeoutMs: clientChecks.timeoutMs,
   maxRetries: clientChecks.maxRetries,
-  headers: [
-    'an object of names and texts that headers can hold, or null to remove a header',
-    (value) => areHeaders(value, true),
-  ],
+  headers: headersCheck('an object of names and texts that headers can hold, or null to remove a header', true),
 };
 
 /** Returns the options that all calls share, without any others. */
@@ -138,7 +140,7 @@ export function mergedHeaders(...sources: readonly (CallOptions['headers'] | und
 export function serviceAddress(
   option: string,
   given: unknown,
-  { hasKey, allowInsecure = false }: { readonly hasKey: boolean; readonly allowInsecure: boolean | undefined },
+  { hasKey, allowInsecure = false, secret = 'a key' }: AddressRules,
 ): URL {
   const url =
     given instanceof URL ? given : typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined;
@@ -152,10 +154,17 @@ export function serviceAddress(
   if (hasKey && !allowInsecure && url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw new RunspanError(
       'RUNSPAN_INVALID_OPTION',
-      `Expected \`${option}\` to be an https address: a key is not sent over plain HTTP to another machine unless \`allowInsecure\` is set`,
+      `Expected \`${option}\` to be an https address: ${secret} is not sent over plain HTTP to another machine unless \`allowInsecure\` is set`,
     );
   }
   return url;
+}
+
+interface AddressRules {
+  readonly hasKey: boolean;
+  readonly allowInsecure: boolean | undefined;
+  /** Subject of the sentence "… is not sent over plain HTTP". @default 'a key' */
+  readonly secret?: string;
 }
 
 /** Returns the problem with an address. The text omits the address, which may contain credentials. */
@@ -176,19 +185,27 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Matches headers about the connection and the body length, which only undici may set. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-/**
- * Whether a value is a plain object of headers. Rejects `Headers` and `Map`, because their entries are not properties.
- */
-function areHeaders(value: unknown, mayBeNull: boolean): boolean {
-  if (typeof value !== 'object' || value === null || Symbol.iterator in value) return false;
-  return Object.entries(value).every(([name, text]) => {
+type Entry = readonly [name: string, value: unknown];
+
+/** Checks a plain object of headers. Rejects `Headers` and `Map`, because their entries are not properties. */
+function headersCheck(expected: string, mayBeNull: boolean): Check {
+  const isHeader = ([name, text]: Entry): boolean => {
     if (!HEADER_NAME.test(name) || RESERVED.test(name)) return false;
     return text === null ? mayBeNull : typeof text === 'string' && HEADER_VALUE.test(text);
-  });
+  };
+  const areHeaders = (value: unknown): boolean =>
+    typeof value === 'object' && value !== null && !(Symbol.iterator in value) && Object.entries(value).every(isHeader);
+  return [expected, areHeaders, shownEntry('header', isHeader)];
 }
 
-function areHooks(value: unknown): boolean {
-  const isHook = ([name, hook]: [string, unknown]): boolean =>
-    ['onRequest', 'onResponse', 'onRetry'].includes(name) && (hook === undefined || typeof hook === 'function');
-  return isObject(value) && Object.entries(value).every(isHook);
+function isHook([name, hook]: Entry): boolean {
+  return ['onRequest', 'onResponse', 'onRetry'].includes(name) && (hook === undefined || typeof hook === 'function');
+}
+
+/** Names the first invalid entry of an object in an error, without its value. */
+function shownEntry(kind: string, isValid: (entry: Entry) => boolean): (value: unknown) => string {
+  return (value) => {
+    const invalid = isObject(value) ? Object.entries(value).find((entry) => !isValid(entry)) : undefined;
+    return invalid === undefined ? shown(value) : `the ${kind} ${shown(invalid[0])}`;
+  };
 }

@@ -86,8 +86,8 @@ export class ApiError extends RunspanError {
     const body = parseJson(text) ?? text;
     const errors = validationErrorsOf(body);
     const detail = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
-    const shown = detail === undefined ? advice(status) : cut(oneLine(detail), DETAIL_MAX);
-    super(codeOf(status), `${requestText(request)}: ${status}${shown && ` ${shown}`}`);
+    const explanation = detail === undefined ? '' : ` ${cut(oneLine(detail), DETAIL_MAX)}`;
+    super(codeOf(status), `${requestText(request)}: ${status}${explanation}${REDIRECTS.has(status) ? ADVICE : ''}`);
     this.status = status;
     this.detail = detail;
     this.errors = errors;
@@ -182,10 +182,8 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
   }
 }
 
-function advice(status: number): string {
-  const isRedirect = status >= 300 && status < 400;
-  return isRedirect ? '(redirects are not followed; set the address to which the redirect leads)' : '';
-}
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const ADVICE = ' (redirects are not followed; set the address to which the redirect leads)';
 
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\s]+/gu, ' ').trim();

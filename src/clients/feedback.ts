@@ -176,8 +176,8 @@ function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, or
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
   const withoutQuery = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
-  // The URL itself is a credential, so it must not be sent over plain HTTP to another machine.
-  const { origin: found } = serviceAddress('url', withoutQuery, { hasKey: true, allowInsecure });
+  const secret = 'the URL is a credential and';
+  const { origin: found } = serviceAddress('url', withoutQuery, { hasKey: true, allowInsecure, secret });
   const expected = origin === undefined ? found : originOf(origin);
   if (url !== undefined && expected === found) return url;
   const message = `Expected \`url\` to be an address of ${expected}, got one of ${found}`;

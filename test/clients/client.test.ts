@@ -47,7 +47,11 @@ describe('the options of a client', () => {
     ['maxRetries', [-1, 101, true], 'a whole number from 0 to 100'],
     ['allowInsecure', ['yes'], 'true or false'],
     ['dispatcher', [{}, null], 'an undici Dispatcher'],
-    ['hooks', [() => {}, [], { onRequest: 'log' }, { onrequest: () => {} }], 'an object of functions'],
+    [
+      'hooks',
+      [() => {}, [], { onRequest: 'log' }, { onrequest: () => {} }],
+      'an object of the functions onRequest, onResponse and onRetry',
+    ],
     [
       'headers',
       [
@@ -64,6 +68,16 @@ describe('the options of a client', () => {
       expect(create).toThrow(expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION' }));
       expect(create).not.toThrow(KEY);
     }
+  });
+
+  it.each<[string, unknown, string]>([
+    ['hooks', { onRequest: () => {}, onFoo: () => {} }, 'onRequest, onResponse and onRetry, got the hook "onFoo"'],
+    ['hooks', { onRetry: 'log' }, 'got the hook "onRetry"'],
+    ['headers', { a: 'b', 'x y': KEY }, 'that headers can hold, got the header "x y"'],
+    ['headers', { authorization: `${KEY}\n` }, 'got the header "authorization"'],
+    ['headers', new Headers(), 'got an object'],
+  ])('name the invalid entry of %s: %j', (option, value, message) => {
+    expect(() => new AgentServer({ url: 'https://host', [option]: value })).toThrow(message);
   });
 
   it.each<[unknown, string]>([
@@ -196,7 +210,10 @@ describe('an error', () => {
   });
 
   it('explains a redirect, and prints nothing twice', async () => {
-    expect((await errorOf(307, '')).message).toContain('redirects are not followed; set the address');
+    const advice = '(redirects are not followed; set the address to which the redirect leads)';
+    expect((await errorOf(307, '')).message).toMatch(`: 307 ${advice}`);
+    expect((await errorOf(302, { detail: 'Found' })).message).toMatch(`: 302 Found ${advice}`);
+    expect((await errorOf(304, '')).message).toMatch(/: 304$/);
     const printed = inspect(await errorOf(404, { detail: 'No such thing.' }, { server: 'uvicorn' }));
     expect(printed.match(/No such thing/g)).toHaveLength(1);
     expect(printed).not.toContain('uvicorn');
