@@ -63,7 +63,14 @@ describe('runspan run', () => {
         ['feedback', { helpful: 5 }],
       ],
       ['--mode', 'messages-tuple', '--mode', 'updates'],
-      ['messages: null', 'messages: [null,{}]', 'updates: null', 'updates: text', 'plan: null', 'feedback helpful: 5'],
+      [
+        'messages: null',
+        'messages: [null,{}]',
+        'updates: null',
+        'updates: "text"',
+        'plan: null',
+        'feedback helpful: 5',
+      ],
     ],
     [
       'updates with their subgraph, and events of other modes',

@@ -88,6 +88,24 @@ describe('RunStream', () => {
     await expect(stream.feedback()).rejects.toMatchObject({ code: 'RUNSPAN_NO_FEEDBACK_ADDRESS' });
   });
 
+  it.each([
+    ...['metadata', 'updates', 'messages/metadata', 'events', 'tasks', 'checkpoints', 'debug', 'tools'],
+    ...['messages', 'messages/partial', 'messages/complete'],
+  ])('returns %s with data of another type as malformed', async (name) => {
+    const isList = /^messages(?!\/metadata)/.test(name);
+    const [good, bad] = isList ? ['[{}]', '{}'] : ['{}', '[1]'];
+    const { stream } = await streamOf(
+      [good, bad, 'null', '1'].map((data) => `event: ${name}\ndata: ${data}\n\n`).join(''),
+    );
+
+    expect((await all(stream)).map(({ event, data }) => [event, data])).toEqual([
+      [name, JSON.parse(good)],
+      ['malformed', bad],
+      ['malformed', 'null'],
+      ['malformed', '1'],
+    ]);
+  });
+
   it('has typed values', async () => {
     const { stream } = await streamOf(value(1) + value(2));
     let sum = 0;

@@ -96,22 +96,26 @@ export interface RunError {
   readonly [field: string]: unknown;
 }
 
-/** Matches the names of the events that this version knows. */
-const KNOWN =
-  /^(?:metadata|values|updates|messages(?:\/(?:partial|complete|metadata))?|events|tasks|checkpoints|debug|custom|tools|error|feedback|end)$/;
+// Names of the events that this version knows, by the type of their data.
+const OBJECT = /^(?:metadata|updates|messages\/metadata|events|tasks|checkpoints|debug|tools|feedback)$/;
+const LIST = /^messages(?:\/(?:partial|complete))?$/;
+const ANY_JSON = /^(?:values|custom)$/;
 
 /** Converts a server-sent event to a typed event. Validates only the type of the data, not its fields. */
 export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent): AgentEvent<Values> {
   const [kind = '', ...namespace] = name.split('|');
   const common = { name, namespace, id: id === '' ? undefined : id };
   const data = parseJson(text);
-  const isKnown = KNOWN.test(kind);
-  if (kind === 'error') return { event: 'error', data: runErrorOf(data === undefined ? text : data), ...common };
-  // The data of `end` may be empty. The data of `metadata` and `feedback` must be an object, because RunStream reads
-  // its fields.
-  const isBroken = kind === 'metadata' || kind === 'feedback' ? !isObject(data) : data === undefined && kind !== 'end';
-  if (isKnown && isBroken) return { event: 'malformed', data: text, ...common } as AgentEvent<Values>;
-  return { event: isKnown ? kind : 'other', data: data === undefined ? text : data, ...common } as AgentEvent<Values>;
+  const textOrData = data === undefined ? text : data;
+  if (kind === 'error') return { event: 'error', data: runErrorOf(textOrData), ...common };
+  const isMalformed =
+    (OBJECT.test(kind) && !isObject(data)) ||
+    (LIST.test(kind) && !Array.isArray(data)) ||
+    (ANY_JSON.test(kind) && data === undefined);
+  if (isMalformed) return { event: 'malformed', data: text, ...common };
+  // The data of `end` may be empty.
+  const isKnown = [OBJECT, LIST, ANY_JSON, /^end$/].some((kinds) => kinds.test(kind));
+  return { event: isKnown ? kind : 'other', data: textOrData, ...common } as AgentEvent<Values>;
 }
 
 /** Returns an error as an object. Some servers send text instead, or encode the object as JSON in `message`. */
