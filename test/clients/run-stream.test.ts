@@ -385,7 +385,11 @@ describe('RunStream', () => {
       await expect(broken.stream.feedback()).rejects.toMatchObject({ lastEvent: { name: 'metadata' } });
 
       const failed = await streamOf(METADATA + ERROR);
-      await expect(failed.stream.feedback()).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
+      await expect(failed.stream.feedback()).rejects.toMatchObject({
+        code: 'RUNSPAN_NO_FEEDBACK_ADDRESS',
+        message: 'The run r-1 failed: ValueError: no; it returned no feedback URLs',
+        cause: { code: 'RUNSPAN_RUN_FAILED' },
+      });
 
       const left = await streamOf(METADATA + value(1) + FEEDBACK);
       for await (const _ of left.stream) break;

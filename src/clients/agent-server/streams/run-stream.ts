@@ -3,6 +3,7 @@ import { ignoreRejection } from '../../../base/guard.ts';
 import { type Arguments, callOf, type Endpoint } from '../../endpoint.ts';
 import { tracedStream } from '../../tracing.ts';
 import { type AgentService, recordedInputs } from '../agent-service.ts';
+import { RunFailedError } from '../errors.ts';
 import type { AgentEvent, FeedbackEvent } from './agent-event.ts';
 import { EventSource, leavable } from './event-source.ts';
 import { RunPolicy, type SentEvent, type StreamOptions } from './run-policy.ts';
@@ -127,11 +128,13 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     }
     if (this.#urls !== undefined) return this.#urls;
     const cause = this.#end?.error;
-    if (cause instanceof Error && this.#policy.runError === undefined) throw cause;
+    if (cause instanceof Error && !(cause instanceof RunFailedError)) throw cause;
     const run = this.runId === undefined ? 'the run' : `the run ${this.runId}`;
     const message = this.#end?.isLeft
       ? `The stream was closed before ${run} returned feedback URLs`
-      : `T${run.slice(1)} returned no feedback URLs; request them with \`feedback_keys\``;
+      : cause instanceof RunFailedError
+        ? `${cause.message}; it returned no feedback URLs`
+        : `T${run.slice(1)} returned no feedback URLs; request them with \`feedback_keys\``;
     throw new RunspanError('RUNSPAN_NO_FEEDBACK_ADDRESS', message, cause === undefined ? {} : { cause });
   }
 
