@@ -33,8 +33,8 @@ export class Page<Item> implements AsyncIterable<Item> {
 }
 
 /**
- * A list that is requested lazily. `await list` returns the first page, and `for await (const item of list)` iterates
- * over all items. The first page is requested only once, when the list is first awaited or iterated.
+ * A list that is requested lazily. `await list` returns the first page, which is requested only once. `for await (const
+ * item of list)` iterates over all items. Each iteration requests all its pages.
  */
 export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #ask: () => Promise<Page<Item>>;
@@ -50,17 +50,17 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
     fulfilled?: ((page: Page<Item>) => Result | PromiseLike<Result>) | null,
     rejected?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,
   ): Promise<Result | Failure> {
-    return this.#page().then(fulfilled, rejected);
+    this.#first ??= this.#ask();
+    return this.#first.then(fulfilled, rejected);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
-    yield* await this.#page();
+    yield* await this.#ask();
   }
 
   /** Iterates over the pages instead of the items. */
   async *pages(): AsyncGenerator<Page<Item>, void, undefined> {
-    for (let page: Page<Item> | undefined = await this.#page(); page !== undefined; page = await page.next())
-      yield page;
+    for (let page: Page<Item> | undefined = await this.#ask(); page !== undefined; page = await page.next()) yield page;
   }
 
   /** Returns the first `limit` items as an array. Pass `Infinity` to get all items. */
@@ -75,11 +75,6 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
       if (items.length >= limit) break;
     }
     return items;
-  }
-
-  #page(): Promise<Page<Item>> {
-    this.#first ??= this.#ask();
-    return this.#first;
   }
 }
 

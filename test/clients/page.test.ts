@@ -39,6 +39,18 @@ test('iterating a list returns every item and requests pages when needed', async
   expect((await items.next()).done).toBe(true);
 });
 
+test('each iteration requests all pages', async () => {
+  const { list, asked } = listOf([1, 2], [3]);
+  await list;
+  expect([await all(list), await all(list), await list.toArray(2)]).toEqual([
+    [1, 2, 3],
+    [1, 2, 3],
+    [1, 2],
+  ]);
+  expect((await all(list.pages())).length).toBe(2);
+  expect(asked).toEqual([0, 0, 1, 0, 1, 0, 0, 1]);
+});
+
 test('a loop that is left requests no more pages', async () => {
   const { list, asked } = listOf([1, 2], [3]);
   for await (const item of list) if (item === 2) break;
