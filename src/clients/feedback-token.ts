@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { type Checks, checkedOptions } from '../base/options.ts';
+import { type Checks, checkedOptions, isObject } from '../base/options.ts';
 import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { callOf, type Endpoint } from './endpoint.ts';
-import { listOf, objectOf, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
+import { listOf, objectOf, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
 import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback token. */
@@ -67,6 +67,11 @@ const TOKEN_REQUEST: Schema<object> = v.pipe(
       expiresAt: TEXT,
     },
   ),
+  rule<FeedbackTokenRequest>(({ expiresIn, expiresAt }) =>
+    isObject(expiresIn) && typeof expiresAt === 'string'
+      ? [['Expected no expiresAt beside expiresIn', 'expiresAt']]
+      : [],
+  ),
   v.transform(({ runId, key, feedbackId, expiresIn, expiresAt }) => ({
     run_id: runId,
     feedback_key: key,
@@ -102,7 +107,14 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
   try {
     // The response is not recorded, because the URLs are credentials.
     const run = { name, runType: 'tool', inputs: () => ({ body: call.body }), outputs: () => ({}) } as const;
-    return await tracedCall(run, async () => (await api.send<Tokens>(call)).data);
+    return await tracedCall(run, async () => {
+      const answer = await api.send<Tokens>(call);
+      const { data } = answer;
+      const { length } = body as readonly unknown[];
+      if (Array.isArray(data) && data.length !== length)
+        throw api.invalidAnswer(call, answer, `has ${data.length} tokens for ${length} requests`);
+      return data;
+    });
   } finally {
     await api.close();
   }

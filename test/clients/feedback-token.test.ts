@@ -61,6 +61,14 @@ test('several tokens are created with one request', async () => {
   expect(seen[0]?.headers).not.toHaveProperty('x-api-key');
 });
 
+test.each([0, 1, 3])('a response with %i tokens for 2 requests rejects', async (count) => {
+  const { url } = await serve((_, response) => response.end(JSON.stringify(Array(count).fill(TOKEN))));
+  const request = { runId: RUN, key: 'liked' };
+  const error = await thrownBy(createFeedbackTokens([request, request], { url }));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER' });
+  expect(String(error)).toMatch(`: 200, but the response has ${count} tokens for 2 requests`);
+});
+
 describe('a request for a token', () => {
   const whole = { runId: RUN, key: 'liked' };
 
@@ -72,6 +80,10 @@ describe('a request for a token', () => {
     [{ ...whole, feedbackId: 'x' }, 'body.feedbackId: Expected a UUID'],
     [{ ...whole, expiresIn: 3 }, 'body.expiresIn: Expected an object'],
     [{ ...whole, expiresAt: 5 }, 'body.expiresAt: Expected text that is not empty'],
+    [
+      { ...whole, expiresIn: { days: 1 }, expiresAt: '2026-12-01T00:00:00Z' },
+      'body.expiresAt: Expected no expiresAt beside expiresIn',
+    ],
     [{ ...whole, run_id: RUN }, 'body.run_id: Unknown field, or a field that this request cannot set'],
   ])('%j is refused before it is sent', async (request, message) => {
     const { url, connections } = await serve();
