@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { RunspanError } from '../base/errors.ts';
 import { DELAY_MAX_MS } from '../base/limits.ts';
-import { type Check, type Checks, isLoopback, isObject, wholeFrom } from '../base/options.ts';
+import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../base/options.ts';
 import { shown } from '../base/text.ts';
 
 /** Options that all clients accept. */
@@ -81,7 +81,6 @@ export interface RetryEvent extends RequestEvent {
   readonly delayMs: number;
 }
 
-export const TRUTH: Check = ['true or false', (value) => typeof value === 'boolean'];
 export const ADDRESS: Check = ['an address', (value) => typeof value === 'string' || value instanceof URL];
 export const TEXT_OPTION: Check = ['text that is not empty', (value) => typeof value === 'string' && value !== ''];
 export const OBJECT_OPTION: Check = ['an object', isObject];
@@ -99,7 +98,7 @@ export const clientChecks: Checks<ClientOptions> = {
   timeoutMs: TIMEOUT,
   connectTimeoutMs: TIMEOUT,
   maxRetries: wholeFrom(0, 100),
-  allowInsecure: TRUTH,
+  allowInsecure: TRUE_OR_FALSE,
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
   hooks: [
     'an object of the functions onRequest, onResponse and onRetry',

@@ -3,7 +3,7 @@ import { type Checks, checkedOptions, isObject } from '../base/options.ts';
 import { serviceApi } from './api.ts';
 import { ADDRESS, type CallOptions, type ClientOptions, callChecks, clientChecks } from './client-options.ts';
 import { callOf, type Endpoint } from './endpoint.ts';
-import { listOf, objectOf, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
+import { listOf, rule, type Schema, strictRequest, TEXT, UUID, value } from './schema.ts';
 import { tracedCall } from './tracing.ts';
 
 /** A request for a feedback token. */
@@ -63,7 +63,7 @@ const TOKEN_REQUEST: Schema<object> = v.pipe(
     },
     {
       feedbackId: UUID,
-      expiresIn: objectOf<NonNullable<FeedbackTokenRequest['expiresIn']>>(),
+      expiresIn: value<NonNullable<FeedbackTokenRequest['expiresIn']>>('an object', isObject),
       expiresAt: TEXT,
     },
   ),

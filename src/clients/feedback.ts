@@ -152,16 +152,14 @@ const SCHEMAS = {
   query: strictRequest<FeedbackSubmission>({}, LINK_FIELDS),
 };
 
-type Fields = Record<string, unknown>;
-
-function checkedFields(call: string, place: 'body' | 'query', feedback: FeedbackSubmission): Fields {
+function checkedFields(call: string, place: 'body' | 'query', feedback: FeedbackSubmission): Record<string, unknown> {
   const { errors } = parseRequest(SCHEMAS[place], feedback, [place]);
   if (errors.length > 0) throw new InvalidRequestError(call, errors);
   return Object.fromEntries(Object.entries(feedback).filter(([, given]) => given !== undefined && given !== null));
 }
 
 /** Adds the feedback to the URL's query string. Objects are encoded as JSON. */
-function withQuery({ searchParams }: URL, fields: Fields): string {
+function withQuery({ searchParams }: URL, fields: Record<string, unknown>): string {
   const query = new URLSearchParams(searchParams);
   for (const [name, given] of Object.entries(fields))
     query.set(name, isObject(given) ? JSON.stringify(given) : String(given));

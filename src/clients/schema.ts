@@ -6,9 +6,9 @@ import { InvalidRequestError, type ValidationError } from './errors.ts';
 export type Schema<Value> = v.GenericSchema<Value>;
 
 type RequiredKeys<T> = { [Key in keyof T]-?: Record<never, never> extends Pick<T, Key> ? never : Key }[keyof T];
-type Fields<T> = { readonly [Key in keyof T]-?: Schema<NonNullable<T[Key]>> };
-type RequiredFields<T> = Fields<Pick<T, RequiredKeys<T>>>;
-type OptionalFields<T> = Fields<Omit<T, RequiredKeys<T>>>;
+type FieldSchemas<T> = { readonly [Key in keyof T]-?: Schema<NonNullable<T[Key]>> };
+type RequiredFields<T> = FieldSchemas<Pick<T, RequiredKeys<T>>>;
+type OptionalFields<T> = FieldSchemas<Omit<T, RequiredKeys<T>>>;
 
 /**
  * Returns a schema that validates the required fields of an interface. Other fields are left to the service, because a
@@ -109,11 +109,6 @@ export function each<const Name extends string, T>(
   ...names: readonly Name[]
 ): Record<Name, Schema<T>> {
   return Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema<T>>;
-}
-
-/** Schema for an object whose fields only the service validates. */
-export function objectOf<T extends object>(): Schema<T> {
-  return RECORD as unknown as Schema<T>;
 }
 
 export function listOf<T>(item: Schema<T>, least = 0): Schema<T[]> {

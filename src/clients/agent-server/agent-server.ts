@@ -1,6 +1,6 @@
-import { type Check, checkedOptions } from '../../base/options.ts';
+import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../base/options.ts';
 import { INSPECT } from '../../base/text.ts';
-import { type CallOptions, TRUTH } from '../client-options.ts';
+import type { CallOptions } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send } from '../endpoint.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
 import { type Assistants, assistantsOf } from './assistants.ts';
@@ -37,7 +37,7 @@ const FORMAT: Check = ["'prometheus' or 'json'", (format) => format === 'prometh
 
 const SYSTEM = endpoints<AgentSystem>('system', {
   info: ['GET /info'],
-  ok: ['GET /ok', { query: { checkDb: [TRUTH, ONE_IF_TRUE] } }],
+  ok: ['GET /ok', { query: { checkDb: [TRUE_OR_FALSE, ONE_IF_TRUE] } }],
   metrics: ['GET /metrics', { query: { format: [FORMAT] } }],
 });
 

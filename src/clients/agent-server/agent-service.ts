@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { type Checks, isObject } from '../../base/options.ts';
+import { type Checks, isObject, TRUE_OR_FALSE } from '../../base/options.ts';
 import type { Run } from '../../run/run.ts';
 import { type Answer, type Api, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
-import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT, TRUTH } from '../client-options.ts';
+import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, both, whole } from '../schema.ts';
@@ -28,7 +28,7 @@ export const agentServerChecks: Checks<AgentServerOptions> = {
   ...clientChecks,
   url: ADDRESS,
   idleTimeoutMs: TIMEOUT,
-  propagate: TRUTH,
+  propagate: TRUE_OR_FALSE,
 };
 
 /** Selects the part of a list to request. */

@@ -1,5 +1,5 @@
-import type { Check } from '../../base/options.ts';
-import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { endpoints, methodsOf, type Send } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, required, TEXT, whole } from '../schema.ts';
@@ -123,14 +123,14 @@ const ASSISTANTS = endpoints<Assistants>('assistants', {
   ],
   get: ['GET /assistants/{assistant_id}'],
   update: ['PATCH /assistants/{assistant_id}', { body: BODY }],
-  delete: ['DELETE /assistants/{assistant_id}', { response: 'none', query: { deleteThreads: [TRUTH] } }],
+  delete: ['DELETE /assistants/{assistant_id}', { response: 'none', query: { deleteThreads: [TRUE_OR_FALSE] } }],
   search: ['POST /assistants/search', { body: BODY, response: 'pages' }],
   count: ['POST /assistants/count', { body: BODY, response: 'number', isIdempotent: true }],
   graph: ['GET /assistants/{assistant_id}/graph', { query: { xray: [DEPTH] } }],
   schemas: ['GET /assistants/{assistant_id}/schemas'],
   subgraphs: [
     'GET /assistants/{assistant_id}/subgraphs',
-    { options: { namespace: TEXT_OPTION }, query: { recurse: [TRUTH] } },
+    { options: { namespace: TEXT_OPTION }, query: { recurse: [TRUE_OR_FALSE] } },
   ],
   versions: ['POST /assistants/{assistant_id}/versions', { body: BODY, response: 'pages' }],
   setLatest: [

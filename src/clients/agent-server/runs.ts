@@ -1,6 +1,7 @@
+import { TRUE_OR_FALSE } from '../../base/options.ts';
 import { failureOf } from '../../http/errors.ts';
 import { ANSWER_BYTES_MAX, parseBody, readText } from '../body.ts';
-import { type CallOptions, oneOrMoreOf, TIMEOUT, TRUTH } from '../client-options.ts';
+import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, listOf, type Schema } from '../schema.ts';
@@ -125,7 +126,7 @@ type Settings = Omit<Endpoint, 'name' | 'method' | 'path'>;
 const CREATE: Settings = { body: RUN, makesRun: true };
 const WAIT: Settings = { ...CREATE, response: 'result' };
 const STREAM: Settings = { ...CREATE, response: 'events', options: { idleTimeoutMs: TIMEOUT } };
-const JOIN: Settings = { response: 'result', query: { cancelOnDisconnect: [TRUTH] } };
+const JOIN: Settings = { response: 'result', query: { cancelOnDisconnect: [TRUE_OR_FALSE] } };
 const JOIN_STREAM: Settings = {
   response: 'events',
   options: STREAM_OPTIONS,
@@ -148,7 +149,7 @@ export const RUNS: Table<AgentRuns> = endpoints('runs', {
   joinStream: ['GET /threads/{thread_id}/runs/{run_id}/stream', JOIN_STREAM],
   cancel: [
     'POST /threads/{thread_id}/runs/{run_id}/cancel',
-    { ...CANCEL, query: { ...CANCEL.query, wait: [TRUTH, ONE_IF_TRUE] } },
+    { ...CANCEL, query: { ...CANCEL.query, wait: [TRUE_OR_FALSE, ONE_IF_TRUE] } },
   ],
 });
 

@@ -66,17 +66,17 @@ const NAMESPACE = value<string[]>(
   (names) => Array.isArray(names) && names.every((name) => /^[^.]+$/.test(typeof name === 'string' ? name : '')),
 );
 
-const PLACE = required<Pick<StorePut, 'namespace' | 'key'>>({ namespace: NAMESPACE, key: TEXT });
-const PLACE_QUERY = v.pipe(
-  PLACE,
+const ITEM_ID = required<Pick<StorePut, 'namespace' | 'key'>>({ namespace: NAMESPACE, key: TEXT });
+const ITEM_ID_QUERY = v.pipe(
+  ITEM_ID,
   v.transform(({ namespace, key }) => ({ namespace: namespace.join('.'), key })),
 );
 const ITEM = required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD });
 
 const STORE = endpoints<Store>('store', {
   put: ['PUT /store/items', { body: ITEM, response: 'none' }],
-  get: ['GET /store/items', { body: PLACE_QUERY, response: 'any' }],
-  delete: ['DELETE /store/items', { body: PLACE, response: 'none' }],
+  get: ['GET /store/items', { body: ITEM_ID_QUERY, response: 'any' }],
+  delete: ['DELETE /store/items', { body: ITEM_ID, response: 'none' }],
   search: [
     'POST /store/items/search',
     { body: required<StoreSearch>({ namespace_prefix: TEXTS }), response: 'pages', listField: 'items' },

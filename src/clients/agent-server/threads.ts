@@ -1,4 +1,5 @@
-import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { TRUE_OR_FALSE } from '../../base/options.ts';
+import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, oneOf, RECORD, required, TEXTS } from '../schema.ts';
@@ -97,7 +98,7 @@ const THREADS = endpoints<Threads>('threads', {
   ],
   state: [
     'GET /threads/{thread_id}/state',
-    { options: { checkpointId: TEXT_OPTION, checkpoint: OBJECT_OPTION }, query: { subgraphs: [TRUTH] } },
+    { options: { checkpointId: TEXT_OPTION, checkpoint: OBJECT_OPTION }, query: { subgraphs: [TRUE_OR_FALSE] } },
   ],
   updateState: ['POST /threads/{thread_id}/state', { body: BODY }],
   history: ['POST /threads/{thread_id}/history', HISTORY],

@@ -1,5 +1,5 @@
-import type { Check } from '../../base/options.ts';
-import { type CallOptions, TEXT_OPTION, TRUTH } from '../client-options.ts';
+import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
@@ -115,7 +115,7 @@ const DEPLOYMENTS = endpoints<Calls>('deployments', {
       query: {
         nameContains: [TEXT_OPTION],
         status: [TEXT_OPTION],
-        remoteReconciled: [TRUTH],
+        remoteReconciled: [TRUE_OR_FALSE],
         tagValueIds: [IDS, join],
         imageVersion: [TEXT_OPTION],
         deploymentType: [TEXT_OPTION],
@@ -126,7 +126,7 @@ const DEPLOYMENTS = endpoints<Calls>('deployments', {
   update: ['PATCH /v2/deployments/{deployment_id:uuid}', { body: DEPLOYMENT_PATCH }],
   delete: [
     'DELETE /v2/deployments/{deployment_id:uuid}',
-    { response: 'none', query: { deleteTracingProject: [TRUTH] } },
+    { response: 'none', query: { deleteTracingProject: [TRUE_OR_FALSE] } },
   ],
 });
 

@@ -1,6 +1,6 @@
 import { RunspanError } from '../../base/errors.ts';
-import type { Check } from '../../base/options.ts';
-import { type CallOptions, TRUTH } from '../client-options.ts';
+import { type Check, TRUE_OR_FALSE } from '../../base/options.ts';
+import type { CallOptions } from '../client-options.ts';
 import { endpoints, type Table } from '../endpoint.ts';
 import { hide } from '../errors.ts';
 import type { PageList } from '../page.ts';
@@ -63,7 +63,7 @@ export const REVISIONS: Table<Revisions> = endpoints('revisions', {
     {
       response: 'pages',
       options: LIST_OPTIONS,
-      query: { status: [STATUSES, (statuses: string[]) => statuses.join()], remoteReconciled: [TRUTH] },
+      query: { status: [STATUSES, (statuses: string[]) => statuses.join()], remoteReconciled: [TRUE_OR_FALSE] },
     },
   ],
   get: ['GET /v2/deployments/{deployment_id:uuid}/revisions/{revision_id:uuid}'],

@@ -19,8 +19,6 @@ export interface StreamOptions extends CallOptions {
 
 export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT };
 
-type Place = { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
-
 /** An event and the length of its data in characters. */
 export interface SentEvent<Values> {
   readonly event: AgentEvent<Values>;
@@ -32,7 +30,7 @@ export interface SentEvent<Values> {
  * to the path of the run.
  */
 export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
-  readonly place: Place;
+  readonly place: { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
   readonly #call: PreparedCall;
   /** Whether the stream belongs to one run and throws that run's error. A thread's stream covers many runs. */
   readonly #isOfRun: boolean;
