@@ -159,6 +159,16 @@ export function serviceAddress(
   return url;
 }
 
+/** Parses a pre-signed URL, which may have a query. The URL is a credential, so errors do not show it. */
+export function preSignedUrl(option: string, given: unknown, allowInsecure: boolean | undefined): URL {
+  const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
+  const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
+  const withoutQuery = url === undefined || hasUser ? (url ?? given) : `${url.origin}${url.pathname}`;
+  const secret = 'the URL is a credential and';
+  const address = serviceAddress(option, withoutQuery, { hasKey: true, allowInsecure, secret });
+  return url ?? address;
+}
+
 interface AddressRules {
   readonly hasKey: boolean;
   readonly allowInsecure: boolean | undefined;

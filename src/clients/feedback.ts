@@ -7,7 +7,7 @@ import {
   callChecks,
   callOptionsOf,
   clientChecks,
-  serviceAddress,
+  preSignedUrl,
 } from './client-options.ts';
 import { ApiError, InvalidRequestError } from './errors.ts';
 import { parseRequest, RECORD, strictRequest, value } from './schema.ts';
@@ -171,14 +171,10 @@ function withQuery({ searchParams }: URL, fields: Record<string, unknown>): stri
  * different origin than required.
  */
 function feedbackUrl(given: string | URL, allowInsecure: boolean | undefined, origin: string | undefined): URL {
-  const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
-  const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
-  const withoutQuery = url === undefined ? given : hasUser ? url : `${url.origin}${url.pathname}`;
-  const secret = 'the URL is a credential and';
-  const { origin: found } = serviceAddress('url', withoutQuery, { hasKey: true, allowInsecure, secret });
-  const expected = origin === undefined ? found : originOf(origin);
-  if (url !== undefined && expected === found) return url;
-  const message = `Expected \`url\` to be an address of ${expected}, got one of ${found}`;
+  const url = preSignedUrl('url', given, allowInsecure);
+  const expected = origin === undefined ? url.origin : originOf(origin);
+  if (expected === url.origin) return url;
+  const message = `Expected \`url\` to be an address of ${expected}, got one of ${url.origin}`;
   throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 

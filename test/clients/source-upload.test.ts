@@ -170,6 +170,7 @@ describe('an upload of a source', () => {
       const error = await rejection(client.deployments.uploadSource(id, root));
       expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
       expect(error.message).toContain('`upload_url`');
+      if (upload_url.startsWith('http:')) expect(error.message).toContain('the URL is a credential and is not sent');
       expect(error.message).not.toContain('c2lnbmF0');
     },
   );

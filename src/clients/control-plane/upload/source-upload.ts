@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { nodeModule } from '../../../base/node.ts';
 import { Api } from '../../api.ts';
-import { type CallOptions, type ClientOptions, callOptionsOf, FUNCTION, serviceAddress } from '../../client-options.ts';
+import { type CallOptions, type ClientOptions, callOptionsOf, FUNCTION, preSignedUrl } from '../../client-options.ts';
 import { callOf, type Endpoint } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
 import { tracedCall } from '../../tracing.ts';
@@ -125,8 +125,12 @@ export class SourceUpload {
   async #put(uploadUrl: string, archive: SourceArchive, options: UploadSourceOptions): Promise<void> {
     const { onProgress, signal, timeoutMs = UPLOAD_TIMEOUT_MS, maxRetries } = options;
     const { allowInsecure, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient } = this.#connection;
-    const { url, path, secrets } = parseUploadUrl(uploadUrl, allowInsecure);
-    const api = new Api({ url, secrets, dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient });
+    const { origin, pathname, search, searchParams } = preSignedUrl('upload_url', uploadUrl, allowInsecure);
+    // The query contains a signature.
+    const encoded = search.split(/[?&]/).map((pair) => pair.slice(pair.indexOf('=') + 1));
+    const secrets = [search, ...encoded, ...searchParams.values()];
+    const connection = { dispatcher, hooks, connectTimeoutMs, maxRetries: retriesOfClient };
+    const api = new Api({ url: new URL(origin), secrets, ...connection });
     const failure = new AbortController();
     const signals = [failure.signal, this.#api.api.closing, ...(signal ? [signal] : [])];
     let reported: Promise<void> | undefined;
@@ -144,7 +148,7 @@ export class SourceUpload {
       const { body } = await api.open({
         name: UPLOAD_SOURCE.name,
         method: 'PUT',
-        path,
+        path: pathname + search,
         headers: HEADERS,
         stream: () => ({ stream: stream(), bytes: archive.bytes }),
         options: { timeoutMs, ...(maxRetries !== undefined && { maxRetries }), signal: AbortSignal.any(signals) },
@@ -172,17 +176,4 @@ async function* chunksOf(path: string, report: (sentBytes: number) => Promise<vo
 function isUnknownPath(thrown: unknown, deploymentId: string): boolean {
   if (!(thrown instanceof ApiError)) return false;
   return thrown.status === 405 || (thrown.status === 404 && !thrown.detail?.includes(deploymentId));
-}
-
-/** Splits the upload URL. Errors must not show its query, because the query contains a signature. */
-function parseUploadUrl(
-  given: string,
-  allowInsecure: boolean | undefined,
-): { readonly url: URL; readonly path: string; readonly secrets: readonly string[] } {
-  const parsed = URL.canParse(given) ? new URL(given) : undefined;
-  const withoutQuery = parsed === undefined || parsed.username !== '' ? given : parsed.origin + parsed.pathname;
-  const { origin } = serviceAddress('upload_url', withoutQuery, { hasKey: true, allowInsecure });
-  const { pathname = '', search = '', searchParams = new URLSearchParams() } = parsed ?? {};
-  const encoded = search.split(/[?&]/).map((pair) => pair.slice(pair.indexOf('=') + 1));
-  return { url: new URL(origin), path: pathname + search, secrets: [search, ...encoded, ...searchParams.values()] };
 }
