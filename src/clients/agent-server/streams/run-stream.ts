@@ -31,7 +31,7 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #waiting: SentEvent<Values>[] | undefined = [];
   #waitingCharacters = 0;
   #hasRoom: (() => void) | undefined;
-  #reader: 'none' | 'iterating' | 'left' = 'none';
+  #isIterated = false;
   #reading: Promise<void> | undefined;
   #end: StreamEnd | undefined;
   #urls: FeedbackEvent['data'] | undefined;
@@ -73,13 +73,12 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent<Values>, void, undefined> {
-    if (this.#reader !== 'none') throw readError('This stream is already being read. Its events can be read once.');
+    if (this.#isIterated) throw readError('This stream is already being read. Its events can be read once.');
     if (this.#waiting === undefined)
       throw readError('feedback() has read this stream. Iterate over the stream first, or at the same time.');
-    this.#reader = 'iterating';
+    this.#isIterated = true;
     return leavable(this.#iterate(), async () => {
-      this.#reader = 'left';
-      this.#dropWaiting();
+      this.#waiting = undefined;
       await this.close();
     });
   }
@@ -117,12 +116,15 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   async #readFeedback(): Promise<FeedbackEvent['data']> {
     while (this.#urls === undefined && this.#end === undefined) {
       const isFull = this.#waitingCharacters >= WAITING_CHARACTERS_MAX;
-      if (isFull && this.#reader === 'iterating') {
+      if (isFull && this.#isIterated) {
         await new Promise<void>((resolve) => {
           this.#hasRoom = resolve;
         });
       } else {
-        if (isFull) this.#dropWaiting();
+        if (isFull) {
+          this.#waiting = undefined;
+          this.#waitingCharacters = 0;
+        }
         await this.#readOne();
       }
     }
@@ -136,12 +138,6 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
         ? `${cause.message}; it returned no feedback URLs`
         : `T${run.slice(1)} returned no feedback URLs; request them with \`feedback_keys\``;
     throw new RunspanError('RUNSPAN_NO_FEEDBACK_ADDRESS', message, cause === undefined ? {} : { cause });
-  }
-
-  #dropWaiting(): void {
-    this.#waiting = undefined;
-    this.#waitingCharacters = 0;
-    this.#hasRoom?.();
   }
 
   /** Reads one event. Concurrent calls share the same read. */
