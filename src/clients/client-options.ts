@@ -94,24 +94,24 @@ export function oneOrMoreOf(words: readonly string[]): Check {
 
 export const clientChecks: Checks<ClientOptions> = {
   apiKey: ['a text that is not empty, of printable ASCII', isKey, 'secret'],
-  headers: headersCheck('an object of names and texts that headers can hold', false),
+  headers: entriesCheck('header', 'an object of names and texts that headers can hold', isHeader),
   timeoutMs: TIMEOUT,
   connectTimeoutMs: TIMEOUT,
   maxRetries: wholeFrom(0, 100),
   allowInsecure: TRUE_OR_FALSE,
   dispatcher: ['an undici Dispatcher', (value) => typeof (value as Dispatcher | null)?.dispatch === 'function'],
-  hooks: [
-    'an object of the functions onRequest, onResponse and onRetry',
-    (value) => isObject(value) && Object.entries(value).every(isHook),
-    shownEntry('hook', isHook),
-  ],
+  hooks: entriesCheck('hook', 'an object of the functions onRequest, onResponse and onRetry', isHook),
 };
 
 export const callChecks: Checks<CallOptions> = {
   signal: ['an AbortSignal', (value) => value instanceof AbortSignal],
   timeoutMs: clientChecks.timeoutMs,
   maxRetries: clientChecks.maxRetries,
-  headers: headersCheck('an object of names and texts that headers can hold, or null to remove a header', true),
+  headers: entriesCheck(
+    'header',
+    'an object of names and texts that headers can hold, or null to remove a header',
+    (name, text) => isHeader(name, text === null ? '' : text),
+  ),
 };
 
 /** Returns the options that all calls share, without any others. */
@@ -194,27 +194,25 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Matches headers about the connection and the body length, which only undici may set. */
 const RESERVED = /^(?:connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
 
-type Entry = readonly [name: string, value: unknown];
-
-/** Checks a plain object of headers. Rejects `Headers` and `Map`, because their entries are not properties. */
-function headersCheck(expected: string, mayBeNull: boolean): Check {
-  const isHeader = ([name, text]: Entry): boolean => {
-    if (!HEADER_NAME.test(name) || RESERVED.test(name)) return false;
-    return text === null ? mayBeNull : typeof text === 'string' && HEADER_VALUE.test(text);
-  };
-  const areHeaders = (value: unknown): boolean =>
-    typeof value === 'object' && value !== null && !(Symbol.iterator in value) && Object.entries(value).every(isHeader);
-  return [expected, areHeaders, shownEntry('header', isHeader)];
+function isHeader(name: string, text: unknown): boolean {
+  return HEADER_NAME.test(name) && !RESERVED.test(name) && typeof text === 'string' && HEADER_VALUE.test(text);
 }
 
-function isHook([name, hook]: Entry): boolean {
+function isHook(name: string, hook: unknown): boolean {
   return ['onRequest', 'onResponse', 'onRetry'].includes(name) && (hook === undefined || typeof hook === 'function');
 }
 
-/** Names the first invalid entry of an object in an error, without its value. */
-function shownEntry(kind: string, isValid: (entry: Entry) => boolean): (value: unknown) => string {
-  return (value) => {
-    const invalid = isObject(value) ? Object.entries(value).find((entry) => !isValid(entry)) : undefined;
-    return invalid === undefined ? shown(value) : `the ${kind} ${shown(invalid[0])}`;
-  };
+/**
+ * Checks each entry of a plain object. An error names the first invalid entry, without its value. Rejects `Headers` and
+ * `Map`, because their entries are not properties.
+ */
+function entriesCheck(kind: string, expected: string, isValid: (name: string, value: unknown) => boolean): Check {
+  const invalidName = (given: object): string | undefined =>
+    Object.entries(given).find(([name, value]) => !isValid(name, value))?.[0];
+  const isPlain = (given: unknown): given is object => isObject(given) && !(Symbol.iterator in given);
+  return [
+    expected,
+    (given) => isPlain(given) && invalidName(given) === undefined,
+    (given) => (isPlain(given) ? `the ${kind} ${shown(invalidName(given))}` : shown(given)),
+  ];
 }
