@@ -209,8 +209,18 @@ describe('another address', () => {
   ])('with another server is reported with its response of status %i', async (status, response) => {
     const { url } = await serve((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
     const { stderr } = await runMain(['traces', '--url', url]);
-    expect(stderr).toBe(`runspan: ${url} ${response}; it may not be a runspan receiver\n`);
+    expect(stderr).toBe(`runspan: ${url} ${response}: this is not the address of a receiver\n`);
   });
+
+  it.each(['traces', 'traces --type llm', 'show'])(
+    'with another path of a receiver is reported by %s',
+    async (line) => {
+      const { url } = await start();
+      const { code, stdout, stderr } = await runMain([...line.split(' '), '--url', `${url}/x/`]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toBe(`runspan: ${url}/x responded with status 404: this is not the address of a receiver\n`);
+    },
+  );
 
   it('receives no key over plain HTTP', async () => {
     const { code, stderr } = await runMain(['traces', '--url', 'http://example.com'], { RUNSPAN_RECEIVER_KEY: 'k' });

@@ -3,7 +3,7 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { env } from '../../base/env.ts';
 import { isLoopback, isObject } from '../../base/options.ts';
 import { messageOf, visible } from '../../base/text.ts';
-import type { ListQuery } from '../../receiver/query/query.ts';
+import type { ListQuery, Page } from '../../receiver/query/query.ts';
 import { CommandFailure, parsedJson, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
@@ -64,9 +64,9 @@ class ReceiverSource implements RunSource {
     this.#apiKey = apiKey;
   }
 
-  traces: RunSource['traces'] = async (query) => (await this.#json(`traces?${searchOf(query)}`)) ?? { items: [] };
+  traces: RunSource['traces'] = (query) => this.#page(`traces?${searchOf(query)}`);
 
-  list: RunSource['list'] = async (query) => (await this.#json(`runs?${searchOf(query)}`)) ?? { items: [] };
+  list: RunSource['list'] = (query) => this.#page(`runs?${searchOf(query)}`);
 
   outline: RunSource['outline'] = async (traceId) =>
     (await this.#json<{ items: [] }>(`traces/${traceId}`))?.items ?? [];
@@ -85,6 +85,13 @@ class ReceiverSource implements RunSource {
       if (error instanceof NoReceiver) return false;
       throw error;
     }
+  }
+
+  async #page<Item>(path: string): Promise<Page<Item>> {
+    const page = await this.#json<Page<Item>>(path);
+    // A receiver always has both lists.
+    if (page === undefined) throw this.#notReceiver('responded with status 404');
+    return page;
   }
 
   async #json<Body>(path: string): Promise<Body | undefined> {
@@ -122,7 +129,9 @@ class ReceiverSource implements RunSource {
   }
 
   #notReceiver(response: string): Error {
-    return new CommandFailure(`${this.#url.origin} ${response}; it may not be a runspan receiver`);
+    const { origin, pathname } = this.#url;
+    const address = origin + pathname.replace(/\/$/, '');
+    return new CommandFailure(`${address} ${response}: this is not the address of a receiver`);
   }
 
   async #request(path: string): Promise<{ response: Response; text: string }> {
