@@ -242,7 +242,7 @@ describe('the service', () => {
       async () => (await service(JSON_INFO, { status: 403 }, ACCEPTED)).url,
       0,
       ['warn key'],
-      {},
+      { 'read back': /skipped: the key may not read runs \(status 403\)$/ },
     ],
     ['without queries', async () => (await service(JSON_INFO, { status: 202 })).url, 0, [], { 'read back': /skipped/ }],
     ['that is a web page', async () => (await service(PAGE, PAGE)).url, 1, ['fail info'], {}],

@@ -44,6 +44,7 @@ async function readBack(client: HttpClient, traceId: string): Promise<Finding> {
     for (let query = 0; query < QUERIES_MAX; query++) {
       if (query > 0) await delay(QUERY_EVERY_MS, undefined, true);
       const { status, json } = await queryTrace(client, traceId);
+      if (status === 403) return ok(check, 'skipped: the key may not read runs (status 403)');
       if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status})`);
       if (json === undefined) return warn(check, 'the response is not JSON', 'look for the run in the service');
       const { runs } = Object(json) as { runs?: unknown };
