@@ -45,7 +45,7 @@ export async function main(
   };
   try {
     const program = await programFor(context);
-    await program.parseAsync([...argv], { from: 'user' });
+    await program.parseAsync(withHelpOption(argv, program), { from: 'user' });
     return ending;
   } catch (error) {
     return report(error, context);
@@ -77,6 +77,24 @@ async function programFor(context: CommandContext): Promise<Command> {
   if (called === 'complete') (await import('./completion.ts')).defineComplete(program, context);
   program.hook('preAction', (_, command) => checkValues(command));
   return program.showHelpAfterError('Run "runspan --help" for a list of commands.');
+}
+
+/**
+ * Converts `help spool list` to `spool list --help`, because the parser would show the help of `spool`. Converts
+ * `help foo` to `foo`, so that the parser reports the unknown command.
+ */
+function withHelpOption(argv: readonly string[], program: CommandUnknownOpts): string[] {
+  if (argv[0] !== 'help') return [...argv];
+  const names: string[] = [];
+  let command: CommandUnknownOpts | undefined = program;
+  for (const name of argv.slice(1)) {
+    // Further words are arguments of the command.
+    if (command.commands.length === 0) break;
+    names.push(name);
+    command = command.commands.find((one) => one.name() === name);
+    if (command === undefined) return names;
+  }
+  return [...names, '--help'];
 }
 
 function hintFor(name: string): string {
