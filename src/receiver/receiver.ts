@@ -139,7 +139,7 @@ function checkKeys({ apiKey, writeKey }: ReceiverOptions, host: string): void {
   }
 }
 
-const HOST_NAME = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
+export const HOST_NAME: RegExp = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
 const KEY: Check = [
   '1 to 512 visible characters of ASCII',

@@ -26,6 +26,7 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['dev --port 1e3', port('1e3')],
     ['dev --max-age 30', invalid('--max-age <time>', '30', 'Expected a time, for example 90s')],
     ['dev --max-size 4', invalid('--max-size <size>', '4', 'Expected a size, for example 500mb')],
+    ['dev --allow-host foo:33', invalid('--allow-host <name>', 'foo:33', 'Expected a host name without a scheme')],
     ['dev --memory --store a', "option '--memory' cannot be used with option '--store <file>'"],
     ['dev --json --quiet', "option '--quiet' cannot be used with option '--json'"],
     ['dev node a.js', 'expected -- before the command "node"'],
@@ -40,7 +41,11 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['traces --since 2026-02-30', invalid('--since <time>', '2026-02-30', 'Expected 15m')],
     ['traces --url ftp://x', invalid('--url <address>', 'ftp://x', 'Expected an http or https address.')],
     ['traces --url http://x --store y', "option '--url <address>' cannot be used with option '--store <file>'"],
-    ['show abc', "command-argument value 'abc' is invalid for argument 'id'. Expected at least four characters"],
+    ['show abc', '"abc" is not an id: expected four or more of the digits 0-9 and a-f'],
+    ['show xyz1', '"xyz1" is not an id: expected four or more of'],
+    ['help foo', "unknown command 'foo'"],
+    ['help trace', "unknown command 'trace'\n(Did you mean traces?)"],
+    ['help spool nope', "unknown command 'nope'"],
     ['spool send --from ../x', invalid('--from <hash>', '../x', 'Expected a destination')],
     ['deployments get', "missing required argument 'id'"],
     ['deployments update d1 --ref --wait', 'expected a value for --ref'],
@@ -122,7 +127,12 @@ describe('help', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(new RegExp(`^Usage: runspan ${names.join(' ')}`));
     expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([]);
-    if (names.length === 1) expect(await runMain(['help', ...names])).toMatchObject({ code: 0, stdout });
+    expect(await runMain(['help', ...names])).toMatchObject({ code: 0, stdout });
+  });
+
+  it('of a command ignores the arguments of the command', async () => {
+    const { stdout } = await runMain(['dev', '--help']);
+    expect(await runMain(['help', 'dev', '--', 'no-such-command'])).toMatchObject({ code: 0, stdout });
   });
 
   it.each(['-v', '--version'])('%s prints the version', async (option) => {

@@ -291,7 +291,6 @@ describe('runspan dev does not start', () => {
     ],
     ['', { RUNSPAN_RECEIVER_KEY: 'open sesame' }, 'expected RUNSPAN_RECEIVER_KEY to be 1 to 512 visible characters'],
     ['--host 192.0.2.1', key, 'Cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
-    ['--allow-host runs.example.com:80', {}, 'expected --allow-host to be '],
     [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
     ['--quiet -- no-such-command', {}, 'command not found: "no-such-command"', 127],
     [`--quiet -- ${prices}`, {}, `cannot start "${prices}": it is not executable`, 126],

@@ -1,9 +1,9 @@
-import { type Command, Option } from '@commander-js/extra-typings';
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { env } from '../../base/env.ts';
 import { isLoopback } from '../../base/options.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { exportTrace } from '../../receiver/query/trace-export.ts';
-import { createReceiver, type Receiver } from '../../receiver/receiver.ts';
+import { createReceiver, HOST_NAME, type Receiver } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import {
@@ -67,7 +67,12 @@ function withOptions(command: Command) {
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
-    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', collect);
+    .option('--allow-host <name>', 'name under which a proxy reaches the receiver; can be repeated', hostName);
+}
+
+function hostName(text: string, previous?: string[]): string[] {
+  if (HOST_NAME.test(text)) return collect(text, previous);
+  throw new InvalidArgumentError('Expected a host name without a scheme or port.');
 }
 
 async function dev(
@@ -104,7 +109,6 @@ async function dev(
 const OPTION_NAMES = {
   apiKey: 'RUNSPAN_RECEIVER_KEY',
   writeKey: 'RUNSPAN_RECEIVER_WRITE_KEY',
-  allowedHosts: '--allow-host',
   host: '--host',
   port: '--port',
 };

@@ -1,11 +1,11 @@
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { visible, visibleJson } from '../../base/text.ts';
 import type { Feedback } from '../../receiver/feedback/feedback.ts';
 import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/store/run-view.ts';
 import { canonicalId } from '../../run/time.ts';
-import { type CommandContext, CommandFailure } from '../command-line.ts';
+import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
-import { timeText, visibleLines } from '../terminal-text.ts';
+import { quoted, timeText, visibleLines } from '../terminal-text.ts';
 import { drawTree, durationOf, type TreeOptions, tokensText, treeOptionsFor } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
@@ -34,7 +34,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
 
 function idOf(text: string): string {
   if (/^[0-9a-f-]{4,36}$/i.test(text)) return text.toLowerCase();
-  throw new InvalidArgumentError('Expected at least four characters of an id.');
+  throw new UsageError(`${quoted(text)} is not an id: expected four or more of the digits 0-9 and a-f`);
 }
 
 interface View extends TreeOptions {
