@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest';
-import { ago, bytes, cost, count, duration, exact, millisecondsAt, plural } from '../../src/viewer/elements/figures.ts';
+import {
+  ago,
+  bytes,
+  cost,
+  count,
+  duration,
+  exact,
+  millisecondsAt,
+  plural,
+  timeLabels,
+} from '../../src/viewer/elements/figures.ts';
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z');
 const DAY_MS = 86_400_000;
@@ -32,6 +42,17 @@ test('times in the future or more than a week ago are shown as a local date', ()
   for (const ms of [61_000, -7 * DAY_MS, -7.5 * DAY_MS]) {
     expect(ago(NOW_MS + ms, NOW_MS)).toBe(exact(new Date(NOW_MS + ms).toISOString()).slice(0, 10));
   }
+});
+
+test.each([
+  ['2024-01-01T00:00', '2025-01-01T00:00', '2024-01, 2025-01'],
+  ['2026-01-31T00:00', '2026-02-28T00:00', '2026-01, 2026-02'],
+  ['2026-01-31T00:00', '2026-02-27T00:00', '01-31, 02-27'],
+  ['2026-01-31T23:59', '2026-02-01T00:00', '23:59, 00:00'],
+  ['2026-01-31T23:59:59', '2026-02-01T00:00', '23:59:59, 00:00:00'],
+  ['2026-01-31T23:59:59.5', '2026-02-01T00:00', '59.500, 00.000'],
+])('an axis with %s and %s has the labels %s', (first, second, labels) => {
+  expect(timeLabels([first, second].map((time) => new Date(time).getTime())).join(', ')).toBe(labels);
 });
 
 test('times keep their microseconds', () => {

@@ -67,6 +67,24 @@ export function exact(instant: string | number): string {
   return `${dateOf(at)} ${time}.${`${at.getMilliseconds()}`.padStart(3, '0')}`;
 }
 
+const DAY_MS = 86_400_000;
+
+/**
+ * Returns the labels of a time axis in local time. The distance between labels determines whether they show months,
+ * dates, minutes, seconds or milliseconds.
+ */
+export function timeLabels(splits: readonly number[]): string[] {
+  const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
+  const formats = [
+    [28 * DAY_MS, 0, 7],
+    [DAY_MS, 5, 10],
+    [60_000, 11, 16],
+    [1_000, 11, 19],
+  ] as const;
+  const [, from, to] = formats.find(([leastMs]) => stepMs >= leastMs) ?? [0, 17, 23];
+  return splits.map((ms) => exact(ms).slice(from, to));
+}
+
 /** Formats a count and its noun, for example `1 run` or `2 runs`. */
 export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { theme } from '../data/preferences.ts';
-import { exact, orDash } from '../elements/figures.ts';
+import { exact, orDash, timeLabels } from '../elements/figures.ts';
 
 const HEIGHT = 150;
 const FONT = '11px system-ui, sans-serif';
@@ -151,17 +151,6 @@ function optionsOf(
       ],
     },
   };
-}
-
-/**
- * Returns the labels of the time axis in local time. The distance between labels determines whether they show dates,
- * minutes, seconds or milliseconds.
- */
-function timeLabels(splits: readonly number[]): string[] {
-  const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
-  const [from, to] =
-    stepMs >= 86_400_000 ? [5, 10] : stepMs >= 60_000 ? [11, 16] : stepMs >= 1_000 ? [11, 19] : [17, 23];
-  return splits.map((ms) => exact(ms).slice(from, to));
 }
 
 function seriesOptions(form: ChartProps['form'], color: () => string): uPlot.Series {
