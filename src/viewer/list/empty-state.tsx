@@ -5,7 +5,7 @@ import { importFile } from '../top/import-file.ts';
 
 /** Message that is shown instead of an empty list or empty statistics, and that explains what to do. */
 export function EmptyState({ problem }: { problem: string | undefined }): JSX.Element {
-  const { filter, project } = address.value;
+  const { view, filter, project } = address.value;
   if (problem !== undefined) {
     return (
       <div class="empty" role="alert">
@@ -17,7 +17,11 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
     return (
       <div class="empty">
         <h2>No matches</h2>
-        <p>No runs match this filter. New matches appear automatically.</p>
+        {view === 'traces' ? (
+          <p>No traces match this filter, which applies to root runs. New matches appear automatically.</p>
+        ) : (
+          <p>No runs match this filter. New matches appear automatically.</p>
+        )}
         <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
           Clear the filter
         </button>
