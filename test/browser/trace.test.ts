@@ -142,10 +142,47 @@ test('two runs are compared line by line', async () => {
   await page.keyboard.press('c');
   await page.locator('.diff-removed', { hasText: 'Find the needle' }).waitFor();
   expect(new URL(page.url()).searchParams.get('base')).toBe(idOf(3));
+  await page.keyboard.press('Escape');
+  await page.getByRole('treegrid').waitFor();
+  await page.goForward();
   await page.getByRole('link', { name: 'plan' }).click();
   await page.getByRole('treegrid').waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('grid', { name: 'Runs' }).waitFor();
+});
+
+test('a comparison of two traces returns to the list with Escape or the button', async () => {
+  const { page } = await openPage([run(1, { ms: 5 }), run(2, { ms: 5 })]);
+  await page.getByText('run 2', { exact: true }).waitFor();
+  const compare = async () => {
+    for (const key of ['j', 'c', 'k', 'c']) await page.keyboard.press(key);
+    await page.getByRole('region', { name: 'Comparison of two runs' }).waitFor();
+  };
+  await page.keyboard.press('j');
+  await compare();
+  await page.keyboard.press('Escape');
+  await page.getByRole('grid', { name: 'Traces' }).waitFor();
+  await compare();
+  await page.getByRole('button', { name: 'Back' }).click();
+  await page.getByRole('grid', { name: 'Traces' }).waitFor();
+});
+
+test.each([
+  [`?view=compare&base=${idOf(2)}`, 'This address names no second run.'],
+  [`?view=compare&run=${idOf(2)}`, 'This address names no first run.'],
+  [`?view=compare&base=${idOf(2)}&run=zz`, 'The id in this address is not valid.'],
+  ['?trace=zz', 'The id in this address is not valid.'],
+])('the invalid address %s is explained, and Escape opens the list', async (path, text) => {
+  const { page, see } = await openPage(small, { path: `/${path}` });
+  await see(text);
+  await page.keyboard.press('Escape');
+  await page.getByRole('grid', { name: 'Traces' }).waitFor();
+});
+
+test('a run without a duration has one label on its axis', async () => {
+  const { page } = await openPage([run(1, { ms: 0 })], { path: `/?trace=${idOf(1)}` });
+  await page.getByRole('treegrid').waitFor();
+  expect(await page.locator('.ticks span').allTextContents()).toEqual(['0 ms']);
 });
 
 test('statistics apply the filter, follow the theme, and link to the runs of a group', async () => {

@@ -1,13 +1,14 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { RunDetails } from '../../receiver/store/run-view.ts';
-import { api } from '../data/api.ts';
+import { ApiError, api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
-import { address, go } from '../data/navigation.ts';
+import { address, back, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
 import { Link, Pending, Toggle } from '../elements/controls.tsx';
 import { latencyOf, plural } from '../elements/figures.ts';
-import { StatusMark } from '../elements/icon.tsx';
+import { Icon, StatusMark } from '../elements/icon.tsx';
+import { useKeys } from '../elements/keys.ts';
 import { Rows, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { type DiffLine, diffLines, linesOf } from './line-diff.ts';
@@ -23,17 +24,26 @@ interface ShownLine {
 
 /** A view of the differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
-  const { base = '', run = '' } = address.value;
+  const { base, run } = address.value;
   const [field, setField] = useState<'inputs' | 'outputs'>('inputs');
   const [isComplete, setComplete] = useState(false);
-  const { value, problem } = useLive(`${base} ${run}`, (signal) =>
-    Promise.all([api.run(base, signal), api.run(run, signal)]),
-  );
-  if (value === undefined) return <Pending problem={problem} note="Loading two runs…" />;
+  const { value, problem } = useLive(`${base} ${run}`, (signal) => readRuns(base, run, signal));
+  useKeys({ Escape: back });
+  if (value === undefined) {
+    return (
+      <>
+        <header class="line compare-head">
+          <BackButton />
+        </header>
+        <Pending problem={problem} note="Loading two runs…" />
+      </>
+    );
+  }
   const [before, after] = value;
   return (
     <section class="column" aria-label="Comparison of two runs">
       <header class="line compare-head">
+        <BackButton />
         <Side run={before} sign="−" />
         <button type="button" class="button quiet" onClick={() => go({ base: run, run: base }, { replace: true })}>
           Swap
@@ -52,6 +62,26 @@ export default function CompareView(): JSX.Element {
       </header>
       <PayloadDiff runs={value} field={field} isComplete={isComplete} />
     </section>
+  );
+}
+
+async function readRuns(
+  base: string | undefined,
+  run: string | undefined,
+  signal: AbortSignal,
+): Promise<[RunDetails, RunDetails]> {
+  if (base === undefined || run === undefined) {
+    throw new ApiError(404, `This address names no ${base === undefined ? 'first' : 'second'} run.`);
+  }
+  return Promise.all([api.run(base, signal), api.run(run, signal)]);
+}
+
+function BackButton(): JSX.Element {
+  return (
+    <button type="button" class="button quiet" title="Back (Esc)" onClick={back}>
+      <Icon name="back" />
+      Back
+    </button>
   );
 }
 

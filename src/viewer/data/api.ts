@@ -81,7 +81,9 @@ async function parseResponse<Result>(response: Response): Promise<Result> {
 function parseDetail(text: string): string | undefined {
   try {
     const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] };
-    return Array.isArray(detail) ? detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') : detail;
+    if (!Array.isArray(detail)) return detail;
+    if (detail[0]?.loc[0] === 'path') return 'The id in this address is not valid.';
+    return detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
   } catch {
     return undefined;
   }

@@ -18,9 +18,18 @@ export function go(change: Partial<Address>, { replace = false }: { replace?: bo
   const next = changed(address.peek(), change);
   const url = writeAddress(next);
   if (url === location.pathname + location.search) return;
-  if (replace) history.replaceState(null, '', url);
-  else history.pushState(null, '', url);
+  if (replace) history.replaceState(history.state, '', url);
+  else history.pushState(INSIDE, '', url);
   address.value = next;
+}
+
+/** State of a history entry that follows another entry of this page. */
+const INSIDE = 'inside';
+
+/** Returns to the previous view, or to the list if the page was opened here. */
+export function back(): void {
+  if (history.state === INSIDE) history.back();
+  else go({ view: 'traces' });
 }
 
 /** Returns true once the address has changed since the page was opened. */
