@@ -66,7 +66,7 @@ function resolvedPath(path: string): string {
  */
 export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     headerVersion(engine, path);
     const lock = takeLock(engine, path);
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
@@ -80,6 +80,23 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     }
   } catch (error) {
     throw toStoreError(error, path);
+  }
+}
+
+/**
+ * Creates a folder and its parents. The option `recursive` of `mkdirSync` is not used, because the call never returns
+ * if a parent cannot be created, as in `/proc`.
+ */
+function makeFolder(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory()) return;
+  if (found !== undefined) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is not a folder`);
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created the folder.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 
