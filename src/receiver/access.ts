@@ -81,7 +81,10 @@ export class Access {
 
   /** Starts a session and returns its `Set-Cookie` header. Throws a HttpError if the key is wrong. */
   login(key: unknown, request: IncomingMessage): string {
-    const { apiKey } = this.#rules;
+    const { apiKey, writeKey } = this.#rules;
+    if (typeof key === 'string' && writeKey !== undefined && isSame(key, writeKey)) {
+      throw unauthorized('This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY or `apiKey`');
+    }
     if (apiKey !== undefined && (typeof key !== 'string' || !isSame(key, apiKey))) throw this.#wrongKey();
     const token = randomBytes(32).toString('hex');
     this.#sessions.set(token, Date.now() + SESSION_SECONDS * 1_000);

@@ -190,7 +190,13 @@ describe('a write key', () => {
     const reply = await call(receiver.url + path, method, method === 'GET' ? undefined : '{}', headers);
     expect(reply).toMatchObject(refusal(403, 'write key'));
     expect(JSON.stringify(reply)).not.toContain(WRITE_KEY);
-    expect((await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY })).status).toBe(401);
+  });
+
+  test('cannot log in', async () => {
+    const receiver = await start(options);
+    const reply = await sendJson(receiver, 'POST', '/login', { key: WRITE_KEY });
+    expect(reply).toMatchObject(refusal(401, 'This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY'));
+    expect(reply.headers).not.toHaveProperty('set-cookie');
   });
 });
 
