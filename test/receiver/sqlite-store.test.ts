@@ -16,7 +16,7 @@ function post(text = ''): RunOperation {
 }
 
 /** A store with scripted threads. */
-function make(write: () => Promise<unknown>) {
+function make(write: () => Promise<unknown>, subscribers = new Subscribers('the limits')) {
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
     call: ((method: string) => {
@@ -31,7 +31,7 @@ function make(write: () => Promise<unknown>) {
     reader: linkNamed<ReaderCalls>('reader', read),
     openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', read),
   };
-  return { asked, store: new SqliteStore('runs.db', links, new Subscribers('the limits')) };
+  return { asked, store: new SqliteStore('runs.db', links, subscribers) };
 }
 
 const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, ranged(query));
@@ -43,6 +43,20 @@ function linesOf(): string[] {
   onTestFinished(() => diagnostics.setLog('warn'));
   return lines;
 }
+
+test('the deletions of the last minute are logged when the store is closed', async () => {
+  const lines = linesOf();
+  const subscribers = new Subscribers('the limits');
+  const { store } = make(async () => {}, subscribers);
+  for (const traces of [3, 1]) {
+    subscribers.report({ tenant: '', cursor: '1', traceIds: [], forgotten: { traces, runs: traces } });
+  }
+  await store.close();
+  expect(lines).toEqual([
+    "the receiver's store has deleted 3 traces with 3 runs, the oldest first, to stay within the limits",
+    "the receiver's store has deleted 1 trace with 1 run, the oldest first, to stay within the limits",
+  ]);
+});
 
 describe('a store on disk', () => {
   test('has the same runs and continues its sequence numbers when it is opened again', async () => {

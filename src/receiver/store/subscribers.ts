@@ -48,15 +48,19 @@ export class Subscribers {
   #notice({ runs, traces }: NonNullable<StoreChange['forgotten']>): void {
     this.#forgottenRuns += runs;
     this.#forgottenTraces += traces;
-    const nowMs = performance.now();
-    if (nowMs - this.#noticedAtMs < NOTICE_INTERVAL_MS) return;
+    if (performance.now() - this.#noticedAtMs >= NOTICE_INTERVAL_MS) this.logDeleted();
+  }
+
+  /** Logs the deletions since the last log line, if any. */
+  logDeleted(): void {
+    if (this.#forgottenTraces === 0) return;
     const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
     diagnostics.warn(
       `the receiver's store has deleted ${traceCount} with ${runCount}, the oldest first, to stay within ${this.#limits}`,
     );
     this.#forgottenRuns = 0;
     this.#forgottenTraces = 0;
-    this.#noticedAtMs = nowMs;
+    this.#noticedAtMs = performance.now();
   }
 }
 

@@ -111,7 +111,7 @@ export class SqliteStore implements Store {
     if (typeof path !== 'string')
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
     const file = resolve(path);
-    const subscribers = new Subscribers('maxAgeMs and maxBytes');
+    const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} has failed, restart the program: ${problem}`);
@@ -211,6 +211,7 @@ export class SqliteStore implements Store {
     // do that.
     await Promise.all([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
+    this.#subscribers.logDeleted();
   }
 
   #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {
