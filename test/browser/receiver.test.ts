@@ -41,6 +41,16 @@ test('a receiver with a key requires a login, which lasts', async () => {
   await see('model');
 });
 
+test('a login with the write key names the key to use', async () => {
+  const { page } = await openPage(runs, { receiver: { apiKey: KEY, writeKey: 'only-to-send-runs' } });
+  await page.getByLabel('Key').fill('only-to-send-runs');
+  await page.keyboard.press('Enter');
+  await page
+    .getByRole('alert')
+    .getByText('This is the write key: log in with the key in RUNSPAN_RECEIVER_KEY')
+    .waitFor();
+});
+
 test('a key in the URL is used and removed', async () => {
   const { page, see } = await openPage(runs, { receiver: { apiKey: KEY }, path: '/?view=runs#key=another' });
   await page.getByRole('alert').getByText('This is not the key of this receiver').waitFor();
