@@ -81,7 +81,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#sawEvent = true;
     const event = agentEventOf<Values>(sent);
     if (this.#isOfRun) {
-      if (event.event === 'metadata') this.place.runId ??= textOf(event.data.run_id);
+      if (event.event === 'metadata' && typeof event.data.run_id === 'string') this.place.runId ??= event.data.run_id;
       if (event.event === 'error') this.runError = event.data;
       if (event.event === 'error' || event.event === 'end') this.end = 'at a break';
     }
@@ -136,8 +136,4 @@ function resumePath(location: unknown, api: Api): string | undefined {
   const prefix = base.pathname;
   const path = prefix !== '/' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
   return path + search;
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }
