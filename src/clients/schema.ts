@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../base/options.ts';
+import { isObject, wholeFrom } from '../base/options.ts';
 import type { BodySchema } from './body.ts';
 import { InvalidRequestError, type ValidationError } from './errors.ts';
 
@@ -86,9 +86,7 @@ function errorOf({ path, message, type, input }: v.BaseIssue<unknown>, place: Va
   return isMissing ? { loc, msg: 'Field required', type: 'missing' } : { loc, msg: message, type: 'value_error' };
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
-
-export const TEXT: Schema<string> = v.custom(isText, 'Expected text that is not empty');
+export const TEXT: Schema<string> = value('text that is not empty', (text) => typeof text === 'string' && text !== '');
 export const TEXTS: Schema<string[]> = listOf(TEXT);
 export const TRUE_OR_FALSE: Schema<boolean> = v.boolean('Expected true or false');
 const UUID_FORMAT = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -126,10 +124,8 @@ export function oneOf<const Word extends string>(...words: readonly Word[]): Sch
 }
 
 export function whole(least: number, most: number = Number.MAX_SAFE_INTEGER): Schema<number> {
-  return v.custom(
-    (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
-    `Expected a whole number from ${least} to ${most}`,
-  );
+  const [expected, holds] = wholeFrom(least, most);
+  return value(expected, holds);
 }
 
 /**

@@ -73,8 +73,6 @@ export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
   isIdempotent: true,
 };
 
-const STREAM_MODES = oneOrMoreOf(['run_modes', 'lifecycle', 'state_update']);
-
 const THREADS = endpoints<Threads>('threads', {
   create: [
     'POST /threads',
@@ -104,7 +102,11 @@ const THREADS = endpoints<Threads>('threads', {
   history: ['POST /threads/{thread_id}/history', HISTORY],
   joinStream: [
     'GET /threads/{thread_id}/stream',
-    { response: 'events', options: STREAM_OPTIONS, query: { streamModes: [STREAM_MODES] } },
+    {
+      response: 'events',
+      options: STREAM_OPTIONS,
+      query: { streamModes: [oneOrMoreOf(['run_modes', 'lifecycle', 'state_update'])] },
+    },
   ],
 });
 
