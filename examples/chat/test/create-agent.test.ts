@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { createChat } from '../server/chat.ts';
 import { openStorage } from '../server/storage/storage.ts';
 import { ChatClient, isEndOf } from './support/chat-server.ts';
+import { PostgresServer } from './support/postgres.ts';
 
 /** Returns a client that calls the chat directly, without a server. */
 async function clientOf(
@@ -72,6 +73,37 @@ test('a graph may ask anything, and receives the answer as it is', async () => {
   expect((await client.state('t')).values.messages.at(-1)?.content).toBe('{"any":["form",1]}');
   await chat.close();
 });
+
+test.each(['SQLite', 'PostgreSQL'])(
+  'on %s, nodes that ask at the same time are answered one by one',
+  async (engine) => {
+    const postgres = engine === 'SQLite' ? undefined : await PostgresServer.start();
+    const storage = await openStorage(postgres === undefined ? {} : { postgres: await postgres.emptyDatabase() });
+    const node = (name: string) => () => ({
+      messages: [{ role: 'assistant', content: `${name}: ${interrupt(name)}` }],
+    });
+    const agent = new StateGraph(MessagesAnnotation)
+      .addNode('one', node('one'))
+      .addNode('two', node('two'))
+      .addEdge(START, 'one')
+      .addEdge(START, 'two')
+      .compile({ checkpointer: storage.checkpointer });
+    const { chat, client } = await clientOf(agent, storage);
+    await client.ask('t', 'Ask');
+    const open = async () => (await client.state('t')).tasks.flatMap(({ interrupts }) => interrupts);
+    const [one, two] = await open();
+    const respond = (interrupt_id: string | undefined, response: string) =>
+      client.command('t', 'input.respond', { interrupt_id, response });
+    await client.until('t', isEndOf((await respond(one?.id, 'A')).result.run_id));
+    expect(await open()).toEqual([two]);
+    expect(await respond(one?.id, 'again')).toMatchObject({ error: 'no_such_interrupt' });
+    await client.until('t', isEndOf((await respond(two?.id, 'B')).result.run_id));
+    const { values } = await client.state('t');
+    expect(values.messages.map(({ content }) => content)).toEqual(['Ask', 'one: A', 'two: B']);
+    await chat.close();
+    await postgres?.close();
+  },
+);
 
 test('an agent with another checkpointer, or without messages, is refused', async () => {
   const storage = await openStorage({});

@@ -1,5 +1,13 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
-import type { ChannelVersions, Checkpoint, CheckpointMetadata, PendingWrite } from '@langchain/langgraph-checkpoint';
+import { INTERRUPT } from '@langchain/langgraph';
+import {
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointMetadata,
+  type CheckpointPendingWrite,
+  type PendingWrite,
+  WRITES_IDX_MAP,
+} from '@langchain/langgraph-checkpoint';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 
 /**
@@ -23,6 +31,19 @@ export class ChatPostgresSaver extends PostgresSaver {
   override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     return reportFailure(config, super.putWrites(config, writes, taskId), undefined);
   }
+
+  protected override async _loadWrites(...rows: Parameters<PostgresSaver['_loadWrites']>) {
+    return openWrites(await super._loadWrites(...rows));
+  }
+}
+
+/**
+ * The writes of a checkpoint without the interrupts of tasks that have ended. If two tasks of a step interrupt, LangGraph
+ * keeps the interrupt of the one that was answered until the other one ends as well.
+ */
+export function openWrites(writes: CheckpointPendingWrite[]): CheckpointPendingWrite[] {
+  const ended = new Set(writes.flatMap(([taskId, channel]) => (channel in WRITES_IDX_MAP ? [] : [taskId])));
+  return writes.filter(([taskId, channel]) => channel !== INTERRUPT || !ended.has(taskId));
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
 import type { Database, Query, SqlValue } from './database.ts';
-import { branchVersion, reportFailure, withRunIds } from './postgres-saver.ts';
+import { branchVersion, openWrites, reportFailure, withRunIds } from './postgres-saver.ts';
 
 interface CheckpointRow {
   readonly thread_id: string;
@@ -202,7 +202,7 @@ export class SqliteSaver extends BaseCheckpointSaver {
       config: configOf(checkpoint_id),
       checkpoint,
       metadata,
-      pendingWrites: await Promise.all(pendingWrites),
+      pendingWrites: openWrites(await Promise.all(pendingWrites)),
       ...(parent_checkpoint_id !== null && { parentConfig: configOf(parent_checkpoint_id) }),
     };
   }
