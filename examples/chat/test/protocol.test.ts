@@ -152,6 +152,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     const second = await chat.client.say(thread, 'hello');
     expect(await chat.client.start(thread, 'hello', { multitaskStrategy: 'reject' })).toMatchObject({
       type: 'error',
+      error: 'busy',
       message: expect.stringContaining(first),
     });
     const third = await chat.client.say(thread, 'hello', { multitaskStrategy: 'interrupt' });
@@ -169,7 +170,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     chat.script.set({ hold: 'supervisor', holdPieces: 1 });
     const runs: string[] = [];
     for (let count = 0; count < 11; count++) runs.push(await chat.client.say(thread, 'hello'));
-    expect(await chat.client.start(thread, 'hello')).toMatchObject({ type: 'error' });
+    expect(await chat.client.start(thread, 'hello')).toMatchObject({ type: 'error', error: 'busy' });
     expect(await chat.client.cancel(thread, runs[1] ?? '')).toBe(202);
     chat.script.release();
     const events = await chat.client.until(thread, isEndOf(runs[10] ?? ''));

@@ -123,14 +123,11 @@ export class Store {
       const running = rows[0]?.id ?? runId;
       if (running !== runId && strategy === 'reject')
         throw new RequestError(
-          'invalid_argument',
+          'busy',
           `Run ${running} of thread ${threadId} is in progress. Wait for its end, or cancel it.`,
         );
       if (rows.length > WAITING_MAX)
-        throw new RequestError(
-          'invalid_argument',
-          `${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`,
-        );
+        throw new RequestError('busy', `${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`);
       const places = rows.map(({ place }) => place);
       const place = strategy === 'interrupt' ? Math.min(0, ...places) - 1 : Math.max(0, ...places) + 1;
       await query(
