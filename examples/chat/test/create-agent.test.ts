@@ -17,7 +17,8 @@ async function clientOf(
   return { chat, client: new ChatClient('http://127.0.0.1/api', send) };
 }
 
-test("the chat runs an agent of LangChain's createAgent, whose actions are decided one by one", async () => {
+/** A chat in which the agent wants to call a tool for two cities. `decide` answers, and returns the messages after the question. */
+async function weatherChat() {
   const storage = await openStorage({});
   const weather = tool(async ({ city }) => `Rain in ${city}.`, {
     name: 'get_weather',
@@ -25,20 +26,8 @@ test("the chat runs an agent of LangChain's createAgent, whose actions are decid
     schema: z.object({ city: z.string() }),
   });
   const calls = ['Oslo', 'Rome'].map((city) => ({ id: `call-${city}`, name: 'get_weather', args: { city } }));
-  const model = fakeModel()
-    .respondWithTools(calls)
-    .respond(
-      (messages) =>
-        new AIMessage(
-          messages
-            .slice(-2)
-            .map(({ text }) => text)
-            .sort()
-            .join(' '),
-        ),
-    );
   const agent = createAgent({
-    model,
+    model: fakeModel().respondWithTools(calls).respond(new AIMessage('Done.')),
     tools: [weather],
     middleware: [humanInTheLoopMiddleware({ interruptOn: { get_weather: true } })],
     checkpointer: storage.checkpointer,
@@ -46,14 +35,32 @@ test("the chat runs an agent of LangChain's createAgent, whose actions are decid
   const { chat, client } = await clientOf(agent.graph, storage);
   const events = await client.ask('t', 'How is the weather?');
   const request = events.find(({ method }) => method === 'input.requested')?.params.data;
+  const decide = async (...decisions: object[]) => {
+    const params = { interrupt_id: request?.interrupt_id, response: { decisions } };
+    const { result } = await client.command('t', 'input.respond', params);
+    await client.until('t', isEndOf(result.run_id));
+    return (await client.state('t')).values.messages.slice(1);
+  };
+  return { chat, decide };
+}
+
+test("the chat runs an agent of LangChain's createAgent, whose actions are decided one by one", async () => {
+  const { chat, decide } = await weatherChat();
   const editedAction = { name: 'get_weather', args: { city: 'Bergen' } };
-  const decisions = [{ type: 'edit', editedAction }, { type: 'approve' }];
-  const { result } = await client.command('t', 'input.respond', {
-    interrupt_id: request?.interrupt_id,
-    response: { decisions },
-  });
-  await client.until('t', isEndOf(result.run_id));
-  expect((await client.state('t')).values.messages.at(-1)?.content).toBe('Rain in Bergen. Rain in Rome.');
+  const [, ...results] = await decide({ type: 'edit', editedAction }, { type: 'approve' });
+  expect(results.map(({ content }) => content).sort()).toEqual(['Done.', 'Rain in Bergen.', 'Rain in Rome.']);
+  await chat.close();
+});
+
+test('one rejection rejects the other actions as well, with a reason', async () => {
+  const { chat, decide } = await weatherChat();
+  const [message, ...results] = await decide({ type: 'approve' }, { type: 'reject', message: 'The user declined.' });
+  expect(message?.tool_calls).toMatchObject([{ args: { city: 'Oslo' } }, { args: { city: 'Rome' } }]);
+  expect(results).toMatchObject([
+    { tool_call_id: 'call-Oslo', content: 'The user declined another action, so this one was not run.' },
+    { tool_call_id: 'call-Rome', content: 'The user declined.' },
+    { content: 'Done.' },
+  ]);
   await chat.close();
 });
 

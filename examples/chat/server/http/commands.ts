@@ -1,7 +1,7 @@
 import { Command } from '@langchain/langgraph';
 import type { z } from 'zod';
 import { RequestError } from '../errors.ts';
-import { answerProblem } from '../runs/approval.ts';
+import { answerOf, answerProblem } from '../runs/approval.ts';
 import { fieldsOf, titleOf, withMessages } from '../runs/messages.ts';
 import type { Agent } from '../runs/run.ts';
 import type { Runs, StartedRun } from '../runs/runs.ts';
@@ -58,6 +58,7 @@ export class Commands {
       throw new RequestError('invalid_argument', 'params: Expected an interrupt_id, or responses.');
     const { tasks } = await this.#agent.getState({ configurable: { thread_id: threadId } });
     const interrupts = tasks.flatMap((task) => task.interrupts);
+    const resume: Record<string, unknown> = {};
     for (const answer of answers) {
       const interrupt = interrupts.find(({ id }) => id === answer.interrupt_id);
       if (interrupt === undefined) {
@@ -66,8 +67,8 @@ export class Commands {
       }
       const problem = answerProblem(interrupt.value, answer.response);
       if (problem !== undefined) throw new RequestError('invalid_argument', `params.response: ${problem}`);
+      resume[answer.interrupt_id] = answerOf(interrupt.value, answer.response);
     }
-    const resume = Object.fromEntries(answers.map((answer) => [answer.interrupt_id, answer.response]));
     const pairs = (Array.isArray(update) ? update : Object.entries(update ?? {})).map(([name, value]) => {
       const checked = withMessages({ [name]: value }, 'params.update', true);
       return [name, fieldsOf(checked)[name]] as [string, unknown];

@@ -17,14 +17,12 @@ export function answerProblem(request: unknown, response: unknown): string | und
   if (response === undefined) return 'Expected a response';
   if (!isApprovalRequest(request)) return undefined;
   const { decisions } = fieldsOf(response);
-  const { actionRequests, reviewConfigs } = request;
-  if (!Array.isArray(decisions) || decisions.length !== actionRequests.length)
-    return `Expected a response with "decisions", a list of ${actionRequests.length}, one for each action`;
+  if (!Array.isArray(decisions) || decisions.length !== request.actionRequests.length)
+    return `Expected a response with "decisions", a list of ${request.actionRequests.length}, one for each action`;
   for (const [index, decision] of decisions.entries()) {
     const { type, editedAction } = fieldsOf(decision);
-    const { name } = actionRequests[index] ?? {};
-    const { allowedDecisions } = reviewConfigs.find(({ actionName }) => actionName === name) ?? {};
-    if (Array.isArray(allowedDecisions) && !allowedDecisions.includes(type))
+    const allowedDecisions = allowedFor(request, index);
+    if (allowedDecisions?.includes(type) === false)
       return `decisions.${index}.type: Expected one of ${JSON.stringify(allowedDecisions)}`;
     const { name: editedName, args } = fieldsOf(editedAction);
     if (type === 'edit' && (typeof editedName !== 'string' || typeof args !== 'object' || args === null))
@@ -33,12 +31,32 @@ export function answerProblem(request: unknown, response: unknown): string | und
   return undefined;
 }
 
-/** Converts a message to a response to a request. The response rejects all actions, with the message as the reason. */
+/**
+ * A response that passed the check, as the agent receives it. If one action is rejected, the middleware runs none of them,
+ * and deletes the approved ones from the message of the model. Rejected as well, they stay, with this reason.
+ */
+export function answerOf(request: unknown, response: unknown): unknown {
+  if (!isApprovalRequest(request)) return response;
+  const decisions = (fieldsOf(response).decisions as readonly unknown[]).map(fieldsOf);
+  if (decisions.every(({ type }) => type !== 'reject')) return response;
+  const rejection = { type: 'reject', message: 'The user declined another action, so this one was not run.' };
+  const isKept = ({ type }: Fields, index: number): boolean =>
+    type === 'reject' || allowedFor(request, index)?.includes('reject') === false;
+  return { decisions: decisions.map((decision, index) => (isKept(decision, index) ? decision : rejection)) };
+}
+
+/** The response to a request that a message stands for. It rejects all actions, with the message as the reason. */
 export function answerByMessage(request: unknown, input: unknown): unknown {
   if (!isApprovalRequest(request)) return input;
   const texts = messagesOf(input).map(({ text }) => text);
   const message = `The user declined, and replied: ${texts.join('\n')}`;
   return { decisions: request.actionRequests.map(() => ({ type: 'reject', message })) };
+}
+
+function allowedFor({ actionRequests, reviewConfigs }: ApprovalRequest, index: number): readonly unknown[] | undefined {
+  const { name } = actionRequests[index] ?? {};
+  const { allowedDecisions } = reviewConfigs.find(({ actionName }) => actionName === name) ?? {};
+  return Array.isArray(allowedDecisions) ? allowedDecisions : undefined;
 }
 
 function isApprovalRequest(value: unknown): value is ApprovalRequest {
