@@ -20,6 +20,28 @@ test('a request in any other form is shown, and answered with text or JSON', asy
   }
 });
 
+test('each of several actions is decided, and a decision can be changed until the last one', async () => {
+  const chat = await openChat({ asks: true });
+  const { page, answers } = chat;
+  const card = page.getByRole('article', { name: 'Request of the agent' });
+  const [approve, reject] = ['Approve', 'Reject'].map((name) => card.getByRole('button', { name, exact: true }));
+  const decisions = async (): Promise<string | null> => answers.last().textContent();
+  await chat.say('act');
+  await card.getByText('Decide on all 2 actions. If you reject one, none of them is run.').waitFor();
+  await reject?.first().click();
+  await card.getByRole('button', { name: 'Reject', pressed: true }).waitFor();
+  await approve?.first().click();
+  expect(await card.getByRole('button', { name: 'Reject', pressed: true }).count()).toBe(0);
+  await approve?.last().click();
+  await chat.settled();
+  await expect.poll(decisions).toContain('{"decisions":[{"type":"approve"},{"type":"approve"}]}');
+  await chat.say('act');
+  await approve?.first().click();
+  await reject?.last().click();
+  await chat.settled();
+  await expect.poll(decisions).toContain('declined another action, so this one was not run."},{"type":"reject"');
+});
+
 test('a hidden page closes its stream, and is up to date when it is shown again', async () => {
   const chat = await openChat();
   const { page, answers } = chat;

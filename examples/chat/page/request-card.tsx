@@ -12,16 +12,18 @@ interface RequestCardProps {
   readonly respond: (response: unknown) => Promise<boolean>;
 }
 
+type Decision = { readonly type: 'approve' | 'edit' | 'reject' } & Fields;
+
 /**
- * A card that shows the agent's request. If the request comes from LangChain's `humanInTheLoopMiddleware`, the user
- * decides about each action. Otherwise, the user answers with text or JSON.
+ * A request of the agent. A request in the form of LangChain's `humanInTheLoopMiddleware` needs a decision for each
+ * action, which can be changed until the last one is decided. Any other request needs an answer as text or JSON.
  */
 export function RequestCard({ request, respond }: RequestCardProps): JSX.Element {
   const { actionRequests, reviewConfigs } = fieldsOf(request.payload);
   const actions = listOf(actionRequests);
   const configs = listOf(reviewConfigs);
   const isSent = useSignal(false);
-  const decisions = useSignal<readonly (object | undefined)[]>(actions.map(() => undefined));
+  const decisions = useSignal<readonly (Decision | undefined)[]>(actions.map(() => undefined));
   const card = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     const element = card.current;
@@ -39,19 +41,23 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
       decisions.value = actions.map(() => undefined);
     }
   };
-  const decide = (index: number, decision: object): void => {
+  const decide = (index: number, decision: Decision | undefined): void => {
     decisions.value = decisions.value.map((known, at) => (at === index ? decision : known));
     if (!decisions.value.includes(undefined)) void answer({ decisions: decisions.value });
   };
   return (
     <article ref={card} class="approval" tabIndex={-1} aria-label="Request of the agent">
       {actions.length === 0 && <FreeAnswer payload={request.payload} isSent={isSent.value} answer={answer} />}
+      {actions.length > 1 && (
+        <p class="note">Decide on all {actions.length} actions. If you reject one, none of them is run.</p>
+      )}
       {actions.map((action, index) => (
         <Action
           key={index}
           action={action}
           allowed={allowedIn(configs, action)}
-          isDecided={decisions.value[index] !== undefined}
+          decided={decisions.value[index]?.type}
+          isSent={isSent.value}
           decide={(decision) => decide(index, decision)}
         />
       ))}
@@ -62,11 +68,13 @@ export function RequestCard({ request, respond }: RequestCardProps): JSX.Element
 interface ActionProps {
   readonly action: Fields;
   readonly allowed: readonly unknown[];
-  readonly isDecided: boolean;
-  readonly decide: (decision: object) => void;
+  readonly decided: Decision['type'] | undefined;
+  readonly isSent: boolean;
+  /** Undefined if the user changes the input after a decision. */
+  readonly decide: (decision: Decision | undefined) => void;
 }
 
-function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Element {
+function Action({ action, allowed, decided, isSent, decide }: ActionProps): JSX.Element {
   const name = stringOf(action.name) ?? 'tool';
   const args = fieldsOf(action.args);
   const [[onlyName, onlyValue] = [], ...others] = Object.entries(args);
@@ -75,7 +83,6 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
   const given = isText ? onlyValue : JSON.stringify(args, null, 2);
   const draft = useSignal(given);
   const problem = useSignal('');
-  const reason = useRef<HTMLInputElement>(null);
   const id = useId();
   const isEditable = allowed.includes('edit');
   const isChanged = draft.value !== given;
@@ -84,10 +91,6 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
     if (!isChanged) decide({ type: 'approve' });
     else if (typeof edited !== 'object' || edited === null) problem.value = 'The input is not a JSON object.';
     else decide({ type: 'edit', editedAction: { name, args: edited } });
-  };
-  const reject = (): void => {
-    const text = reason.current?.value.trim();
-    decide({ type: 'reject', message: `The user declined${text ? `: ${text}` : '.'}` });
   };
   return (
     <section aria-labelledby={`${id}-title`}>
@@ -102,10 +105,11 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
           dir="auto"
           rows={3}
           value={draft.value}
-          readOnly={!isEditable || isDecided}
+          readOnly={!isEditable || isSent}
           onInput={({ currentTarget }) => {
             draft.value = currentTarget.value;
             problem.value = '';
+            decide(undefined);
           }}
         />
       </label>
@@ -115,27 +119,38 @@ function Action({ action, allowed, isDecided, decide }: ActionProps): JSX.Elemen
           <button
             type="button"
             class="button primary"
-            disabled={isDecided || (!isChanged && !allowed.includes('approve'))}
+            aria-pressed={decided !== undefined && decided !== 'reject'}
+            disabled={isSent || (!isChanged && !allowed.includes('approve'))}
             onClick={approve}
           >
             {isChanged ? 'Approve with changes' : 'Approve'}
           </button>
         )}
-        {allowed.includes('reject') && (
-          <>
-            <button type="button" class="button" disabled={isDecided} onClick={reject}>
-              Reject
-            </button>
-            <input
-              ref={reason}
-              aria-label="Reason for the rejection"
-              placeholder="Reason (optional)"
-              disabled={isDecided}
-            />
-          </>
-        )}
+        {allowed.includes('reject') && <Rejection decided={decided} isSent={isSent} decide={decide} />}
       </p>
     </section>
+  );
+}
+
+function Rejection({ decided, isSent, decide }: Pick<ActionProps, 'decided' | 'isSent' | 'decide'>): JSX.Element {
+  const reason = useRef<HTMLInputElement>(null);
+  const reject = (): void => {
+    const text = reason.current?.value.trim();
+    decide({ type: 'reject', message: `The user declined${text ? `: ${text}` : '.'}` });
+  };
+  return (
+    <>
+      <button type="button" class="button" aria-pressed={decided === 'reject'} disabled={isSent} onClick={reject}>
+        Reject
+      </button>
+      <input
+        ref={reason}
+        aria-label="Reason for the rejection"
+        placeholder="Reason (optional)"
+        disabled={isSent}
+        onInput={() => decide(undefined)}
+      />
+    </>
   );
 }
 

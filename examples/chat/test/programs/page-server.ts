@@ -1,8 +1,7 @@
 /**
  * Starts chats for the page's tests, each on a separate port:
  *
- * - `POST /chats {traced?, asks?, eventsMax?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts
- *   with a question that is no approval request
+ * - `POST /chats {traced?, asks?, eventsMax?}` returns `{ id, url, viewer_url }`. With `asks`, the agent interrupts with a question, or with two actions if the message is `act`
  * - `POST /chats/:id/model` changes the script of the model
  * - `POST /chats/:id/release` continues the answers that are on hold
  * - `POST /chats/:id/cut` breaks all connections
@@ -70,8 +69,10 @@ process.stdin.resume().on('end', () => {
 
 function askingAgent({ checkpointer }: Storage): Agent {
   return new StateGraph(MessagesAnnotation)
-    .addNode('ask', () => {
-      const answer = interrupt({ question: 'Which bird?', birds: ['heron', 'stork'] });
+    .addNode('ask', ({ messages }) => {
+      const question = { question: 'Which bird?', birds: ['heron', 'stork'] };
+      const actionRequests = ['heron', 'stork'].map((bird) => ({ name: 'feed', args: { bird } }));
+      const answer = interrupt(messages.at(-1)?.text === 'act' ? { actionRequests, reviewConfigs: [] } : question);
       return { messages: [new AIMessage(`The answer is ${JSON.stringify(answer)}.`)] };
     })
     .addEdge(START, 'ask')
