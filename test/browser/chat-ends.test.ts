@@ -81,3 +81,36 @@ test('an earlier point has a note if the agent waits for a decision', async () =
   await note.waitFor();
   expect(await note.getByText('waits for your decision').count()).toBe(0);
 });
+
+test('an answer that is empty, cut or refused, and an invalid call are explained', async () => {
+  const chat = await openChat();
+  const { page, answers } = chat;
+  const bad = { type: 'invalid_tool_call', id: 'c', name: 'save_note', args: '{"text":', error: 'Not JSON' };
+  const replies: [string, object, string][] = [
+    ['empty', { content: [] }, 'The model answered without a text.'],
+    [
+      'cut',
+      { content: 'The', response_metadata: { finish_reason: 'length' } },
+      'reached the maximum length of the model.',
+    ],
+    ['refused', { content: 'I refuse.', response_metadata: { finish_reason: 'content_filter' } }, 'The model refused'],
+    ['invalid', { content: [bad] }, 'Not JSON'],
+  ];
+  for (const [id, reply, explanation] of replies) {
+    const values = {
+      messages: [
+        { type: 'human', content: 'Hello' },
+        { type: 'ai', ...reply },
+      ],
+    };
+    const { status } = await fetch(`${chat.url}/api/threads/${id}/state`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ values }),
+    });
+    expect(status).toBe(200);
+    await page.goto(`${chat.url}/#/t/${id}`);
+    await answers.getByText(explanation).waitFor();
+  }
+  expect(await answers.locator('summary').textContent()).toContain('failed');
+});

@@ -420,18 +420,6 @@ test('a failed run shows its reason and can be tried again', async () => {
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
-test('an answer of the maximum length has a note', async () => {
-  const { page, url, answers } = await openChat();
-  const messages = [
-    { type: 'human', id: 'h', content: 'heron' },
-    { type: 'ai', id: 'a', content: 'The heron is a', response_metadata: { finish_reason: 'length' } },
-  ];
-  await page.request.post(`${url}/api/threads/cut/state`, { data: { values: { messages } } });
-  await page.goto(`${url}/#/t/cut`);
-  await answers.getByText('The heron is a', { exact: true }).waitFor();
-  await answers.getByText('The answer reached the maximum length of the model.').waitFor();
-});
-
 test('a broken connection is restored, and the answer continues', async () => {
   const chat = await openChat();
   const { page, answers, context } = chat;

@@ -35,6 +35,7 @@ export interface MessageViewProps {
 export function MessageView({ message, conversation, isLast, depth = 0 }: MessageViewProps): JSX.Element {
   // If a message was cut off, its tool calls were never started.
   const props = { conversation, isLast: isLast && message.state !== 'cut', depth };
+  const note = noteOf(message);
   return (
     <>
       {message.blocks.map((block, index) => (
@@ -45,9 +46,18 @@ export function MessageView({ message, conversation, isLast, depth = 0 }: Messag
           <LongText value={message.error} />
         </p>
       )}
-      {message.isAtLimit && <p class="note">The answer reached the maximum length of the model.</p>}
+      {note !== undefined && <p class="note">{note}</p>}
     </>
   );
+}
+
+/** Why an answer is short or empty, although its run completed. */
+function noteOf({ state, blocks, finishReason }: Message): string | undefined {
+  if (finishReason === 'length') return 'The answer reached the maximum length of the model.';
+  if (finishReason === 'content_filter')
+    return 'The model refused to answer, or a filter of its provider ended the answer.';
+  const isEmpty = state === 'complete' && blocks.every(({ type, text }) => type === 'text' && !text);
+  return isEmpty ? 'The model answered without a text.' : undefined;
 }
 
 type BlockProps = Required<Omit<MessageViewProps, 'message'>>;
@@ -74,7 +84,11 @@ function CallView({ call, ...props }: BlockProps & { call: ContentBlock }): JSX.
   const { conversation, isLast } = props;
   const id = call.id ?? '';
   const known = conversation.calls.get(id);
-  const status = callStatus(known, conversation, isLast);
+  // The arguments are not JSON, so the tool was not called.
+  const problem =
+    call.type === 'invalid_tool_call' ? (stringOf(call.error) ?? 'The arguments are invalid.') : undefined;
+  const status = problem === undefined ? callStatus(known, conversation, isLast) : 'failed';
+  const output = problem ?? known?.output ?? '';
   const input = known?.input ?? call.args;
   const name = call.name || known?.name || 'tool';
   if (name === 'task') return <SubagentCard id={id} input={input} status={status} known={known} {...props} />;
@@ -87,10 +101,10 @@ function CallView({ call, ...props }: BlockProps & { call: ContentBlock }): JSX.
       </summary>
       <p class="label">Input</p>
       <Payload text={typeof input === 'string' ? input : (JSON.stringify(input, null, 2) ?? '')} label="Tool input" />
-      {known !== undefined && known.output !== '' && (
+      {output !== '' && (
         <>
           <p class="label">{status === 'failed' ? 'Error' : 'Output'}</p>
-          <Payload text={known.output} label="Tool output" />
+          <Payload text={output} label="Tool output" />
         </>
       )}
     </details>

@@ -8,9 +8,9 @@ export interface Message {
   /** `open` while the message streams. `cut` if its run ended before the message was complete. */
   readonly state: 'open' | 'complete' | 'cut';
   readonly error?: string | undefined;
-  /** Whether the answer was truncated at the model's maximum length. */
-  readonly isAtLimit?: boolean;
-  /** Id of the run that wrote the message, if the run's events are known. */
+  /** Why the model ended the message, if a state contains the message. */
+  readonly finishReason?: string | undefined;
+  /** The run that wrote the message, if its events are known. */
   readonly runId?: string | undefined;
   /** Id of the tool call that started the subagent which wrote the message. */
   readonly callId?: string | undefined;
@@ -18,16 +18,21 @@ export interface Message {
   readonly questionId?: string | undefined;
 }
 
-/** Converts a message from a state. */
-export function messageOf({ id, type, content, tool_calls, response_metadata }: Fields): Message | undefined {
+/** A message of a state. */
+export function messageOf(fields: Fields): Message | undefined {
+  const { id, type, content, tool_calls, invalid_tool_calls, response_metadata } = fields;
   if (typeof id !== 'string') return undefined;
-  const calls = listOf(tool_calls).map((call) => ({ ...fieldsOf(call), type: 'tool_call' }) as ContentBlock);
+  const calls = [...callsOf(tool_calls, 'tool_call'), ...callsOf(invalid_tool_calls, 'invalid_tool_call')];
   const blocks = Array.isArray(content) ? content.map(blockOf) : [blockOf(content)];
   // If the user edited a tool call, only `tool_calls` contains the new arguments.
   const shown = blocks.map((block) => (isCall(block) && calls.find((call) => call.id === block.id)) || block);
-  const isAtLimit = fieldsOf(response_metadata).finish_reason === 'length';
   const others = calls.filter((call) => !shown.includes(call));
-  return { id, role: String(type), blocks: [...shown, ...others], state: 'complete', isAtLimit };
+  const finishReason = stringOf(fieldsOf(response_metadata).finish_reason);
+  return { id, role: String(type), blocks: [...shown, ...others], state: 'complete', finishReason };
+}
+
+function callsOf(calls: unknown, type: string): ContentBlock[] {
+  return listOf(calls).map((call) => ({ ...fieldsOf(call), type }));
 }
 
 export function isCall({ type }: ContentBlock): boolean {

@@ -80,6 +80,17 @@ test('answers with the same id do not replace each other', async () => {
   expect(streamed).toEqual(expect.arrayContaining(said));
 });
 
+test('a refusal is the text of the answer', async () => {
+  await using refusing = await startProvider((_, response) =>
+    send(response, [{ refusal: 'I ' }, { refusal: 'refuse.' }]),
+  );
+  const { model } = chooseModel({ OPENAI_BASE_URL: refusing.url }, 0);
+  await using chat = await startChatServer({ chatModel: model });
+  expect(streamedText(await chat.client.ask('t', 'Hello'))).toBe('I refuse.');
+  const response_metadata = { finish_reason: 'content_filter' };
+  expect((await chat.client.state('t')).values.messages[1]).toMatchObject({ response_metadata });
+});
+
 test('a rejected key and a closed connection are explained, and a key is never part of an event', async () => {
   const key = 'sk-not-to-be-shown';
   await using broken = await startProvider(({ messages }, response) => {

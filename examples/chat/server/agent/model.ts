@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager';
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import type { BaseMessage } from '@langchain/core/messages';
-import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
+import { ChatOpenAI, ChatOpenAICompletions, type ChatOpenAIFields, type OpenAIClient } from '@langchain/openai';
 import { checkUrl } from '../traces.ts';
 import { LocalModel } from './local-model.ts';
 
@@ -45,7 +45,7 @@ export class ProviderModel extends ChatOpenAI {
   readonly #options: ChatOpenAIFields;
 
   constructor(options: ChatOpenAIFields) {
-    super(options);
+    super({ ...options, completions: new Completions(options) });
     this.#options = options;
   }
 
@@ -72,6 +72,30 @@ export class ProviderModel extends ChatOpenAI {
     } catch (error) {
       throw options.signal?.aborted ? error : toModelError(error as Error);
     }
+  }
+}
+
+type Chunk = OpenAIClient.Chat.Completions.ChatCompletionChunk;
+
+class Completions extends ChatOpenAICompletions {
+  // biome-ignore lint/suspicious/noExplicitAny: The method is overloaded.
+  override async completionWithRetry(request: any, options?: OpenAIClient.RequestOptions): Promise<any> {
+    const completion = await super.completionWithRetry(request, options);
+    return Symbol.asyncIterator in completion ? withRefusals(completion) : completion;
+  }
+}
+
+/** Makes a refusal the text of the answer. LangChain ignores the field in which providers send it. */
+async function* withRefusals(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+  let isRefused = false;
+  for await (const chunk of chunks) {
+    for (const choice of chunk.choices) {
+      const { refusal } = choice.delta;
+      if (refusal) choice.delta.content = refusal;
+      isRefused ||= Boolean(refusal);
+      if (isRefused && choice.finish_reason) choice.finish_reason = 'content_filter';
+    }
+    yield chunk;
   }
 }
 
