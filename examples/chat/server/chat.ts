@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { RequestError, toRequestError } from './errors.ts';
+import { closingError, RequestError, toRequestError } from './errors.ts';
 import { Commands } from './http/commands.ts';
 import { allowHosts, pageRoutes } from './http/host.ts';
 import { threadRoutes } from './http/routes.ts';
@@ -61,6 +61,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   await runs.beat();
   const streams = new AbortController();
   setMaxListeners(0, streams.signal);
+  let isClosing = false;
 
   const app = new Hono();
   app.onError((error, { req, json }) => {
@@ -69,6 +70,10 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   });
   app.notFound(({ req }) => {
     throw new RequestError('not_found', `${req.method} ${req.path} does not exist.`, 404);
+  });
+  app.use((_, next) => {
+    if (isClosing) throw closingError();
+    return next();
   });
   app.use(hostCheck);
   app.use(
@@ -96,6 +101,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
   return {
     app,
     close: async () => {
+      isClosing = true;
       await runs.close();
       streams.abort();
       await storage.store.close();

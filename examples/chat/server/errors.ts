@@ -32,7 +32,11 @@ export class RequestError extends Error {
   }
 }
 
-/** Converts an error for the client. An unexpected error is logged, and its message is not sent to the client. */
+export function closingError(): RequestError {
+  return new RequestError('unavailable', 'The server is shutting down. Try again later.', 503);
+}
+
+/** Returns the error for the client. An unexpected error is logged, and the client does not receive its message. */
 export function toRequestError(error: unknown, request: string, log: (line: string) => void): RequestError {
   if (error instanceof RequestError) return error;
   if (isUnavailable(error)) {

@@ -18,6 +18,13 @@ afterAll(() => chat[Symbol.asyncDispose]());
 
 const HELLO = { id: 1, method: 'run.start', params: { input: { messages: [{ role: 'user', content: 'Hello' }] } } };
 
+const NO_AGENT = {
+  streamEvents: () => [],
+  getState: async () => ({}),
+  getStateHistory: () => [],
+  updateState: async () => ({}),
+} as never;
+
 test.each([
   ['no JSON', '{', 422],
   ['no object', '[]', 422],
@@ -72,13 +79,7 @@ test('ids, host names and queries are checked', async () => {
     200, 200, 200, 403,
   ]);
   const storage = await openStorage({});
-  const agent = {
-    streamEvents: () => [],
-    getState: async () => ({}),
-    getStateHistory: () => [],
-    updateState: async () => ({}),
-  } as never;
-  await expect(createChat({ agent, storage, allowedHosts: ['https://x'] })).rejects.toThrow('without scheme');
+  await expect(createChat({ agent: NO_AGENT, storage, allowedHosts: ['https://x'] })).rejects.toThrow('without scheme');
   await storage.store.close();
 });
 
@@ -89,6 +90,16 @@ test('an unexpected error is logged, and the client does not learn its reason', 
   const response = await fetch(`${broken.url}/api/threads`);
   expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('secret')]);
   expect(broken.lines.join()).toContain('a secret reason');
+});
+
+test('requests that arrive while the chat closes, or that reach a closed store, get 503', async () => {
+  for (const isClosing of [true, false]) {
+    const storage = await openStorage({});
+    const closed = await createChat({ agent: NO_AGENT, storage, log: () => {} });
+    await (isClosing ? closed : storage.store).close();
+    const response = await closed.app.fetch(new Request('http://localhost/api/threads'));
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+  }
 });
 
 test('while PostgreSQL is down, requests get 503, and runs and streams continue when it is back', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuidv7 } from '@langchain/core/utils/uuid';
 import { fromHeaders, withRun } from 'runspan';
-import { RequestError } from '../errors.ts';
+import { closingError } from '../errors.ts';
 import type { StartRequest } from '../storage/schema.ts';
 import { PROCESS_ENDED, Run, type RunOptions } from './run.ts';
 import { RunEvents } from './run-events.ts';
@@ -39,7 +39,7 @@ export class Runs {
 
   /** Starts a run. Resolves when the run is in progress, or has been queued behind earlier runs. */
   async start(request: RunRequest, headers: Headers): Promise<StartedRun> {
-    if (this.#isClosing) throw new RequestError('unavailable', 'The server is shutting down. Try again later.', 503);
+    if (this.#isClosing) throw closingError();
     const started = this.#start(request, headers);
     this.#starting.add(started);
     return started.finally(() => this.#starting.delete(started));

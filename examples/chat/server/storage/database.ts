@@ -39,9 +39,9 @@ export function unusableStore(store: string, error: unknown): StoreError {
  */
 const UNAVAILABLE_CODES =
   /^(E(CONN(REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|HOST(UNREACH|DOWN)|NET(UNREACH|DOWN)|NOTFOUND|AI_AGAIN)|08...|25006|53300|57P0[123])$/;
-/** Matches messages of the PostgreSQL client's errors that have no code. */
+/** Errors of the database clients that have no code. */
 const UNAVAILABLE_MESSAGES =
-  /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool)/;
+  /^(Connection (terminated|timeout)|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool|database is not open)/;
 
 /** Whether an error means that the store is currently unavailable, so that a later attempt may succeed. */
 export function isUnavailable(error: unknown): boolean {
