@@ -1,18 +1,33 @@
-// Starts the chat for development: when a source file changes, the page reloads and the server restarts. You can add
-// any option of the chat except `--port`, for example `npm run dev -- --data ../data`.
+// Starts the chat for development: the page reloads and the server restarts when a source changes. Options of the
+// chat can be added: `npm run dev -- --data ../data`.
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { build, program, STAMP } from './build.mjs';
 
+const args = process.argv.slice(2);
+const { values } = parseArgs({ args, strict: false, options: { port: { type: 'string', default: '4888' } } });
 build(false);
 // The compiler below changes `build/`, so the next build must not skip its work.
 rmSync(STAMP);
 const children = [
   [program('typescript', 'bin/tsc'), '-p', '.', '--watch', '--preserveWatchOutput'],
-  ['--watch', 'build/server/main.js', '--port', '4888', ...process.argv.slice(2)],
+  ['--watch', 'build/server/main.js', ...args],
   [program('vite', 'bin/vite.js'), '--port', '4889', '--logLevel', 'info'],
-].map((args) => spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: 'inherit' }));
-
-process.on('SIGINT', () => {
-  for (const child of children) child.kill('SIGINT');
+].map((command) => {
+  const env = { ...process.env, CHAT_PORT: values.port };
+  return spawn(process.execPath, command, { cwd: import.meta.dirname, env, stdio: 'inherit' });
 });
+
+const stop = () => {
+  for (const child of children) child.kill();
+};
+process.on('SIGINT', stop);
+process.on('SIGTERM', stop);
+// If one ends, the others are of no use.
+for (const child of children) {
+  child.on('exit', (code) => {
+    process.exitCode ||= code ?? 0;
+    stop();
+  });
+}

@@ -7,7 +7,7 @@ export default defineConfig({
   base: './',
   logLevel: 'warn',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
-  server: { host: '127.0.0.1', proxy: { '/api': 'http://127.0.0.1:4888' } },
+  server: { host: '127.0.0.1', proxy: { '/api': `http://127.0.0.1:${process.env.CHAT_PORT ?? 4888}` } },
   build: {
     outDir: '../build/page',
     emptyOutDir: true,

@@ -1,5 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createReadStream, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { unpackTar } from 'modern-tar/fs';
@@ -53,6 +57,23 @@ describe('a copy of the chat', () => {
     await run('vitest/vitest.mjs', 'run', 'main', '-t', 'answers from the documentation');
   });
 
+  it('`npm run dev` serves the page with the server on the given port, and ends with its programs', async () => {
+    const port = await freePort();
+    const args = ['dev.mjs', '--port', `${port}`, '--trace-port', '0'];
+    const dev = spawn(process.execPath, args, { cwd: copy, stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void dev.kill());
+    let page: string | undefined;
+    for await (const line of createInterface({ input: dev.stdout })) {
+      page ??= /http:\/\/127\.0\.0\.1:\d+\/$/.exec(line)?.[0];
+      if (line.startsWith('chat:')) break;
+    }
+    expect((await fetch(`http://127.0.0.1:${port}/api/info`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${page}api/info`)).status).toBe(200);
+    dev.kill('SIGTERM');
+    await once(dev, 'exit');
+    for (const url of [`http://127.0.0.1:${port}`, page ?? '']) await expect.poll(() => refuses(url)).toBe(true);
+  });
+
   it('does not change a folder that is not empty', async () => {
     const folder = emptyFolder();
     const file = join(folder, 'mine.txt');
@@ -74,6 +95,21 @@ describe('a copy of the chat', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 });
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+function refuses(url: string): Promise<boolean> {
+  return fetch(url).then(
+    () => false,
+    () => true,
+  );
+}
 
 function emptyFolder(): string {
   const { path, remove } = temporaryFolder();
