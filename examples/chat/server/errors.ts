@@ -1,4 +1,5 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { secretPatterns } from 'runspan';
 import { isUnavailable, reasonOf } from './storage/database.ts';
 
 /** A mistake in a request, in the format of the interface. */
@@ -34,6 +35,13 @@ export class RequestError extends Error {
 
 export function closingError(): RequestError {
   return new RequestError('unavailable', 'The server is shutting down. Try again later.', 503);
+}
+
+const KEYS = secretPatterns.map((pattern) => new RegExp(pattern, `${pattern.flags}g`));
+
+/** Masks text that looks like a key. Providers sometimes repeat a key of theirs in an error. */
+export function withoutKeys(text: string): string {
+  return KEYS.reduce((rest, pattern) => rest.replace(pattern, '[Redacted]'), text);
 }
 
 /** Returns the error for the client. An unexpected error is logged, and the client does not receive its message. */

@@ -3,6 +3,7 @@ import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import type { BaseMessage } from '@langchain/core/messages';
 import { ChatOpenAI, ChatOpenAICompletions, type ChatOpenAIFields, type OpenAIClient } from '@langchain/openai';
+import { withoutKeys } from '../errors.ts';
 import { checkUrl } from '../traces.ts';
 import { LocalModel } from './local-model.ts';
 
@@ -106,5 +107,5 @@ const CLOSED = 'The model provider closed the connection before the answer was c
  */
 function toModelError({ message, status }: Error & { readonly status?: number }): Error {
   if (status === 401) return new Error('The model provider rejected the API key (401). Check OPENAI_API_KEY.');
-  return new Error(message === 'terminated' ? CLOSED : message);
+  return new Error(message === 'terminated' ? CLOSED : withoutKeys(message));
 }

@@ -3,6 +3,7 @@ import { HumanMessage } from '@langchain/core/messages';
 import type { RunnableConfig } from '@langchain/core/runnables';
 import { Command, isGraphInterrupt, type StateSnapshot } from '@langchain/langgraph';
 import type { ProtocolEvent } from '@langchain/langgraph/stream';
+import { withoutKeys } from '../errors.ts';
 import type { NewEvent } from '../storage/schema.ts';
 import { RunLostError, type Store } from '../storage/store.ts';
 import { answerByMessage } from './approval.ts';
@@ -238,7 +239,7 @@ function lastQuestionId(values: unknown): string | undefined {
   return messagesOf(values).findLast((message) => HumanMessage.isInstance(message))?.id;
 }
 
-/** Returns the message of a LangChain error, without the troubleshooting URL that LangChain appends. */
+/** The message of an error of LangChain, without keys and without the address for developers that LangChain appends. */
 export function failureText({ message }: Error): string {
-  return message.split('\n\nTroubleshooting URL: ')[0] ?? message;
+  return withoutKeys(message.split('\n\nTroubleshooting URL: ')[0] ?? message);
 }
