@@ -136,6 +136,11 @@ export class Thread {
     return this.#send(() => server.respond(this.id, { interrupt_id: id, response }));
   }
 
+  /** Removes the problem that the server does not respond. */
+  responds(): void {
+    if (this.problem.value === NO_RESPONSE) this.problem.value = undefined;
+  }
+
   async stop(): Promise<void> {
     // The command's response contains the run's id, so it must arrive first.
     await this.#command;
@@ -260,7 +265,7 @@ export class Thread {
     if (signal.aborted) return;
     const wasLost = this.connection.value === 'reconnecting';
     this.connection.value = 'open';
-    if (this.problem.value === NO_RESPONSE) this.problem.value = undefined;
+    this.responds();
     this.#isLive = true;
     this.#show();
     if (wasLost) this.#onChange();

@@ -39,6 +39,7 @@ export function followAddress(): void {
     else void refresh();
   });
   addEventListener('focus', () => void refresh());
+  addEventListener('online', () => void refresh());
   void loadThreads();
   // The page works without this information, so an error is ignored.
   loadInfo().then(
@@ -71,6 +72,7 @@ export async function loadThreads(): Promise<void> {
     }
     if (load !== loads) return;
     threadsProblem.value = undefined;
+    currentThread.value.responds();
     threads.value = [...loaded.values()];
     hasMoreThreads.value = isFull;
   } catch (error) {
