@@ -10,7 +10,9 @@ import { isBlank, Problem } from './text.tsx';
 import type { Thread } from './thread.ts';
 import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from './threads.ts';
 
+/** The browser cuts longer text. */
 const CHARS_MAX = 1_000_000;
+const TOO_LONG = `A message can have ${CHARS_MAX.toLocaleString('en')} characters. The text beyond them was cut.`;
 
 const ABSENT = {
   deleted: 'This conversation no longer exists on the server.',
@@ -53,6 +55,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
       }}
     >
       <Problems thread={thread} />
+      <Problem text={text.value.length < CHARS_MAX ? undefined : TOO_LONG} />
       {isHinted.value && obstacle !== undefined && <p class="note">{obstacle}</p>}
       <div class="composer-box row">
         <label>
