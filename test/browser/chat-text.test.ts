@@ -41,12 +41,13 @@ test('an invisible message is not sent', async () => {
 
 test('a text that is too long for a message is cut with a note', async () => {
   const { page, composer } = await openChat();
-  const note = page.getByRole('alert').getByText('A message can have 1,000,000 characters.');
-  await composer.fill('y'.repeat(1_000_001));
-  await note.waitFor();
+  await composer.evaluate((area: { value: string }) => {
+    area.value = 'word '.repeat(199_999);
+  });
+  await composer.press('End');
+  await page.keyboard.insertText('123456');
+  await page.getByRole('alert').getByText('A message can have 1,000,000 characters.').waitFor();
   expect((await composer.inputValue()).length).toBe(1_000_000);
-  await composer.fill('y'.repeat(999_999));
-  await note.waitFor({ state: 'detached' });
 });
 
 test('the button for more text is separate from the last word', async () => {

@@ -26,8 +26,9 @@ export interface RouteParts {
   readonly traces: TraceService | undefined;
 }
 
-/** Routes for the list of threads and for a single thread. */
-export function threadRoutes({ commands, runs, states, storage, mask, log, end, traces }: RouteParts): Hono {
+/** The end points of a thread, and the list of threads. */
+export function threadRoutes(parts: RouteParts): Hono {
+  const { runs, states, storage, mask, traces } = parts;
   const { store, checkpointer } = storage;
   const json = (value: unknown): Response =>
     new Response(mask(plainJson(value)), { headers: { 'content-type': 'application/json' } });
@@ -49,38 +50,9 @@ export function threadRoutes({ commands, runs, states, storage, mask, log, end, 
     return context.body(null, 204);
   });
 
-  app.post('/:thread_id/commands', async (context) => {
-    const threadId = context.req.param('thread_id');
-    let id: number | null = null;
-    try {
-      const { method, params, ...command } = await bodyOf(context, COMMAND);
-      id = command.id;
-      const run = await commands.execute(threadId, method, params ?? {}, context.req.raw.headers);
-      const meta = { thread_id: threadId, trace_id: run.traceId, applied_through_seq: run.afterSeq };
-      return context.json({ type: 'success', id, result: { run_id: run.runId }, meta });
-    } catch (error) {
-      const refusal = toRequestError(error, `a command in thread ${threadId}`, log);
-      // If a command cannot be executed, the protocol requires the status 200 with an error in the body.
-      const status = id === null || refusal.status === 503 ? refusal.status : 200;
-      return context.json({ type: 'error', id, ...refusal.body }, status, refusal.headers);
-    }
-  });
+  app.post('/:thread_id/commands', (context) => commandResponse(context, parts));
 
-  app.on('POST', ['/:thread_id/stream', '/:thread_id/stream/events'], async (context) => {
-    const threadId = context.req.param('thread_id') ?? '';
-    const subscription = await bodyOf(context, SUBSCRIPTION);
-    const lastId = Number(context.req.header('last-event-id') ?? 0);
-    const since = subscription.since ?? (Number.isSafeInteger(lastId) ? lastId : 0);
-    const events = eventStream({ store, states, mask, threadId, subscription, since, end });
-    return new Response(events, {
-      headers: {
-        'content-type': 'text/event-stream',
-        'cache-control': 'no-cache, no-transform',
-        // This header prevents proxies from buffering events.
-        'x-accel-buffering': 'no',
-      },
-    });
-  });
+  app.on('POST', ['/:thread_id/stream', '/:thread_id/stream/events'], (context) => streamResponse(context, parts));
 
   app.get('/:thread_id/state', async (context) => json(await states.get(context.req.param('thread_id'))));
 
@@ -116,6 +88,39 @@ export function threadRoutes({ commands, runs, states, storage, mask, log, end, 
   });
 
   return app;
+}
+
+async function commandResponse(context: Context, { commands, log }: RouteParts): Promise<Response> {
+  const threadId = context.req.param('thread_id') ?? '';
+  let id: number | null = null;
+  try {
+    const { method, params, ...command } = await bodyOf(context, COMMAND);
+    id = command.id;
+    const run = await commands.execute(threadId, method, params ?? {}, context.req.raw.headers);
+    const meta = { thread_id: threadId, trace_id: run.traceId, applied_through_seq: run.afterSeq };
+    return context.json({ type: 'success', id, result: { run_id: run.runId }, meta });
+  } catch (error) {
+    const refusal = toRequestError(error, `a command in thread ${threadId}`, log);
+    // The protocol requires status 200 for a command that cannot be executed.
+    const status = id === null || refusal.status === 503 ? refusal.status : 200;
+    return context.json({ type: 'error', id, ...refusal.body }, status, refusal.headers);
+  }
+}
+
+async function streamResponse(context: Context, { storage, ...parts }: RouteParts): Promise<Response> {
+  const threadId = context.req.param('thread_id') ?? '';
+  const subscription = await bodyOf(context, SUBSCRIPTION);
+  const lastId = Number(context.req.header('last-event-id') ?? 0);
+  const since = subscription.since ?? (Number.isSafeInteger(lastId) ? lastId : 0);
+  const events = eventStream({ ...parts, store: storage.store, threadId, subscription, since });
+  return new Response(events, {
+    headers: {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache, no-transform',
+      // Prevents proxies from buffering events.
+      'x-accel-buffering': 'no',
+    },
+  });
 }
 
 async function checkId(context: Context, next: () => Promise<void>): Promise<void> {
