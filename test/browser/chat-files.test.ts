@@ -24,7 +24,7 @@ test('the page loads only its own files, and has no inline script or style', () 
 });
 
 test('no source of the page creates elements or code from text', () => {
-  const files = readdirSync(source).filter((name) => /\.tsx?$/.test(name));
+  const files = (readdirSync(source, { recursive: true }) as string[]).filter((name) => /\.tsx?$/.test(name));
   expect(files.length).toBeGreaterThan(20);
   const suspects = files.filter((name) =>
     /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser/i.test(

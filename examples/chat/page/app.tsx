@@ -1,18 +1,18 @@
 import { type Signal, signal } from '@preact/signals';
-import type { JSX } from 'preact';
-import { Announcer } from './announcer.tsx';
-import { Composer } from './composer.tsx';
-import { ConversationView } from './conversation-view.tsx';
-import { HistoryPanel } from './history-panel.tsx';
-import { Sidebar } from './sidebar.tsx';
-import { currentThread, info } from './threads.ts';
-import { TopBar, ViewedNote } from './top-bar.tsx';
+import { type JSX, render } from 'preact';
+import { Announcer } from './parts/announcer.tsx';
+import { currentThread, followAddress, info } from './state/threads.ts';
+import { Composer } from './views/composer.tsx';
+import { ConversationView } from './views/conversation-view.tsx';
+import { HistoryPanel } from './views/history-panel.tsx';
+import { Sidebar } from './views/sidebar.tsx';
+import { TopBar, ViewedNote } from './views/top-bar.tsx';
 
 /** Whether the list of threads is open on a narrow screen. */
-export const isDrawerOpen: Signal<boolean> = signal(false);
-export const isHistoryOpen: Signal<boolean> = signal(false);
+const isDrawerOpen: Signal<boolean> = signal(false);
+const isHistoryOpen: Signal<boolean> = signal(false);
 
-export function App(): JSX.Element {
+function App(): JSX.Element {
   const thread = currentThread.value;
   const close = (): void => {
     isDrawerOpen.value = false;
@@ -38,11 +38,8 @@ export function App(): JSX.Element {
   );
 }
 
-/**
- * Handles Escape: it closes the drawer or the history if one is open, and otherwise stops the agent. An open dialog
- * handles the key itself.
- */
-export function listenToKeys(): void {
+/** Escape closes the drawer or the history, and otherwise stops the agent. A dialog handles the key itself. */
+function listenToKeys(): void {
   addEventListener('keydown', ({ key, isComposing }) => {
     if (key !== 'Escape' || isComposing || document.querySelector('dialog[open]') !== null) return;
     if (isDrawerOpen.value) {
@@ -57,3 +54,7 @@ function closeHistory(): void {
   isHistoryOpen.value = false;
   document.querySelector<HTMLElement>('[aria-controls=history]')?.focus();
 }
+
+followAddress();
+listenToKeys();
+render(<App />, document.body);

@@ -7,7 +7,7 @@ import {
   MessageAssembler,
   StreamError,
 } from 'runspan/clients';
-import { announce } from './announcer.tsx';
+import { announce } from '../parts/announcer.tsx';
 import {
   checkpointOf,
   fieldsOf,

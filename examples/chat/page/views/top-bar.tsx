@@ -1,15 +1,15 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { config } from '../config.ts';
-import type { ThreadSummary } from './client.ts';
-import { isBusy } from './conversation.ts';
-import { focusComposer } from './focus.ts';
-import { IconButton } from './icon.tsx';
-import { storedSignal } from './memory.ts';
-import { visible } from './text.tsx';
-import type { Thread } from './thread.ts';
-import { threads } from './threads.ts';
+import { config } from '../../config.ts';
+import { focusComposer } from '../parts/focus.ts';
+import { IconButton } from '../parts/icon.tsx';
+import { storedSignal } from '../parts/memory.ts';
+import { visible } from '../parts/text.tsx';
+import type { ThreadSummary } from '../state/client.ts';
+import { isBusy } from '../state/conversation.ts';
+import type { Thread } from '../state/thread.ts';
+import { threads } from '../state/threads.ts';
 
 const THEMES = ['system', 'dark', 'light'];
 const theme: Signal<string> = storedSignal('theme', 'system');

@@ -1,14 +1,14 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { config } from '../config.ts';
-import { announce } from './announcer.tsx';
-import { isBusy } from './conversation.ts';
-import { focusComposer } from './focus.ts';
-import { Icon } from './icon.tsx';
-import { isBlank, Problem } from './text.tsx';
-import type { Thread } from './thread.ts';
-import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from './threads.ts';
+import { config } from '../../config.ts';
+import { announce } from '../parts/announcer.tsx';
+import { focusComposer } from '../parts/focus.ts';
+import { Icon } from '../parts/icon.tsx';
+import { isBlank, Problem } from '../parts/text.tsx';
+import { isBusy } from '../state/conversation.ts';
+import type { Thread } from '../state/thread.ts';
+import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from '../state/threads.ts';
 
 /** The browser cuts longer text. */
 const CHARS_MAX = 1_000_000;

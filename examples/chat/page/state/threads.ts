@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
-import { announce } from './announcer.tsx';
+import { announce } from '../parts/announcer.tsx';
+import { storedSignal } from '../parts/memory.ts';
 import { type Info, loadInfo, problemOf, server, type ThreadSummary } from './client.ts';
-import { storedSignal } from './memory.ts';
 import { Thread } from './thread.ts';
 
 const PAGE_THREADS = 100;

@@ -1,16 +1,16 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { type Conversation, isCutShort, type RunState, type Turn } from './conversation.ts';
-import { focusComposer } from './focus.ts';
-import { Icon, IconButton } from './icon.tsx';
-import { CopyButton } from './markdown.tsx';
-import { type Message, textIn } from './message.ts';
+import { focusComposer } from '../parts/focus.ts';
+import { Icon, IconButton } from '../parts/icon.tsx';
+import { CopyButton } from '../parts/markdown.tsx';
+import { isBlank, LongText } from '../parts/text.tsx';
+import { type Conversation, isCutShort, type RunState, type Turn } from '../state/conversation.ts';
+import { type Message, textIn } from '../state/message.ts';
+import type { Thread } from '../state/thread.ts';
+import { info } from '../state/threads.ts';
 import { MessageView } from './message-view.tsx';
 import { RATING_KEY, RatingView } from './rating.tsx';
-import { isBlank, LongText } from './text.tsx';
-import type { Thread } from './thread.ts';
-import { info } from './threads.ts';
 
 export interface TurnViewProps {
   readonly turn: Turn;

@@ -2,10 +2,10 @@ import { type Signal, useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import { submitFeedback } from 'runspan/clients';
-import { feedbackUrls, problemOf } from './client.ts';
-import { IconButton } from './icon.tsx';
-import { storedSignal } from './memory.ts';
-import { Problem } from './text.tsx';
+import { IconButton } from '../parts/icon.tsx';
+import { storedSignal } from '../parts/memory.ts';
+import { Problem } from '../parts/text.tsx';
+import { feedbackUrls, problemOf } from '../state/client.ts';
 
 /** Feedback key under which thumbs are stored. */
 export const RATING_KEY = 'user_score';

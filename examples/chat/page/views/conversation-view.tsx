@@ -1,12 +1,12 @@
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { config } from '../config.ts';
-import { type Conversation, isBusy, isCutShort, turnsOf } from './conversation.ts';
-import { focusComposer } from './focus.ts';
-import { Icon } from './icon.tsx';
+import { config } from '../../config.ts';
+import { focusComposer } from '../parts/focus.ts';
+import { Icon } from '../parts/icon.tsx';
+import { type Conversation, isBusy, isCutShort, turnsOf } from '../state/conversation.ts';
+import type { Thread } from '../state/thread.ts';
+import { say } from '../state/threads.ts';
 import { RequestCard } from './request-card.tsx';
-import type { Thread } from './thread.ts';
-import { say } from './threads.ts';
 import { EndNote, TurnView } from './turn-view.tsx';
 
 /** Number of turns of a long conversation that are shown at first, and number that each click adds. */

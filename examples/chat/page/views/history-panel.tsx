@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { checkpointOf, problemOf, type ThreadState } from './client.ts';
-import { isBusy } from './conversation.ts';
-import { ancestorsOf, type HistoryPage, historyPage, type PastTurn, pastTurns } from './history.ts';
-import { IconButton } from './icon.tsx';
-import { beginningOf, Problem, visible } from './text.tsx';
-import type { Thread } from './thread.ts';
+import { IconButton } from '../parts/icon.tsx';
+import { beginningOf, Problem, visible } from '../parts/text.tsx';
+import { checkpointOf, problemOf, type ThreadState } from '../state/client.ts';
+import { isBusy } from '../state/conversation.ts';
+import { ancestorsOf, type HistoryPage, historyPage, type PastTurn, pastTurns } from '../state/history.ts';
+import type { Thread } from '../state/thread.ts';
 
 /** Maximum number of characters shown of a question or an answer. */
 const CHARS = 140;

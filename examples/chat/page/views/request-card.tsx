@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
-import { type Fields, fieldsOf, stringOf } from './client.ts';
-import type { InputRequest } from './conversation.ts';
-import { focusComposer, isComposerIdle } from './focus.ts';
-import { LongText, Problem, Text, visible } from './text.tsx';
+import { focusComposer, isComposerIdle } from '../parts/focus.ts';
+import { LongText, Problem, Text, visible } from '../parts/text.tsx';
+import { type Fields, fieldsOf, stringOf } from '../state/client.ts';
+import type { InputRequest } from '../state/conversation.ts';
 
 interface RequestCardProps {
   readonly request: InputRequest;

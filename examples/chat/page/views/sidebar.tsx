@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { ThreadSummary } from './client.ts';
-import { Icon, IconButton } from './icon.tsx';
-import { Problem, visible } from './text.tsx';
+import { Icon, IconButton } from '../parts/icon.tsx';
+import { Problem, visible } from '../parts/text.tsx';
+import type { ThreadSummary } from '../state/client.ts';
 import {
   addressOf,
   currentThread,
@@ -13,7 +13,7 @@ import {
   NEW_ADDRESS,
   threads,
   threadsProblem,
-} from './threads.ts';
+} from '../state/threads.ts';
 
 /** The list of threads, which is shown as a drawer on narrow screens. */
 export function Sidebar({ isOpen, close }: { isOpen: boolean; close: () => void }): JSX.Element {
