@@ -246,7 +246,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
   test('runs whose process ended are reported as interrupted, in their order', async () => {
     await using dead = await start({ leaseMs: 0, heartbeatMs: 3_600_000 });
     const { store } = dead.storage;
-    const run = { threadId: 't', title: 'x', isRenamed: false, strategy: 'enqueue' as const };
+    const run = { threadId: 't', title: 'x', strategy: 'enqueue' as const };
     for (const runId of ['a', 'b']) await store.start({ ...run, runId });
     const data = { event: 'interrupted' };
     const lastEvent = (run_id: string) => {
