@@ -63,6 +63,8 @@ export interface CallDescription {
   readonly metadata?: Fields;
   /** The OpenTelemetry span that the SDK started for this call. */
   readonly span?: object | undefined;
+  /** The caller's abort signal. If the call fails after this signal is aborted, the run ends as cancelled. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**

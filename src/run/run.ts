@@ -61,6 +61,11 @@ export class Run {
   isOpen: boolean;
   /** @internal */
   modelCall: ModelCall | undefined;
+  /**
+   * @internal The abort signal of the traced call. The reference is weak, because a listener of the signal may reference
+   * a followed stream and would then prevent its garbage collection.
+   */
+  signal: WeakRef<AbortSignal> | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
@@ -185,7 +190,7 @@ export class Run {
   /** Ends the run with an error, which may be any thrown value. Outputs that were set with `set` are kept. */
   fail(error: unknown): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
-    const reason = isAbort(error) ? 'cancelled' : undefined;
+    const reason = isAbort(error) || this.signal?.deref()?.aborted ? 'cancelled' : undefined;
     this.#stop(reason, errorText(error, this.#capture.payload.redaction));
   }
 

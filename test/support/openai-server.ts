@@ -29,8 +29,8 @@ const USAGE = {
 };
 
 /**
- * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, and the
- * stream of the model `endless` does not end. With tools, the model calls the first tool once. With a response format,
+ * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the
+ * model `silent` gets no answer, and the stream of the model `endless` does not end. With tools, the model calls the first tool once. With a response format,
  * it returns JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
@@ -57,6 +57,7 @@ export async function startOpenAiServer(): Promise<OpenAiServer> {
 }
 
 function answer(path: string, body: ModelRequest['body'], response: ServerResponse): void {
+  if (body.model === 'silent') return;
   if (body.model === 'broken') {
     send(response, 400, { error: { message: 'no such tune', type: 'invalid_request_error', param: null, code: null } });
   } else if (path.endsWith('/embeddings')) {

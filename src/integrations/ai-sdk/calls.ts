@@ -32,6 +32,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
   for (const [name, read] of Object.entries(PARAMETERS)) parameters[name] = read(options, fieldsOf(options.mode));
   const { prompt, values, query, documents } = options;
   return {
+    signal: signalOf(options),
     name: textOf(modelId) ?? 'model',
     inputs:
       defined(Array.isArray(prompt) ? { messages: messagesOf(prompt) } : { prompt, values, query, documents }) ?? {},
@@ -90,5 +91,10 @@ export function describeOperation(options: Fields): CallDescription {
   }
   if (Array.isArray(inputs.prompt)) inputs.prompt = messagesOf(inputs.prompt);
   if (tools !== undefined) inputs.tools = toolNames(tools);
-  return { inputs };
+  return { inputs, signal: signalOf(options) };
+}
+
+/** Returns the abort signal in the options of a call, which are options of a model, an SDK function or a tool. */
+export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
+  return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }

@@ -10,7 +10,7 @@ import { AnswerStream } from '../answer-stream.ts';
 import { type Fields, fieldsOf, isPlainObject, textOf } from '../fields.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { operationReader, outcomeOf } from './answer.ts';
-import { describeOperation } from './calls.ts';
+import { describeOperation, signalOf } from './calls.ts';
 import { tryWrapModel } from './model.ts';
 import { observedStream } from './stream.ts';
 
@@ -193,7 +193,8 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
 }
 
 function describeExecution([input, options]: unknown[]): CallDescription {
-  return { inputs: input as Fields, metadata: { tool_call_id: fieldsOf(options).toolCallId } };
+  const fields = fieldsOf(options);
+  return { inputs: input as Fields, metadata: { tool_call_id: fields.toolCallId }, signal: signalOf(fields) };
 }
 
 /** Returns a copy of an object with some values replaced. The object may be frozen. */
