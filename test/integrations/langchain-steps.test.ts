@@ -239,6 +239,7 @@ describe('a stream that is left before its end', () => {
         end_time: expect.any(String),
         error: expect.stringMatching(/^AbortError: /),
         extra: { metadata: { end_reason: 'cancelled' } },
+        outputs: { messages: [{ role: 'assistant', content: 'a' }] },
       });
     });
   });

@@ -96,7 +96,8 @@ export class RunspanCallbackHandler {
     runName?: string,
   ): void {
     const inputs = () => plainInputs({ messages: firstOf(messages) });
-    this.#recorder.start({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
+    const step = { id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra } as const;
+    this.#recorder.start({ ...step, isChat: true });
   }
 
   handleLLMStart(

@@ -17,7 +17,7 @@ import { sample } from '../../run/sampling.ts';
 import { type Fields, fieldsOf } from '../fields.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
-import { addStep, isRecorded, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
+import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
 
 const PLACE = 'RunspanCallbackHandler';
 
@@ -39,6 +39,8 @@ export interface StepStart {
   readonly inputs: (() => Readonly<Fields>) | undefined;
   /** For a model call, contains its parameters as `invocation_params`. */
   readonly extra?: Readonly<Fields> | undefined;
+  /** True if the step is a call of a chat model. */
+  readonly isChat?: true;
 }
 
 /** Records the steps of LangChain as runs, for one handler. No method throws. */
@@ -73,7 +75,7 @@ export class StepRecorder {
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
       run.set({ tags: tags ?? [], metadata: own });
       if (runType === 'llm') run.modelCall = modelCall(runType, own);
-      addStep(id, run, this, tags);
+      addStep(id, run, this, tags).isChat = step.isChat === true;
     });
   }
 
@@ -88,12 +90,16 @@ export class StepRecorder {
   }
 
   fail(id: string, tags: readonly string[] | undefined, error: unknown): void {
-    this.end(id, tags, ({ run }) => failRun(run, error));
+    this.end(id, tags, (step) => {
+      keepText(step);
+      failRun(step.run, error);
+    });
   }
 
-  /** Records the first token of a model as an event. */
+  /** Records the first token of a model as an event, and keeps the text. */
   token(token: unknown, chunk: unknown, id: string): void {
     this.#update(id, (step) => {
+      if (typeof token === 'string' && step.text.length < step.run.capture.payload.bytes) step.text += token;
       if (step.hasTokens || !hasTokens(token, chunk)) return;
       step.hasTokens = true;
       step.run.event('new_token');

@@ -16,6 +16,10 @@ export interface Step {
   readonly tags: WeakRef<object> | undefined;
   /** True after the first token of a model. */
   hasTokens: boolean;
+  /** The text that a model has streamed, limited to about the maximum size of one payload. */
+  text: string;
+  /** True if the streamed text is the text of a message. */
+  isChat: boolean;
   /** The interrupts of a graph that waits for input. */
   interrupts?: readonly unknown[];
 }
@@ -39,14 +43,24 @@ export function installStepSource(): void {
   setStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
 }
 
-export function addStep(id: string, run: Run, handler: object, tags: unknown): void {
+export function addStep(id: string, run: Run, handler: object, tags: unknown): Step {
   const isObject = typeof tags === 'object' && tags !== null;
-  const step: Step = { id, run, handler, tags: isObject ? new WeakRef(tags) : undefined, hasTokens: false };
+  const step: Step = {
+    id,
+    run,
+    handler,
+    tags: isObject ? new WeakRef(tags) : undefined,
+    hasTokens: false,
+    text: '',
+    isChat: false,
+  };
   steps.set(id, [...(steps.get(id) ?? []), step]);
   if (isObject) abandoned.register(tags, step, step);
-  if (steps.size <= STEPS_MAX) return;
-  const [oldest = []] = steps.values();
-  for (const other of oldest) abandon(other, `${STEPS_MAX} other steps are open`);
+  if (steps.size > STEPS_MAX) {
+    const [oldest = []] = steps.values();
+    for (const other of oldest) abandon(other, `${STEPS_MAX} other steps are open`);
+  }
+  return step;
 }
 
 /** Returns the run of an open step, preferably the run that is sent to `sink`. */
@@ -81,8 +95,15 @@ function remove(step: Step): void {
   abandoned.unregister(step);
 }
 
+/** Records the streamed text of a model whose stream does not reach its end. */
+export function keepText({ run, text, isChat }: Step): void {
+  if (text === '') return;
+  run.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
+}
+
 function abandon(step: Step, reason: string): void {
   remove(step);
+  keepText(step);
   step.run.interrupt(reason);
 }
 
