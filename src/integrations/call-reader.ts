@@ -1,6 +1,15 @@
 import type { CallDescription } from '../instrument/plan.ts';
+import {
+  definedOrNone,
+  type Fields,
+  fieldsOf,
+  isFields,
+  mapped,
+  numberOf,
+  textOf,
+  without,
+} from '../payload/fields.ts';
 import type { RunType, UsageMetadata } from '../run/record.ts';
-import { defined, type Fields, fieldsOf, isFields, mapped, numberOf, textOf, without } from './fields.ts';
 
 /** The recorded part of a model's response. */
 export interface Answer {
@@ -87,7 +96,7 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
       ls_temperature: numberOf(body.temperature),
       ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens),
       ls_stop: typeof stop === 'string' ? [stop] : stop,
-      ls_invocation_params: defined(parameters),
+      ls_invocation_params: definedOrNone(parameters),
     },
   };
 }

@@ -1,5 +1,5 @@
+import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from '../payload/fields.ts';
 import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
-import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from './fields.ts';
 
 /** Keys of a delta whose text replaces earlier text. The text under any other key is appended. */
 const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);

@@ -1,5 +1,5 @@
 import { parseDataUri } from '../payload/attachment.ts';
-import { type Fields, fieldsOf, isFields, mapped, textOf } from './fields.ts';
+import { fieldsOf, isFields, mapped, textOf } from '../payload/fields.ts';
 
 /** Returns the marker that replaces base64 data in an answer, for example `[Image: 70 bytes]`. */
 export function mediaMarker(kind: 'Image' | 'Audio', base64: string): string {
@@ -58,21 +58,4 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
 /** Returns a copy of an object with another value in one field, or the same object if the value does not change. */
 function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
-}
-
-/** Returns a tool call in OpenAI's format, in which the arguments are JSON text. */
-export function toolCall(id: unknown, name: unknown, args: unknown): Fields {
-  return { id, type: 'function', function: { name, arguments: jsonOf(args) } };
-}
-
-/**
- * Returns a value as JSON text. A value that cannot be encoded is returned unchanged, because the payload serializer
- * handles such values.
- */
-function jsonOf(value: unknown): unknown {
-  try {
-    return typeof value === 'string' ? value : JSON.stringify(value);
-  } catch {
-    return value;
-  }
 }

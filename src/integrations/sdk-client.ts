@@ -3,12 +3,12 @@ import type { Checks } from '../base/options.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
+import { fieldsOf, isFields } from '../payload/fields.ts';
 import { sharedChecks, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import { followStream } from './answer-stream.ts';
 import { followApiPromise } from './api-promise.ts';
 import type { CallReader } from './call-reader.ts';
-import { fieldsOf, isFields } from './fields.ts';
 import { warnUntraced } from './warn-untraced.ts';
 
 /** Options for tracing an SDK client. Every option is optional. */

@@ -1,6 +1,6 @@
+import { defined, definedOrNone, fieldsOf, numberOf } from '../payload/fields.ts';
 import type { UsageMetadata } from '../run/record.ts';
 import { completeUsage } from '../run/run-fields.ts';
-import { defined, fieldsOf, numberOf } from './fields.ts';
 
 /** Paths such as `usage.input_tokens`. The first path that leads to a number is used. */
 type Paths = readonly string[];
@@ -27,7 +27,9 @@ interface UsageOptions {
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
   const readAll = (rows: Readonly<Record<string, Paths>>): Record<string, number> | undefined =>
-    defined(Object.fromEntries(Object.entries(rows).map(([name, candidates]) => [name, read(candidates) as number])));
+    definedOrNone(
+      Object.fromEntries(Object.entries(rows).map(([name, candidates]) => [name, read(candidates) as number])),
+    );
   const input = read(paths.input_tokens);
   const output = read(paths.output_tokens);
   const total = read(paths.total_tokens);

@@ -1,7 +1,8 @@
+import { type Fields, isFields } from '../payload/fields.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { isPlainJson } from '../payload/serialize.ts';
 import { isMessageList } from './conventions/model-messages.ts';
-import { type Attributes, type Fields, isObject, isVerbatim, type Read } from './conventions/values.ts';
+import { type Attributes, isVerbatim, type Read } from './conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from './conventions/vocabulary.ts';
 import { type NameFacts, type Place, rowIndex } from './row-index.ts';
 
@@ -234,7 +235,7 @@ function isTaken(fields: Fields, key: string): boolean {
   const dot = key.indexOf('.');
   if (dot < 0) return Object.hasOwn(fields, key);
   const inner = fields[key.slice(0, dot)];
-  return isObject(inner) && Object.hasOwn(inner, key.slice(dot + 1));
+  return isFields(inner) && Object.hasOwn(inner, key.slice(dot + 1));
 }
 
 function put(fields: Fields, key: string, value: unknown): Fields {
@@ -245,13 +246,13 @@ function put(fields: Fields, key: string, value: unknown): Fields {
   }
   const outer = key.slice(0, dot);
   const inner = fields[outer];
-  fields[outer] = { ...(isObject(inner) ? inner : {}), [key.slice(dot + 1)]: value };
+  fields[outer] = { ...(isFields(inner) ? inner : {}), [key.slice(dot + 1)]: value };
   return fields;
 }
 
 /** Converts a payload to an object. A list of messages becomes `messages`, and any other value gets the key `key`. */
 function wholeOf(value: unknown, key: string): Fields {
-  if (isObject(value)) return value;
+  if (isFields(value)) return value;
   return { [isMessageList(value) ? 'messages' : key]: value };
 }
 

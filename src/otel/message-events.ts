@@ -1,7 +1,8 @@
+import { defined, type Fields, isFields } from '../payload/fields.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { serialize } from '../payload/serialize.ts';
 import { attributesOfVectorEvent } from './conventions/traceloop.ts';
-import { type Attributes, defined, type Fields, isEmpty, isObject, json, text } from './conventions/values.ts';
+import { type Attributes, isEmpty, json, text } from './conventions/values.ts';
 import type { SpanEventLike } from './span-like.ts';
 
 /** Messages from the events of a span, under the names of the attributes that would contain them. */
@@ -144,7 +145,7 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
 /** Returns the body of an event. Azure's packages set the body as JSON text in one attribute. */
 function contentOf(fields: Attributes): Attributes {
   const content = json(fields['gen_ai.event.content']);
-  return isObject(content) ? { ...fields, ...content } : fields;
+  return isFields(content) ? { ...fields, ...content } : fields;
 }
 
 /**
@@ -183,7 +184,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
  */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
-  const body = isObject(given) ? given : { content: given };
+  const body = isFields(given) ? given : { content: given };
   const message = messageOf('assistant', { tool_calls: fields.tool_calls, ...body });
   return message && defined({ ...message, finish_reason: text(fields.finish_reason) });
 }

@@ -1,7 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
+import { isFields } from '../payload/fields.ts';
 import { entriesOf } from './active-spans.ts';
-import { isObject, text } from './conventions/values.ts';
+import { text } from './conventions/values.ts';
 import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
 import type { SpanContextLike } from './span-like.ts';
 import { SpanRun } from './span-run.ts';
@@ -64,7 +65,7 @@ function join({ spanContext, attributes, body, eventName }: LogRecordLike): void
   const isException = isExceptionEvent(name);
   const values = isException
     ? attributes
-    : attributesOfEvent(name, isObject(body) ? { ...body, ...attributes } : attributes);
+    : attributesOfEvent(name, isFields(body) ? { ...body, ...attributes } : attributes);
   if (values === undefined) return;
   for (const entry of entriesOf({ spanContext: () => spanContext })) {
     if (!(entry instanceof SpanRun)) continue;

@@ -2,6 +2,7 @@ import { reportFailure } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
+import { defined, type Fields, filled } from '../payload/fields.ts';
 import type { PayloadRules } from '../payload/limits.ts';
 import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../payload/serialize.ts';
 import type { UsageMetadata } from '../run/record.ts';
@@ -11,7 +12,7 @@ import { isoTimestamp } from '../run/time.ts';
 import { AttributeReader, type Found, type Groups } from './attributes.ts';
 import { isCancelledCall } from './conventions/ai-sdk.ts';
 import { http } from './conventions/protocols.ts';
-import { type Attributes, defined, type Fields, filled, isEmpty, text } from './conventions/values.ts';
+import { type Attributes, isEmpty, text } from './conventions/values.ts';
 import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
 import {
   carriesInputs,

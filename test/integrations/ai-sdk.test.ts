@@ -81,7 +81,7 @@ test.each<Row>([
       {
         inputs: { messages: asked },
         outputs: {
-          messages: [{ role: 'assistant', content: '', tool_calls: toolCalls, finish_reason: 'tool-calls' }],
+          messages: [{ role: 'assistant', tool_calls: toolCalls, finish_reason: 'tool-calls' }],
           usage_metadata,
         },
       },
@@ -95,7 +95,7 @@ test.each<Row>([
           messages: [
             ...asked,
             { role: 'assistant', tool_calls: toolCalls },
-            { role: 'tool', tool_call_id: 'call_1', name: 'weather', content: { type: 'json', value: object } },
+            { role: 'tool', tool_call_id: 'call_1', name: 'weather', content: object },
           ],
         },
       },

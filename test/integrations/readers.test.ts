@@ -1,7 +1,7 @@
 // How requests and responses of each service are recorded, without a client.
 import { describe, expect, test } from 'vitest';
 import { generatedAnswer, modelReader, operationReader } from '../../src/integrations/ai-sdk/answer.ts';
-import { messagesOf, toolNames } from '../../src/integrations/ai-sdk/prompt.ts';
+import { describeModelCall, describeOperation } from '../../src/integrations/ai-sdk/calls.ts';
 import { messageCall as message } from '../../src/integrations/anthropic/calls.ts';
 import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
 import { eventReader } from '../../src/integrations/fold.ts';
@@ -219,7 +219,7 @@ describe('an answer of the AI SDK', () => {
           content: 'It rains.',
           reasoning: 'Hm, so.',
           tool_calls: calls,
-          files: [{ type: 'file', media_type: 'image/png', data: 'AA==' }],
+          files: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }],
           finish_reason: 'stop',
         },
       ],
@@ -366,6 +366,7 @@ const inputsOf =
     const [recorded] = inputs.messages as { content: unknown }[];
     return recorded?.content;
   };
+const messagesOf = (prompt: unknown[]) => describeModelCall({}, 'chat', { prompt }).inputs.messages as unknown[];
 const partsOf = (content: object[]): unknown =>
   (messagesOf([{ role: 'user', content }])[0] as { content: unknown }).content;
 const image = (data: unknown, media_type = 'image/png') => ({
@@ -401,27 +402,6 @@ describe('base64 in a request', () => {
       (data) => ({ type: 'tool_result', content: [image(data)] }),
       'image/png',
     ],
-    [
-      'a file of the AI SDK',
-      partsOf,
-      (data) => ({ type: 'file', mediaType: 'image/png', data }),
-      (data) => ({ type: 'file', media_type: 'image/png', data }),
-      'image/png',
-    ],
-    [
-      'an image of AI SDK 4',
-      partsOf,
-      (data) => ({ type: 'image', mimeType: 'image/png', image: data }),
-      (data) => ({ type: 'image', media_type: 'image/png', data }),
-      'image/png',
-    ],
-    [
-      'a file of AI SDK 7',
-      partsOf,
-      (data) => ({ type: 'file', mediaType: 'image/png', data: { type: 'data', data } }),
-      (data) => ({ type: 'file', media_type: 'image/png', data: { type: 'data', data } }),
-      'image/png',
-    ],
   ];
 
   test.each(kinds)('is a data URI if it is long: %s', (_, record, make, recorded, type) => {
@@ -433,6 +413,20 @@ describe('base64 in a request', () => {
     expect(part).toEqual(before);
   });
 
+  const png = 'data:image/png;base64,iVBO';
+  test.each<[string, object]>([
+    ['4', { type: 'image', mimeType: 'image/png', image: 'iVBO' }],
+    ['5', { type: 'file', mediaType: 'image/png', data: 'iVBO' }],
+    ['7', { type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'iVBO' } }],
+    ['5, generated', { type: 'file', file: { mediaType: 'image/png', base64: 'iVBO' } }],
+    ['5, with a data URI', { type: 'file', mediaType: 'image/png', data: new URL(png) }],
+  ])('is the data URI of an image for AI SDK %s', (_, part) => {
+    const before = structuredClone({ ...part, data: undefined });
+    const image_url = { type: 'image_url', image_url: { url: png } };
+    expect(partsOf([part, part])).toEqual([image_url, image_url]);
+    expect({ ...part, data: undefined }).toEqual(before);
+  });
+
   test('is a data URI without a type, and in the result of a tool of the AI SDK', () => {
     const value = [
       { type: 'text', text: 'Here.' },
@@ -441,7 +435,7 @@ describe('base64 in a request', () => {
     const result = { type: 'tool-result', toolCallId: '1', toolName: 'look', output: { type: 'content', value } };
     const [recorded] = messagesOf([{ role: 'tool', content: [result] }]);
     const converted = [value[0], { ...value[1], data: uriOf('image/png', long) }];
-    expect(recorded).toMatchObject({ content: { type: 'content', value: converted } });
+    expect(recorded).toMatchObject({ content: converted });
     expect(partsOf([{ type: 'file', data: long }])).toMatchObject([{ data: uriOf('application/octet-stream', long) }]);
   });
 
@@ -484,11 +478,8 @@ describe('base64 in a request', () => {
 
 describe('a message of the AI SDK', () => {
   const hello = { role: 'user', content: 'Hello.' };
-  const parts = [
-    { type: 'reasoning', text: 'Hm.' },
-    { type: 'text', text: 'It rains.' },
-    { type: 'custom', data: 1 },
-  ];
+  const text = { type: 'text', text: 'It rains.' };
+  const custom = { type: 'custom', data: 1 };
   const cyclic: Record<string, unknown> = {};
   cyclic.self = cyclic;
 
@@ -496,15 +487,11 @@ describe('a message of the AI SDK', () => {
     ['one text part', [hello, { role: 'user', content: [{ type: 'text', text: 'Hello.' }] }], [hello, hello]],
     [
       'several parts',
-      [
-        {
-          role: 'assistant',
-          content: parts.map((part) => ({ ...part, providerOptions: part.type === 'custom' ? undefined : {} })),
-        },
-      ],
-      [{ role: 'assistant', content: parts }],
+      [{ role: 'assistant', content: [{ type: 'reasoning', text: 'Hm.' }, { ...text, providerOptions: {} }, custom] }],
+      [{ role: 'assistant', content: [{ type: 'reasoning', reasoning: 'Hm.' }, text, custom] }],
     ],
     ['an unknown form', ['a', null, 7, { content: 1 }], ['a', null, 7, { content: 1 }]],
+    ['an unknown part', [{ role: 'tool', content: ['a', custom] }], [{ role: 'tool', content: ['a', custom] }]],
     [
       'arguments that are not JSON',
       [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: '1', toolName: 'x', input: cyclic }] }],
@@ -514,15 +501,10 @@ describe('a message of the AI SDK', () => {
     expect(messagesOf(messages)).toEqual(expected);
   });
 
-  test.each<[string, object, object, unknown]>([
-    ['major 4', { args: { city: 'Cork' } }, { result: 'rain' }, 'rain'],
-    [
-      'major 5',
-      { input: { city: 'Cork' } },
-      { output: { type: 'text', value: 'rain' } },
-      { type: 'text', value: 'rain' },
-    ],
-  ])('has tool calls and results of %s in the form of models', (_, given, answer, content) => {
+  test.each<[string, object, object]>([
+    ['major 4', { args: { city: 'Cork' } }, { result: 'rain' }],
+    ['major 5', { input: { city: 'Cork' } }, { output: { type: 'text', value: 'rain' } }],
+  ])('has tool calls and results of %s in the form of models', (_, given, answer) => {
     const answers = [{ ...call, ...answer }, { toolCallId: '2' }].map((part) => ({ type: 'tool-result', ...part }));
     const look = [
       { type: 'text', text: 'I look.' },
@@ -536,14 +518,15 @@ describe('a message of the AI SDK', () => {
       ]),
     ).toEqual([
       { role: 'assistant', content: 'I look.', tool_calls: [{ id: '1', type: 'function', function: weather }] },
-      { role: 'tool', tool_call_id: '1', name: 'weather', content },
+      { role: 'tool', tool_call_id: '1', name: 'weather', content: 'rain' },
       { role: 'tool', tool_call_id: '2', name: undefined, content: undefined },
     ]);
   });
 
   test('has the names of the tools', () => {
-    expect(toolNames({ a: {}, b: {} })).toEqual(['a', 'b']);
-    expect(toolNames([{ name: 'a' }, { name: 'b' }])).toEqual(['a', 'b']);
-    expect(toolNames(undefined)).toBeUndefined();
+    const namesOf = (tools: unknown) => describeOperation({ tools }).inputs.tools;
+    expect(namesOf({ a: {}, b: {} })).toEqual(['a', 'b']);
+    expect(namesOf([{ name: 'a' }, { name: 'b' }])).toEqual(['a', 'b']);
+    expect(namesOf(undefined)).toBeUndefined();
   });
 });

@@ -1,9 +1,9 @@
+import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
+import { aiSdkFile, aiSdkToolCall } from '../../payload/messages.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
-import { defined, type Fields, fieldsOf, listOf, textOf } from '../fields.ts';
 import { copyOf } from '../fold.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
-import { fileOf, toolCallOf } from './prompt.ts';
 
 /** The combined parts of a stream, or of a result that is not streamed. */
 interface Parts {
@@ -28,10 +28,10 @@ export const modelReader: AnswerReader = {
     const parts = given as Parts;
     const message = defined({
       role: 'assistant',
-      content: parts.text,
+      content: parts.text || undefined,
       reasoning: parts.reasoning || undefined,
-      tool_calls: nonEmpty(parts.toolCalls.map(toolCallOf)),
-      files: nonEmpty(parts.files),
+      tool_calls: filled(parts.toolCalls.map(aiSdkToolCall)),
+      files: filled(parts.files),
       finish_reason: parts.finishReason,
     });
     const usage = usageOf(parts.usage, parts.providerMetadata);
@@ -46,16 +46,15 @@ export const operationReader: AnswerReader = {
 };
 
 function operationOutputs({ text, reasoning, object, toolCalls, files, finishReason, steps }: Parts): Fields {
-  const outputs = defined({
+  return defined({
     text: object === undefined ? text : undefined,
     reasoning: reasoning || undefined,
     object,
-    toolCalls: nonEmpty(toolCalls.map(shortCall)),
-    files: nonEmpty(files),
+    toolCalls: filled(toolCalls.map(shortCall)),
+    files: filled(files),
     finishReason,
     steps: steps || undefined,
   });
-  return outputs ?? {};
 }
 
 /**
@@ -73,7 +72,7 @@ export function outcomeOf(given: unknown): Fields {
     reasoning: textOf(reasoningText ?? reasoning),
     object,
     toolCalls: [...listOf(toolCalls)],
-    files: listOf(files).map((file) => fileOf({ file })),
+    files: listOf(files).map((file) => aiSdkFile({ file })),
     finishReason,
     steps: steps.length,
   });
@@ -133,7 +132,7 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   // The part is copied, because the tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
-  ['file', ({ files }, part) => files.push(fileOf(part))],
+  ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
 
@@ -191,10 +190,6 @@ export function vectorsOf(vectors: unknown): { count?: number; dimensions?: numb
 function shortCall(given: unknown): unknown {
   const { toolCallId, toolName, input, args } = fieldsOf(given);
   return { toolCallId, toolName, input: input ?? args };
-}
-
-function nonEmpty(items: readonly unknown[]): readonly unknown[] | undefined {
-  return items.length === 0 ? undefined : items;
 }
 
 /**

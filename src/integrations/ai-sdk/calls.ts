@@ -1,6 +1,6 @@
 import type { CallDescription } from '../../instrument/plan.ts';
-import { defined, type Fields, fieldsOf, textOf } from '../fields.ts';
-import { messagesOf, toolNames } from './prompt.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { aiSdkMessages } from '../../payload/messages.ts';
 
 /**
  * The recorded parameters of a model call, each with a function that reads it from the options. In version 4, `mode`
@@ -34,8 +34,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
   return {
     signal: signalOf(options),
     name: textOf(modelId) ?? 'model',
-    inputs:
-      defined(Array.isArray(prompt) ? { messages: messagesOf(prompt) } : { prompt, values, query, documents }) ?? {},
+    inputs: Array.isArray(prompt) ? { messages: aiSdkMessages(prompt) } : defined({ prompt, values, query, documents }),
     metadata: {
       // The provider `openai.responses` is recorded as `openai`.
       ls_provider: textOf(provider)?.split('.', 1)[0],
@@ -44,7 +43,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
       ls_temperature: parameters.temperature,
       ls_max_tokens: parameters.max_tokens,
       ls_stop: parameters.stop,
-      ls_invocation_params: defined(parameters),
+      ls_invocation_params: definedOrNone(parameters),
     },
   };
 }
@@ -84,12 +83,12 @@ export function describeOperation(options: Fields): CallDescription {
   const { model, messages, tools } = options;
   const inputs: Fields = {};
   if (model !== undefined) inputs.model = typeof model === 'string' ? model : fieldsOf(model).modelId;
-  if (messages !== undefined) inputs.messages = Array.isArray(messages) ? messagesOf(messages) : messages;
+  if (messages !== undefined) inputs.messages = Array.isArray(messages) ? aiSdkMessages(messages) : messages;
   for (const key of OPTIONS) {
     const value = options[key];
     if (value !== undefined && typeof value !== 'function') inputs[key] = value;
   }
-  if (Array.isArray(inputs.prompt)) inputs.prompt = messagesOf(inputs.prompt);
+  if (Array.isArray(inputs.prompt)) inputs.prompt = aiSdkMessages(inputs.prompt);
   if (tools !== undefined) inputs.tools = toolNames(tools);
   return { inputs, signal: signalOf(options) };
 }
@@ -97,4 +96,10 @@ export function describeOperation(options: Fields): CallDescription {
 /** Returns the abort signal in the options of a call, which are options of a model, an SDK function or a tool. */
 export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
+}
+
+/** Returns the names of tools from a list or an object. */
+function toolNames(tools: unknown): unknown[] | undefined {
+  if (Array.isArray(tools)) return tools.map((tool) => fieldsOf(tool).name);
+  return tools === undefined || tools === null ? undefined : Object.keys(fieldsOf(tools));
 }

@@ -1,5 +1,5 @@
+import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../../payload/fields.ts';
 import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
-import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../fields.ts';
 import { withDataUris } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { messageFold } from './fold.ts';

@@ -1,5 +1,5 @@
+import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { type Fields, fieldsOf, textOf } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
 /**
@@ -41,7 +41,7 @@ export function messageFold(): Fold {
     const json = inputs.get(index);
     const block = blocks.get(index);
     inputs.delete(index);
-    if (json && block !== undefined) block.input = parsed(json);
+    if (json && block !== undefined) block.input = parsedJson(json);
   };
 
   return {
@@ -72,18 +72,6 @@ export function messageFold(): Fold {
       return { ...message, content: [...blocks.values()] };
     },
   };
-}
-
-/**
- * Parses JSON. Returns invalid JSON unchanged, because the stream may stop early or the model may generate invalid
- * JSON.
- */
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return json;
-  }
 }
 
 /** Removes fields that are null, which means that they do not apply. */

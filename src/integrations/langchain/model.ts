@@ -1,6 +1,6 @@
+import { defined, definedOrNone, type Fields, fieldsOf, listOf, numberOf } from '../../payload/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import { completeUsage } from '../../run/run-fields.ts';
-import { defined, type Fields, fieldsOf, listOf, numberOf } from '../fields.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
 /** The recorded result of a model call. */
@@ -91,7 +91,7 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
 /** Returns the properties that are numbers, or undefined if there are none. */
 function numbersOf(given: unknown): Record<string, number> | undefined {
   const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
-  return defined(Object.fromEntries(entries));
+  return definedOrNone(Object.fromEntries(entries));
 }
 
 function responseOf({ message }: Fields): Fields {

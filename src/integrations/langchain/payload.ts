@@ -1,5 +1,6 @@
-import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../fields.ts';
-import { blockWithDataUri, toolCall } from '../media.ts';
+import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../../payload/fields.ts';
+import { toolCall } from '../../payload/messages.ts';
+import { blockWithDataUri } from '../media.ts';
 
 /**
  * Limits for the search for messages and documents in a value: its depth, and the number of values. The search is deep,

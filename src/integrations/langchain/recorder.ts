@@ -7,6 +7,7 @@ import {
   usesLangsmithService,
 } from '../../base/env.ts';
 import { guard } from '../../base/guard.ts';
+import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { currentContext, insideStep, modelCall, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
@@ -14,7 +15,6 @@ import type { RunType } from '../../run/record.ts';
 import { Run } from '../../run/run.ts';
 import type { Hiding, RunOptions } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
-import { type Fields, fieldsOf } from '../fields.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
 import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';

@@ -1,5 +1,5 @@
+import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
 import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
-import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../fields.ts';
 import { base64Bytes, mediaMarker } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { choicesFold, imagesFold, responseFold } from './folds.ts';

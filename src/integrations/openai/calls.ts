@@ -1,6 +1,6 @@
+import { type Fields, isFields, listOf, mapped } from '../../payload/fields.ts';
 import type { RunType } from '../../run/record.ts';
 import { type AnswerReader, type CallReader, describeRequest, type RequestFields } from '../call-reader.ts';
-import { type Fields, isFields, listOf, mapped } from '../fields.ts';
 import { withDataUris } from '../media.ts';
 import { choicesReader, embeddingsReader, imagesReader, markedOutput, responseReader } from './answers.ts';
 

@@ -1,5 +1,14 @@
+import {
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  numberOf,
+  textOf,
+  without,
+} from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { emptyFields, type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../fields.ts';
 import { addDelta, copyOf } from '../fold.ts';
 
 /**

@@ -1,4 +1,5 @@
-import { type Attributes, count, type Fields, isObject, jsonObject, type Read, text } from './values.ts';
+import { type Fields, isFields } from '../../payload/fields.ts';
+import { type Attributes, count, jsonObject, type Read, text } from './values.ts';
 import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
@@ -97,5 +98,5 @@ function providersOf(attributes: Attributes): Providers {
 }
 
 function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {};
+  return isFields(value) ? value : {};
 }

@@ -1,7 +1,8 @@
+import type { Fields } from '../../payload/fields.ts';
 import type { SpanLike } from '../span-like.ts';
-import { aiSdkAnswer, aiSdkArguments, aiSdkMessages, aiSdkPrompt } from './ai-sdk-messages.ts';
+import { aiSdkAnswer, aiSdkArguments, aiSdkPrompt, promptMessages } from './ai-sdk-messages.ts';
 import { aiSdkServiceTier, aiSdkUsage } from './ai-sdk-usage.ts';
-import { type Attributes, anyJson, type Fields, json, microseconds, number, same, text, texts } from './values.ts';
+import { type Attributes, anyJson, json, microseconds, number, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'ai.operationId';
@@ -76,7 +77,7 @@ export const aiSdk: Vocabulary = {
   kindOf: (attributes) =>
     STEPS.get(stepOf(attributes[OPERATION])) ?? { runType: 'chain', nameFrom: nameOf(attributes) },
   inputs: [
-    ['ai.prompt.messages', 'messages', aiSdkMessages],
+    ['ai.prompt.messages', 'messages', promptMessages],
     ['ai.prompt', WHOLE, aiSdkPrompt],
     ['ai.toolCall.args', WHOLE, aiSdkArguments],
     ['ai.toolCall.input', WHOLE, aiSdkArguments],

@@ -1,4 +1,5 @@
-import { type Attributes, count, type Fields, isEmpty, isObject, json, jsonObject, text, texts } from './values.ts';
+import { type Fields, isFields } from '../../payload/fields.ts';
+import { type Attributes, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
 import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -90,7 +91,7 @@ function usageOf(value: unknown): Fields | undefined {
   let isBeside = false;
   for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
     const nested = NESTED.get(name);
-    if (nested !== undefined && isObject(given)) addDetails(details[nested], given);
+    if (nested !== undefined && isFields(given)) addDetails(details[nested], given);
     const tokens = count(given);
     if (tokens === undefined) continue;
     const total = COUNTS.get(name);

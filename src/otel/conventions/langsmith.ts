@@ -1,15 +1,5 @@
-import {
-  type Attributes,
-  counts,
-  defined,
-  type Fields,
-  isObject,
-  json,
-  jsonObject,
-  same,
-  text,
-  texts,
-} from './values.ts';
+import { defined, type Fields, isFields } from '../../payload/fields.ts';
+import { type Attributes, counts, json, jsonObject, same, text, texts } from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'langsmith.span.kind';
@@ -64,7 +54,7 @@ const THREADS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
   const all = jsonObject(given) ?? defined({ metadata: given });
-  const each = isObject(value) ? value : {};
+  const each = isFields(value) ? value : {};
   return withThread({
     ...all,
     ...Object.fromEntries(Object.entries(each).map(([key, item]) => [key, ownValue(item)])),

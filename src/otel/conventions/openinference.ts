@@ -1,20 +1,8 @@
+import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { toolCall } from '../../payload/messages.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
-import { foundDocument, toolCall } from './model-messages.ts';
-import {
-  type Attributes,
-  count,
-  defined,
-  type Fields,
-  filled,
-  isObject,
-  json,
-  jsonObject,
-  number,
-  objects,
-  same,
-  text,
-  texts,
-} from './values.ts';
+import { foundDocument } from './model-messages.ts';
+import { type Attributes, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';
 import { type Kind, kindsOf, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
@@ -147,21 +135,21 @@ const REDACTED = '__REDACTED__';
 /** Returns the prompts. In early versions of the OpenInference specification, the list contains plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
   const items = Array.isArray(value) ? value : [];
-  return filled(items.map((item) => (isObject(item) && isObject(item.prompt) ? item.prompt.text : item)));
+  return filled(items.map((item) => (isFields(item) && isFields(item.prompt) ? item.prompt.text : item)));
 }
 
 function completionTexts(value: unknown): Fields[] | undefined {
-  return filled(objects(value).map(({ completion }) => (isObject(completion) ? completion : { text: completion })));
+  return filled(objects(value).map(({ completion }) => (isFields(completion) ? completion : { text: completion })));
 }
 
 function embeddedTexts(value: unknown): unknown[] | undefined {
-  return filled(objects(value).flatMap(({ embedding }) => (isObject(embedding) ? (embedding.text ?? []) : [])));
+  return filled(objects(value).flatMap(({ embedding }) => (isFields(embedding) ? (embedding.text ?? []) : [])));
 }
 
 /** Returns the length of each vector. The vectors themselves are not recorded. */
 function dimensions(value: unknown): Fields[] | undefined {
   return filled(
-    objects(value).map(({ embedding }) => vectorOf(isObject(embedding) ? json(embedding.vector) : undefined)),
+    objects(value).map(({ embedding }) => vectorOf(isFields(embedding) ? json(embedding.vector) : undefined)),
   );
 }
 
@@ -179,11 +167,11 @@ function renderedVariables(value: unknown, attributes: Attributes): Fields | und
 }
 
 function imageUrls(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ image }) => (isObject(image) ? image.url : image)));
+  return filled(objects(value).map(({ image }) => (isFields(image) ? image.url : image)));
 }
 
 function toolSchemas(value: unknown): unknown[] | undefined {
-  return filled(objects(value).map(({ tool }) => (isObject(tool) ? schemaOf(tool) : tool)));
+  return filled(objects(value).map(({ tool }) => (isFields(tool) ? schemaOf(tool) : tool)));
 }
 
 function schemaOf({ json_schema: schema, name, description }: Fields): unknown {
@@ -206,7 +194,7 @@ function respondingModel(value: unknown, attributes: Attributes): unknown {
 
 /** Maps unflattened `llm.input_messages` and `llm.output_messages` to the format of model APIs. */
 function openInferenceMessages(value: unknown): Fields[] | undefined {
-  return filled(objects(value).flatMap(({ message }) => (isObject(message) ? [messageOf(message)] : [])));
+  return filled(objects(value).flatMap(({ message }) => (isFields(message) ? [messageOf(message)] : [])));
 }
 
 /** Maps the output messages. `llm.finish_reason` is added only if there is exactly one message. */
@@ -219,12 +207,12 @@ function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] 
 
 /** Maps `retrieval.documents` and the documents of a reranker. */
 function openInferenceDocuments(value: unknown): Fields[] | undefined {
-  return filled(objects(value).flatMap(({ document }) => (isObject(document) ? [documentOf(document)] : [])));
+  return filled(objects(value).flatMap(({ document }) => (isFields(document) ? [documentOf(document)] : [])));
 }
 
 function messageOf(message: Fields): Fields {
   const { content, contents, tool_calls, function_call_name, function_call_arguments_json, ...rest } = message;
-  const calls = objects(tool_calls).map(({ tool_call }) => toolCallOf(isObject(tool_call) ? tool_call : {}));
+  const calls = objects(tool_calls).map(({ tool_call }) => toolCallOf(isFields(tool_call) ? tool_call : {}));
   return defined({
     ...rest,
     content: contentOf(content, objects(contents).map(blockOf)),
@@ -249,31 +237,31 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
 
 /** Converts a content block. The fields of a tool call are beside `message_content`, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
-  const { type, text: words, image, audio, video, ...rest } = isObject(message_content) ? message_content : {};
+  const { type, text: words, image, audio, video, ...rest } = isFields(message_content) ? message_content : {};
   const known = { ...rest, ...others };
-  if (isObject(tool_call)) return { ...toolUseOf(tool_call), ...known };
+  if (isFields(tool_call)) return { ...toolUseOf(tool_call), ...known };
   if (type === 'reasoning') return defined({ type, reasoning: words, ...known });
-  const url = isObject(image) && isObject(image.image) ? image.image.url : undefined;
+  const url = isFields(image) && isFields(image.image) ? image.image.url : undefined;
   if (url !== undefined) return { type: 'image_url', image_url: { url }, ...known };
   return defined({
     type,
     text: words,
     image,
-    audio: isObject(audio) ? (audio.audio ?? audio) : audio,
-    video: isObject(video) ? (video.video ?? video) : video,
+    audio: isFields(audio) ? (audio.audio ?? audio) : audio,
+    video: isFields(video) ? (video.video ?? video) : video,
     ...known,
   });
 }
 
 function toolUseOf(call: Fields): Fields {
   const { id, function: called, ...rest } = call;
-  const { name, arguments: args } = isObject(called) ? called : {};
+  const { name, arguments: args } = isFields(called) ? called : {};
   return defined({ type: 'tool_use', id, name, input: json(args), ...rest });
 }
 
 function toolCallOf(call: Fields): Fields {
   const { id, function: called, ...rest } = call;
-  const { name, arguments: args } = isObject(called) ? called : {};
+  const { name, arguments: args } = isFields(called) ? called : {};
   return toolCall(id, name, args, rest);
 }
 

@@ -1,20 +1,7 @@
-import { foundDocument, toolCall } from './model-messages.ts';
-import {
-  type Attributes,
-  anyJson,
-  count,
-  defined,
-  type Fields,
-  filled,
-  isEmpty,
-  isObject,
-  json,
-  number,
-  objects,
-  same,
-  text,
-  texts,
-} from './values.ts';
+import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { toolCall } from '../../payload/messages.ts';
+import { foundDocument } from './model-messages.ts';
+import { type Attributes, anyJson, count, isEmpty, json, number, objects, same, text, texts } from './values.ts';
 import { type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const NAME = 'traceloop.entity.name';
@@ -124,7 +111,7 @@ function kindOf(attributes: Attributes): Kind {
 
 /** Adds `thread_id`, which groups the runs of a conversation. */
 function associations(value: unknown): Fields | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isFields(value)) return undefined;
   const { session_id } = value;
   return session_id === undefined || Object.hasOwn(value, 'thread_id') ? value : { ...value, thread_id: session_id };
 }
@@ -162,11 +149,11 @@ function traceloopTools(value: unknown): Fields[] | undefined {
  */
 function callInputs(value: unknown): unknown {
   const given = anyJson(value);
-  if (!isObject(given) || !Array.isArray(given.args)) return given;
+  if (!isFields(given) || !Array.isArray(given.args)) return given;
   const { args, kwargs, ...rest } = given;
   if (!isEmpty(rest)) return given;
   if (args.length === 0) return kwargs === undefined ? {} : kwargs;
-  if (kwargs !== undefined && !(isObject(kwargs) && isEmpty(kwargs))) return given;
+  if (kwargs !== undefined && !(isFields(kwargs) && isEmpty(kwargs))) return given;
   if (args.length > 1) return { args };
   // LangChain's tools have no `kwargs`, and their argument is JSON text.
   return kwargs === undefined ? json(args[0]) : args[0];
@@ -185,7 +172,7 @@ export function dimensionsOf(vector: unknown): number | undefined {
 
 /** Converts a message. Some instrumentations nest the role and the content in `message`. */
 function messageOf({ message, ...shallow }: Fields): Fields {
-  const { content, tool_calls, function_call, ...rest } = isObject(message) ? { ...shallow, ...message } : shallow;
+  const { content, tool_calls, function_call, ...rest } = isFields(message) ? { ...shallow, ...message } : shallow;
   const calls = filled(objects(tool_calls).map(toolCallOf));
   return defined({ ...rest, content: contentOf(content), tool_calls: calls, function_call });
 }
@@ -193,7 +180,7 @@ function messageOf({ message, ...shallow }: Fields): Fields {
 /** Returns the content of a message. Content blocks are encoded as JSON text. */
 function contentOf(content: unknown): unknown {
   const given = json(content);
-  const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isObject(item) && 'type' in item);
+  const isBlocks = Array.isArray(given) && given.length > 0 && given.every((item) => isFields(item) && 'type' in item);
   return isBlocks ? given : content;
 }
 

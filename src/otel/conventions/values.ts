@@ -1,7 +1,7 @@
+import { defined, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
+
 /** The attributes of a span. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;
-
-export type Fields = Record<string, unknown>;
 
 /** Converts the value of an attribute. Returns undefined if the value has an unexpected type. */
 export type Read = (value: unknown, attributes: Attributes) => unknown;
@@ -48,25 +48,25 @@ export function counts(value: unknown): Fields | undefined {
 function countsIn(given: Fields, hasDetails: boolean): Fields {
   const entries = Object.entries(given).map(([key, item]) => [
     key,
-    hasDetails && isObject(item) ? countsIn(item, false) : count(item),
+    hasDetails && isFields(item) ? countsIn(item, false) : count(item),
   ]);
   return defined(Object.fromEntries(entries));
 }
 
 /** Parses text that looks like JSON. Returns other values and invalid JSON unchanged. */
 export function json(value: unknown): unknown {
-  return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsed(value) : value;
+  return typeof value === 'string' && LOOKS_LIKE_JSON.test(value) ? parsedJson(value) : value;
 }
 
 /** Parses text that is always JSON, for example `7` or `true`. Invalid JSON is returned unchanged. */
 export function anyJson(value: unknown): unknown {
-  return typeof value === 'string' ? parsed(value) : value;
+  return typeof value === 'string' ? parsedJson(value) : value;
 }
 
 /** Like `json`, but returns undefined if the result is not an object. */
 export function jsonObject(value: unknown): Fields | undefined {
   const result = json(value);
-  return isObject(result) ? result : undefined;
+  return isFields(result) ? result : undefined;
 }
 
 /**
@@ -77,7 +77,7 @@ export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
     const type = attributes[mimeType];
     if (typeof value !== 'string' || type === PLAIN_TEXT) return value;
-    return type === 'application/json' ? parsed(value) : json(value);
+    return type === 'application/json' ? parsedJson(value) : json(value);
   };
   verbatim.set(read, mimeType);
   return read;
@@ -100,19 +100,9 @@ export function texts(value: unknown): string[] | undefined {
   return filled((Array.isArray(value) ? value : [value]).filter((item) => text(item) !== undefined));
 }
 
-/** Whether a value is an object other than a list or bytes. SDK 3.x allows bytes as attribute values. */
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
-}
-
 export function isEmpty(fields: Attributes): boolean {
   for (const _ in fields) return false;
   return true;
-}
-
-/** Returns the list, or undefined if it is empty. */
-export function filled<Item>(items: Item[]): Item[] | undefined {
-  return items.length === 0 ? undefined : items;
 }
 
 /** Returns a function that converts a time to whole microseconds. `each` is the number of microseconds per unit. */
@@ -125,27 +115,7 @@ export function microseconds(each: number): Read {
 
 /** Returns the items of a list that are objects. */
 export function objects(value: unknown): Fields[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-/** Returns a copy without the keys whose value is undefined. */
-export function defined(fields: Fields): Fields {
-  const result: Fields = {};
-  for (const [key, value] of Object.entries(fields)) {
-    if (value === undefined) continue;
-    // An assignment to `__proto__` would set the prototype.
-    if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true });
-    else result[key] = value;
-  }
-  return result;
+  return Array.isArray(value) ? value.filter(isFields) : [];
 }
 
 const LOOKS_LIKE_JSON = /^\s*[[{"]/;
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return json;
-  }
-}

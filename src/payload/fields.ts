@@ -1,11 +1,12 @@
-import { hasPlainPrototype } from '../payload/describe.ts';
+import { hasPlainPrototype } from './describe.ts';
 
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
+/** Whether a value is an object or function other than a list or bytes. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && !Array.isArray(value);
+  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
 
 /** Whether a value is a plain object and not an instance of a class. */
@@ -43,12 +44,31 @@ export function mapped(list: unknown, map: (item: unknown) => unknown): unknown 
   return items.some((item, at) => item !== list[at]) ? items : list;
 }
 
+/** Returns the list, or undefined if it is empty. */
+export function filled<List extends readonly unknown[]>(items: List): List | undefined {
+  return items.length === 0 ? undefined : items;
+}
+
 export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
-/** Removes undefined properties. Returns undefined if no property is left. */
-export function defined<Value extends object>(object: Value): Value | undefined {
-  const entries = Object.entries(object).filter(([, value]) => value !== undefined);
-  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as Value);
+/** Returns a copy without undefined properties. */
+export function defined<Value extends object>(object: Value): Value {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Value;
+}
+
+/** Returns a copy without undefined properties, or undefined if no property is left. */
+export function definedOrNone<Value extends object>(object: Value): Value | undefined {
+  const fields = defined(object);
+  return Object.keys(fields).length === 0 ? undefined : fields;
+}
+
+/** Parses JSON. Returns invalid JSON unchanged. */
+export function parsedJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
 }
