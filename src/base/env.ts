@@ -50,6 +50,14 @@ export type LangsmithName =
   | 'HIDE_INPUTS'
   | 'HIDE_OUTPUTS';
 
+/** Each of these variables turns the tracing of the langsmith package, which LangChain uses too, on or off. */
+export const LANGSMITH_TRACING: readonly EnvironmentName[] = [
+  'LANGSMITH_TRACING',
+  'LANGSMITH_TRACING_V2',
+  'LANGCHAIN_TRACING_V2',
+  'LANGCHAIN_TRACING',
+];
+
 export const LANGSMITH_DEFAULT_ENDPOINT = 'https://api.smith.langchain.com';
 
 export function langsmithEnv(name: LangsmithName): string | undefined {

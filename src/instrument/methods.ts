@@ -106,7 +106,7 @@ export type FunctionName<Target> = {
   [Key in keyof Target]: Target[Key] extends CallableFunction ? Key : never;
 }[keyof Target];
 
-const PLACE = 'traceMethods';
+const OPERATION = 'traceMethods';
 
 /**
  * Replaces methods of an object, or of a class and all its instances, with traced methods. Returns the target.
@@ -122,10 +122,13 @@ export function traceMethods<Target extends object>(
   const isTarget = typeof target === 'object' ? target !== null : typeof target === 'function';
   if (!isTarget || typeof methods !== 'object' || methods === null) {
     const expected = isTarget ? '`methods` to be a list of names or an object' : '`target` to be a class or an object';
-    diagnostics.warnOnce(`${PLACE} ${expected}`, `${PLACE}(target, methods): expected ${expected}; nothing is traced.`);
+    diagnostics.warnOnce(
+      `${OPERATION} ${expected}`,
+      `${OPERATION}(target, methods): expected ${expected}; nothing is traced.`,
+    );
     return target;
   }
-  guard(PLACE, () => {
+  guard(OPERATION, () => {
     const own = Array.isArray(methods) ? {} : (methods as Readonly<Record<PropertyKey, TraceableOptions>>);
     const names: readonly PropertyKey[] = Array.isArray(methods) ? methods : Reflect.ownKeys(methods);
     for (const name of names) trace(ownerOf(target, name), name, { ...options, ...own[name] });
@@ -135,7 +138,7 @@ export function traceMethods<Target extends object>(
 
 function trace(owner: object, name: PropertyKey, options: TraceableOptions): void {
   const named = { name: (typeof name === 'symbol' ? name.description : String(name)) || 'anonymous', ...options };
-  replaceMethod(PLACE, owner, name, (method) => traceable(method, named));
+  replaceMethod(OPERATION, owner, name, (method) => traceable(method, named));
 }
 
 function ownerOf(target: object, name: PropertyKey): object {

@@ -29,7 +29,7 @@ interface ApiPromise {
   parsedPromise?: unknown;
 }
 
-const PLACE = 'following an API call';
+const OPERATION = 'following an API call';
 
 /**
  * Observes the promise of an SDK call without replacing it, so that it stays the same object and stays lazy. Returns
@@ -43,7 +43,7 @@ export function followApiPromise(promise: object, run: Run, reader: AnswerReader
   // A run that was refused or left out records no data.
   if (!run.isOpen) return true;
   const call = new FollowedCall(run, reader, requestIdHeader);
-  return guard(PLACE, () => follow(promise as Partial<ApiPromise>, call)) ?? false;
+  return guard(OPERATION, () => follow(promise as Partial<ApiPromise>, call)) ?? false;
 }
 
 function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
@@ -88,7 +88,7 @@ function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>,
   });
   interceptOwn(promise, '_thenUnwrap', (thenUnwrap, self, [transform, ...args]) => {
     const derived = Reflect.apply(thenUnwrap, self, [call.observeInput(transform), ...args]);
-    guard(PLACE, () => observe(derived as Partial<ApiPromise>, observed, call));
+    guard(OPERATION, () => observe(derived as Partial<ApiPromise>, observed, call));
     return derived;
   });
 }
@@ -114,7 +114,7 @@ class FollowedCall implements Settlement {
    * object.
    */
   onResponse({ response }: ResponseProps): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       this.#status = response?.status;
       this.#run.set({ metadata: { request_id: response?.headers?.get?.(this.#requestIdHeader) || undefined } });
       if (this.#isBodyUsed) return;
@@ -150,7 +150,7 @@ class FollowedCall implements Settlement {
 
   /** Follows the body of a streamed response. A response that is not streamed is parsed later. */
   followBody({ response, options, controller }: ResponseProps): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       if (options?.stream !== true) return;
       this.#useBody();
       const isFollowed = followStream(response?.body, this.#run, eventReader(this.#reader), controller?.signal);
@@ -167,7 +167,7 @@ class FollowedCall implements Settlement {
   }
 
   fail(error: unknown): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       const requestId = (error as { requestID?: unknown } | null)?.requestID;
       if (typeof requestId === 'string') this.#run.set({ metadata: { request_id: requestId } });
     });

@@ -15,7 +15,7 @@ import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun 
  * The run of a span that another process recorded. The run has the same fields as a run that a `RunSpanProcessor` with
  * default options records.
  */
-export interface FinishedRun {
+interface FinishedRun {
   readonly id: string;
   /** The fields of the record without payloads and without the position in the trace. */
   readonly fields: Omit<RunRecord, 'id' | 'trace_id' | 'dotted_order' | 'inputs' | 'outputs' | 'events'>;

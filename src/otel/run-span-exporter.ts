@@ -22,7 +22,7 @@ const atEnd = new Set<() => void>();
 
 const SUCCESS = 0;
 const FAILED = 1;
-const PLACE = 'RunSpanExporter.export';
+const OPERATION = 'RunSpanExporter.export';
 
 export type RunSpanExporterOptions = RunSpanProcessorOptions;
 
@@ -58,14 +58,14 @@ export class RunSpanExporter implements SpanExporterLike {
   export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void {
     const answer = (error?: Error): void => {
       const result = error === undefined ? { code: SUCCESS } : { code: FAILED, error };
-      guard(`${PLACE}'s callback`, () => resultCallback(result as ExportResultLike));
+      guard(`${OPERATION}'s callback`, () => resultCallback(result as ExportResultLike));
     };
     if (this.#shutdown !== undefined) {
       answer(new Error('RunSpanExporter was shut down'));
       return;
     }
-    const isTaken = guard(PLACE, () => {
-      for (const span of spans) guard(PLACE, () => this.#take(span));
+    const isTaken = guard(OPERATION, () => {
+      for (const span of spans) guard(OPERATION, () => this.#take(span));
       return true;
     });
     if (isTaken === undefined) answer(new Error('RunSpanExporter: expected a list of spans'));
@@ -126,7 +126,7 @@ export class RunSpanExporter implements SpanExporterLike {
     ];
     for (let next = ready.pop(); next !== undefined; next = ready.pop()) {
       const { waiting, above } = next;
-      const entry = guard(PLACE, () => this.#end(waiting, above)) ?? above;
+      const entry = guard(OPERATION, () => this.#end(waiting, above)) ?? above;
       for (const child of this.#waiting.takeBelow(idsOf(waiting.span))) ready.push({ waiting: child, above: entry });
     }
   }
@@ -151,7 +151,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   /** Records the oldest waiting spans as the first runs of new traces, as long as `hasToBe` returns true. */
   #giveUpWaiting(hasToBe: () => boolean): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       while (hasToBe()) {
         const first = this.#waiting.takeTopOfOldest();
         if (first === undefined) return;

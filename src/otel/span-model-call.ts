@@ -3,7 +3,7 @@ import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from 
 import type { RunSink } from '../run/sink.ts';
 import { type Attributes, isEmpty, text } from './conventions/values.ts';
 import type { SpanLike } from './span-like.ts';
-import { PLACE, runTypeOf } from './span-to-run.ts';
+import { OPERATION, runTypeOf } from './span-to-run.ts';
 
 /** Run types of spans that may record a model call. A retriever may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);
@@ -29,7 +29,7 @@ export function spanModelCall(span: SpanLike, knownType?: string): ModelCall | u
   const { attributes } = span;
   const model = modelOf(attributes);
   if (model === undefined) return undefined;
-  const runType = knownType ?? guard(PLACE, () => runTypeOf(attributes));
+  const runType = knownType ?? guard(OPERATION, () => runTypeOf(attributes));
   return runType !== undefined && RUN_TYPES.has(runType) ? { runType, model, scope: scopeOf(span) } : undefined;
 }
 

@@ -26,7 +26,7 @@ import { runIdOf, startUsOf } from './span-identity.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { spanModelCall } from './span-model-call.ts';
 import { openOriginJson, resourceMetadata } from './span-origin.ts';
-import { hiddenNames, PLACE, projectOf, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
+import { hiddenNames, OPERATION, projectOf, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /** The data that is known when the run of a span starts. */
 export interface SpanStart {
@@ -250,7 +250,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       return;
     }
     void wait.then(() => {
-      guard(PLACE, () => {
+      guard(OPERATION, () => {
         const known = resourceMetadata(resource, this.#capture.payload);
         record.metadata = new Map([...known, ...(record.metadata ?? [])]);
       });

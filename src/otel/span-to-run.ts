@@ -32,7 +32,7 @@ import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
 /** Data that is needed to map a span but is not part of the span. */
-export interface SpanSurroundings {
+interface SpanSurroundings {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, keyed by attribute name. Attributes of the span take precedence. */
@@ -48,7 +48,7 @@ export interface SpanSurroundings {
 }
 
 /** The fields of a run that are known when its span starts. */
-export interface SpanStartFields {
+interface SpanStartFields {
   name: string;
   runType: string;
   inputs: EncodedPayload | undefined;
@@ -67,7 +67,7 @@ export interface SpanFields extends SpanStartFields {
   hasUsage: boolean;
 }
 
-export const PLACE = 'reading a span';
+export const OPERATION = 'reading a span';
 
 /** The key of token counts and costs in the outputs and in the metadata. */
 const USAGE = 'usage_metadata';
@@ -96,7 +96,7 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
     try {
       part(fields, span, capture, around);
     } catch (thrown) {
-      reportFailure(PLACE, thrown);
+      reportFailure(OPERATION, thrown);
     }
   }
   return fields;
@@ -109,7 +109,7 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFi
     if (!isEmpty(span.attributes))
       mapStart(fields, new AttributeReader(span.attributes, capture.payload), capture, false);
   } catch (thrown) {
-    reportFailure(PLACE, thrown);
+    reportFailure(OPERATION, thrown);
   }
   return fields;
 }

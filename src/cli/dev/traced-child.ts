@@ -1,4 +1,4 @@
-import { type EnvironmentName, env, environmentWith } from '../../base/env.ts';
+import { env, environmentWith, LANGSMITH_TRACING } from '../../base/env.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
 import { type ChildCommand, runChild } from './child.ts';
@@ -14,14 +14,6 @@ export async function runTraced(
   await waitForIdle(store);
   return ending;
 }
-
-/** Each of these variables turns the tracing of the langsmith package on or off. */
-const LANGSMITH_TRACING: readonly EnvironmentName[] = [
-  'LANGSMITH_TRACING',
-  'LANGSMITH_TRACING_V2',
-  'LANGCHAIN_TRACING',
-  'LANGCHAIN_TRACING_V2',
-];
 
 /**
  * Returns the environment for a command that uses runspan or the langsmith package. If the user turned langsmith

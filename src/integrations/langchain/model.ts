@@ -4,7 +4,7 @@ import { completeUsage } from '../../run/run-fields.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
 /** The recorded result of a model call. */
-export interface ModelResult {
+interface ModelResult {
   readonly outputs: Fields;
   readonly usage: UsageMetadata | undefined;
   readonly metadata: Fields;

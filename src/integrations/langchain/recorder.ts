@@ -1,8 +1,8 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import {
-  type EnvironmentName,
   env,
   LANGSMITH_DEFAULT_ENDPOINT,
+  LANGSMITH_TRACING,
   langsmithEnv,
   usesLangsmithService,
 } from '../../base/env.ts';
@@ -19,13 +19,13 @@ import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
 import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
 
-const PLACE = 'RunspanCallbackHandler';
+const OPERATION = 'RunspanCallbackHandler';
 
 /** The options of all runs of one handler. */
 export type RecorderOptions = Pick<RunOptions, 'tags' | 'metadata' | 'project' | 'projectId' | 'exporter'> & Hiding;
 
 /** The data about a step that LangChain passes when the step starts. */
-export interface StepStart {
+interface StepStart {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
@@ -54,7 +54,7 @@ export class StepRecorder {
   }
 
   start(step: StepStart): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       const { exporter, ...common } = this.#options;
       const parent = insideStep(currentContext(), runOfStep(step.parentId, exporter)?.context);
       const sink = exporter ?? sinkOf(parent);
@@ -67,7 +67,7 @@ export class StepRecorder {
       const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;
       const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;
-      const inputs = isCaptured ? guard(PLACE, () => step.inputs?.()) : undefined;
+      const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
       const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
       const run = new Run(options, parent, sink, encoded, verdict);
       // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain itself passes
@@ -81,10 +81,10 @@ export class StepRecorder {
 
   /** Calls `finish` and ends the run of a step, even if `finish` throws. */
   end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       const step = takeStep(id, this, tags);
       if (step === undefined) return;
-      guard(PLACE, () => finish(step));
+      guard(OPERATION, () => finish(step));
       step.run.end();
     });
   }
@@ -123,7 +123,7 @@ export class StepRecorder {
   }
 
   #update(id: string, update: (step: Step) => void): void {
-    guard(PLACE, () => {
+    guard(OPERATION, () => {
       const step = stepOf(id, this);
       if (step !== undefined) update(step);
     });
@@ -163,20 +163,12 @@ function isAbort(thrown: unknown): boolean {
   return name === 'ModelAbortError' || (name === 'Error' && (message === 'AbortError' || message === 'Aborted'));
 }
 
-/** The environment variables that turn on LangChain's own tracer. */
-const TRACER_VARIABLES: readonly EnvironmentName[] = [
-  'LANGSMITH_TRACING',
-  'LANGSMITH_TRACING_V2',
-  'LANGCHAIN_TRACING_V2',
-  'LANGCHAIN_TRACING',
-];
-
 /**
  * Whether the environment turns on LangChain's own tracer, which then sends the same steps to the same endpoint. If the
  * ids were the same too, the two records of a step would overwrite each other.
  */
 function isTracedByLangChain(): boolean {
-  const name = TRACER_VARIABLES.find((variable) => env(variable) === 'true');
+  const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
   if (name === undefined || !hasLangChainEndpoint()) return false;
   diagnostics.warnOnce(
     'RunspanCallbackHandler twice',

@@ -2,12 +2,14 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AttachmentInfo } from '../../receiver/store/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
+import { isMarkdown } from '../data/preferences.ts';
 import { plural } from '../elements/figures.ts';
+import { lazy } from '../elements/lazy.tsx';
+import { LongText, Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, IMAGE_TYPES, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
 import type { Message, Part } from './message.ts';
-import { Reading } from './reading.tsx';
 
 /** Number of messages that are shown at first, from the end of a long conversation. */
 const PAGE = 30;
@@ -140,5 +142,26 @@ export function Attachment({ attachment, runId }: { attachment: AttachmentInfo; 
         </span>
       </figcaption>
     </figure>
+  );
+}
+
+const Markdown = lazy(() => import('./markdown.tsx'), PlainText);
+
+/** Text from a payload, rendered as Markdown or as plain text. */
+export function Reading({ text }: { text: string }): JSX.Element {
+  if (binaryOf(text) !== undefined) return <BinaryChip text={text} />;
+  const Shown = isMarkdown.value ? Markdown : PlainText;
+  return (
+    <div class="reading">
+      <LongText value={text}>{(shown) => <Shown text={shown} />}</LongText>
+    </div>
+  );
+}
+
+function PlainText({ text }: { text: string }): JSX.Element {
+  return (
+    <div class="plain">
+      <Text value={text} />
+    </div>
   );
 }

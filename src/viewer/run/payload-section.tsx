@@ -10,11 +10,10 @@ import { bytes } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
-import { ConversationView } from '../payload/conversation-view.tsx';
+import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
 import { isFields } from '../payload/message.ts';
-import { Reading } from '../payload/reading.tsx';
 
 type Field = 'inputs' | 'outputs';
 

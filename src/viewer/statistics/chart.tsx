@@ -14,7 +14,7 @@ const DRAG_PX_MIN = 5;
  * Values over time. A bucket without a value has undefined. `color` is the name of a custom property in the style
  * sheet.
  */
-export interface Series {
+interface Series {
   readonly name: string;
   readonly color: 'bar' | 'accent' | 'bad';
   readonly values: readonly (number | undefined)[];
