@@ -1,11 +1,11 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { isFields } from '../payload/fields.ts';
-import { entriesOf } from './active-spans.ts';
 import { text } from './conventions/values.ts';
-import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './message-events.ts';
+import { entriesOf } from './live/active-spans.ts';
+import { SpanRun } from './live/span-run.ts';
+import { attributesOfEvent, isExceptionEvent, isMessageEvent } from './mapping/message-events.ts';
 import type { SpanContextLike } from './span-like.ts';
-import { SpanRun } from './span-run.ts';
 
 /** A log record of any version of the SDK. */
 export interface LogRecordLike {

@@ -25,8 +25,8 @@ import {
   parseBaggage,
 } from '../run/propagation.ts';
 import { usableOptions } from '../run/run-options.ts';
-import { runAbove } from './active-spans.ts';
-import { withExtracted } from './extracted-run.ts';
+import { runAbove } from './live/active-spans.ts';
+import { withExtracted } from './live/extracted-run.ts';
 
 /** Options of `RunPropagator`. */
 export interface RunPropagatorOptions {

@@ -3,16 +3,16 @@ import { setSoon } from '../base/timers.ts';
 import { isSameCall } from '../run/context.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
-import { recordedRun } from './active-spans.ts';
-import { FlushTime, resourcesSettled } from './flushing.ts';
+import { recordedRun } from './live/active-spans.ts';
+import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
+import { spanModelCall } from './live/span-model-call.ts';
+import type { SpanKey } from './live/span-registry.ts';
+import { SpanRun, startSpanRun } from './live/span-run.ts';
+import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
-import { SkippedSpan, type SpanEntry } from './span-entry.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
-import { spanModelCall } from './span-model-call.ts';
-import type { SpanKey } from './span-registry.ts';
-import { SpanRun, startSpanRun } from './span-run.ts';
-import { idsOf, type WaitingSpan, WaitingSpans } from './waiting-spans.ts';
 
 /** Maximum number of exported spans that are remembered as possible parents. */
 const LATEST_MAX = 10_000;

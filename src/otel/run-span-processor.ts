@@ -5,15 +5,15 @@ import { enteredContext, innermostContext, type RunContext, sinkOf } from '../ru
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
-import { attach, detach, isRecorded, recordedRun } from './active-spans.ts';
-import { extractedFor } from './extracted-run.ts';
-import { FlushTime, resourcesSettled } from './flushing.ts';
-import { LateEntry, SkippedSpan, SpanEntry } from './span-entry.ts';
+import { attach, detach, isRecorded, recordedRun } from './live/active-spans.ts';
+import { extractedFor } from './live/extracted-run.ts';
+import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
+import { isCallAbove, isCallUnknown } from './live/span-model-call.ts';
+import { SpanRegistry } from './live/span-registry.ts';
+import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
-import { isCallAbove, isCallUnknown } from './span-model-call.ts';
-import { SpanRegistry } from './span-registry.ts';
-import { SpanRun, type SpanStart, startSpanRun } from './span-run.ts';
 
 /** The trace flag of sampled spans. */
 const SAMPLED = 1;

@@ -2,8 +2,8 @@
  * Registries of all processors of this process. The code in `run/` finds the active span and its run through this list.
  */
 import { type Context, context, type Span, trace } from '@opentelemetry/api';
-import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../run/context.ts';
-import { currentSink, type RunSink } from '../run/sink.ts';
+import { enteredContext, type RunContext, type SpanSource, setSpanSource } from '../../run/context.ts';
+import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';

@@ -1,19 +1,20 @@
-import { reportFailure } from '../base/guard.ts';
-import { safeText } from '../base/text.ts';
-import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../payload/attachment.ts';
-import { shownError } from '../payload/errors.ts';
-import { defined, type Fields, filled } from '../payload/fields.ts';
-import type { PayloadRules } from '../payload/limits.ts';
-import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../payload/serialize.ts';
-import type { UsageMetadata } from '../run/record.ts';
-import { completeUsage } from '../run/run-fields.ts';
-import type { CapturePolicy } from '../run/sink.ts';
-import { isoTimestamp } from '../run/time.ts';
+import { reportFailure } from '../../base/guard.ts';
+import { safeText } from '../../base/text.ts';
+import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../../payload/attachment.ts';
+import { shownError } from '../../payload/errors.ts';
+import { defined, type Fields, filled } from '../../payload/fields.ts';
+import type { PayloadRules } from '../../payload/limits.ts';
+import { type EncodedPayload, encodePayload, metadataJson, metadataKey } from '../../payload/serialize.ts';
+import type { UsageMetadata } from '../../run/record.ts';
+import { completeUsage } from '../../run/run-fields.ts';
+import type { CapturePolicy } from '../../run/sink.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import { isCancelledCall } from '../conventions/ai-sdk.ts';
+import { http } from '../conventions/protocols.ts';
+import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { FIRST_TOKEN, type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
+import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
 import { AttributeReader, type Found, type Groups } from './attributes.ts';
-import { isCancelledCall } from './conventions/ai-sdk.ts';
-import { http } from './conventions/protocols.ts';
-import { type Attributes, isEmpty, text } from './conventions/values.ts';
-import { FIRST_TOKEN, type Rename, SERVICE_TIER } from './conventions/vocabulary.ts';
 import {
   carriesInputs,
   carriesOutputs,
@@ -25,7 +26,6 @@ import { rowIndex, vocabularies } from './row-index.ts';
 import { spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
-import type { SpanContextLike, SpanEventLike, SpanLike } from './span-like.ts';
 import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
 
 /** The settings of a sink that apply to the fields of a span. */

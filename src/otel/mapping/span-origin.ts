@@ -1,9 +1,9 @@
-import { safeText } from '../base/text.ts';
-import type { Fields } from '../payload/fields.ts';
-import type { PayloadRules } from '../payload/limits.ts';
-import { metadataJson, serialize } from '../payload/serialize.ts';
-import { number } from './conventions/values.ts';
-import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from './span-like.ts';
+import { safeText } from '../../base/text.ts';
+import type { Fields } from '../../payload/fields.ts';
+import type { PayloadRules } from '../../payload/limits.ts';
+import { metadataJson, serialize } from '../../payload/serialize.ts';
+import { number } from '../conventions/values.ts';
+import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 

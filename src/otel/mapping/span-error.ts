@@ -1,7 +1,7 @@
-import { stackFrames } from '../payload/errors.ts';
-import { langfuseError } from './conventions/langfuse.ts';
-import { type Attributes, number, text } from './conventions/values.ts';
-import type { SpanEventLike, SpanLike } from './span-like.ts';
+import { stackFrames } from '../../payload/errors.ts';
+import { langfuseError } from '../conventions/langfuse.ts';
+import { type Attributes, number, text } from '../conventions/values.ts';
+import type { SpanEventLike, SpanLike } from '../span-like.ts';
 
 /** The status code of a failed span. */
 const ERROR = 2;

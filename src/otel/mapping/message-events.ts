@@ -1,9 +1,9 @@
-import { defined, type Fields, isFields } from '../payload/fields.ts';
-import type { PayloadRules } from '../payload/limits.ts';
-import { serialize } from '../payload/serialize.ts';
-import { attributesOfVectorEvent } from './conventions/traceloop.ts';
-import { type Attributes, isEmpty, json, text } from './conventions/values.ts';
-import type { SpanEventLike } from './span-like.ts';
+import { defined, type Fields, isFields } from '../../payload/fields.ts';
+import type { PayloadRules } from '../../payload/limits.ts';
+import { serialize } from '../../payload/serialize.ts';
+import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
+import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
+import type { SpanEventLike } from '../span-like.ts';
 
 /** Messages from the events of a span, under the names of the attributes that would contain them. */
 export interface EventMessages {

@@ -1,13 +1,13 @@
-import { aiSdk, aiSdkBesideGenAi } from './conventions/ai-sdk.ts';
-import { genAi } from './conventions/genai.ts';
-import { generalAttributes, runspanAttributes } from './conventions/general.ts';
-import { langfuse } from './conventions/langfuse.ts';
-import { langSmith } from './conventions/langsmith.ts';
-import { openInference } from './conventions/openinference.ts';
-import { database, http, mcp, messaging } from './conventions/protocols.ts';
-import { traceloop } from './conventions/traceloop.ts';
-import type { Attributes, Read } from './conventions/values.ts';
-import type { Group, Row, Vocabulary } from './conventions/vocabulary.ts';
+import { aiSdk, aiSdkBesideGenAi } from '../conventions/ai-sdk.ts';
+import { genAi } from '../conventions/genai.ts';
+import { generalAttributes, runspanAttributes } from '../conventions/general.ts';
+import { langfuse } from '../conventions/langfuse.ts';
+import { langSmith } from '../conventions/langsmith.ts';
+import { openInference } from '../conventions/openinference.ts';
+import { database, http, mcp, messaging } from '../conventions/protocols.ts';
+import { traceloop } from '../conventions/traceloop.ts';
+import type { Attributes, Read } from '../conventions/values.ts';
+import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
  * All vocabularies, in order of precedence. If a vocabulary has set a field, later vocabularies do not change it.

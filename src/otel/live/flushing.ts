@@ -1,6 +1,6 @@
-import { monotonicNowMs } from '../base/clock.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
-import type { ResourceLike } from './span-like.ts';
+import { monotonicNowMs } from '../../base/clock.ts';
+import { clearTimer, setTimer } from '../../base/timers.ts';
+import type { ResourceLike } from '../span-like.ts';
 
 /** Timeout of a flush. Must be shorter than the 30 s timeout of tracer providers, so that they receive the result. */
 const FLUSH_TIMEOUT_MS = 29_000;

@@ -1,7 +1,7 @@
-import { clock } from '../base/clock.ts';
-import { guard } from '../base/guard.ts';
-import { safeText } from '../base/text.ts';
-import { type EncodedPayload, shownName } from '../payload/serialize.ts';
+import { clock } from '../../base/clock.ts';
+import { guard } from '../../base/guard.ts';
+import { safeText } from '../../base/text.ts';
+import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import {
   contextOf,
   inheritedFrom,
@@ -9,24 +9,31 @@ import {
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
-} from '../run/context.ts';
-import { EncodedRun, type Project, type RunSource } from '../run/encoded-run.ts';
-import { Run } from '../run/run.ts';
-import { withTags } from '../run/run-fields.ts';
-import { type Hiding, hidingCapture } from '../run/run-options.ts';
-import { sample } from '../run/sampling.ts';
-import type { CapturePolicy, RunSink } from '../run/sink.ts';
-import { isoTimestamp } from '../run/time.ts';
-import type { Attributes } from './conventions/values.ts';
+} from '../../run/context.ts';
+import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
+import { Run } from '../../run/run.ts';
+import { withTags } from '../../run/run-fields.ts';
+import { type Hiding, hidingCapture } from '../../run/run-options.ts';
+import { sample } from '../../run/sampling.ts';
+import type { CapturePolicy, RunSink } from '../../run/sink.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { Attributes } from '../conventions/values.ts';
+import { LogMessages } from '../mapping/message-events.ts';
+import { exceptionFields } from '../mapping/span-error.ts';
+import { runIdOf, startUsOf } from '../mapping/span-identity.ts';
+import { openOriginJson, resourceMetadata } from '../mapping/span-origin.ts';
+import {
+  hiddenNames,
+  OPERATION,
+  projectOf,
+  type SpanFields,
+  spanToOpenRun,
+  spanToRun,
+} from '../mapping/span-to-run.ts';
+import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
-import { LogMessages } from './message-events.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
-import { exceptionFields } from './span-error.ts';
-import { runIdOf, startUsOf } from './span-identity.ts';
-import type { ResourceLike, SpanContextLike, SpanLike } from './span-like.ts';
 import { spanModelCall } from './span-model-call.ts';
-import { openOriginJson, resourceMetadata } from './span-origin.ts';
-import { hiddenNames, OPERATION, projectOf, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 
 /** The data that is known when the run of a span starts. */
 export interface SpanStart {

@@ -1,7 +1,7 @@
-import { makeSlot, type Slot } from '../base/slot.ts';
-import type { RunContext } from '../run/context.ts';
+import { makeSlot, type Slot } from '../../base/slot.ts';
+import type { RunContext } from '../../run/context.ts';
+import type { SpanContextLike } from '../span-like.ts';
 import { LateEntry, type SpanEntry } from './span-entry.ts';
-import type { SpanContextLike } from './span-like.ts';
 
 /** Maximum number of open spans that can be found by their ids. */
 const OPEN_MAX = 10_000;

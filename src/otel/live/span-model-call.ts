@@ -1,9 +1,9 @@
-import { guard } from '../base/guard.ts';
-import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from '../run/context.ts';
-import type { RunSink } from '../run/sink.ts';
-import { type Attributes, isEmpty, text } from './conventions/values.ts';
-import type { SpanLike } from './span-like.ts';
-import { OPERATION, runTypeOf } from './span-to-run.ts';
+import { guard } from '../../base/guard.ts';
+import { enclosingModelCall, isSameCall, type ModelCall, type RunContext } from '../../run/context.ts';
+import type { RunSink } from '../../run/sink.ts';
+import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
+import type { SpanLike } from '../span-like.ts';
 
 /** Run types of spans that may record a model call. A retriever may call a model for ranking. */
 const RUN_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding', 'retriever']);

@@ -1,13 +1,13 @@
-import { defaultLimits } from '../base/limits.ts';
-import { payloadRules } from '../payload/limits.ts';
-import { defaultRedaction } from '../payload/redact.ts';
-import { type EncodedPayload, shownName } from '../payload/serialize.ts';
-import { isFilled } from '../run/encoded-run.ts';
-import type { Attachment, RunRecord } from '../run/record.ts';
-import { withTags } from '../run/run-fields.ts';
-import { isoTimestamp } from '../run/time.ts';
+import { defaultLimits } from '../../base/limits.ts';
+import { payloadRules } from '../../payload/limits.ts';
+import { defaultRedaction } from '../../payload/redact.ts';
+import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
+import { isFilled } from '../../run/encoded-run.ts';
+import type { Attachment, RunRecord } from '../../run/record.ts';
+import { withTags } from '../../run/run-fields.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { SpanLike } from '../span-like.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
-import type { SpanLike } from './span-like.ts';
 import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
 

@@ -1,9 +1,9 @@
-import type { PayloadRules } from '../payload/limits.ts';
-import { eventJson } from '../payload/serialize.ts';
-import { isoTimestamp } from '../run/time.ts';
-import { type Attributes, isEmpty } from './conventions/values.ts';
+import type { PayloadRules } from '../../payload/limits.ts';
+import { eventJson } from '../../payload/serialize.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import { type Attributes, isEmpty } from '../conventions/values.ts';
+import type { SpanEventLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
-import type { SpanEventLike } from './span-like.ts';
 
 /** Whether the name of an attribute or event belongs to a hidden payload. */
 export type IsHidden = (name: string) => boolean;

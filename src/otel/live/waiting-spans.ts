@@ -1,7 +1,7 @@
-import { monotonicNowMs } from '../base/clock.ts';
-import { clearTimer, setTimer } from '../base/timers.ts';
-import type { RunSink } from '../run/sink.ts';
-import type { SpanLike } from './span-like.ts';
+import { monotonicNowMs } from '../../base/clock.ts';
+import { clearTimer, setTimer } from '../../base/timers.ts';
+import type { RunSink } from '../../run/sink.ts';
+import type { SpanLike } from '../span-like.ts';
 import type { SpanKey } from './span-registry.ts';
 
 /** An ended span whose parent has not been exported yet. */

@@ -1,7 +1,7 @@
-import { guard } from '../base/guard.ts';
-import { enclosingModelCall, type RunContext } from '../run/context.ts';
-import type { RunSink } from '../run/sink.ts';
-import type { SpanContextLike } from './span-like.ts';
+import { guard } from '../../base/guard.ts';
+import { enclosingModelCall, type RunContext } from '../../run/context.ts';
+import type { RunSink } from '../../run/sink.ts';
+import type { SpanContextLike } from '../span-like.ts';
 
 /**
  * The record of a span that a processor or exporter has received. If the span became a run, its entry is a `SpanRun`.

@@ -1,8 +1,8 @@
 import { type Context, createContextKey, trace } from '@opentelemetry/api';
-import type { RunContext } from '../run/context.ts';
-import type { RemoteRun } from '../run/propagation.ts';
-import type { RunSink } from '../run/sink.ts';
-import type { SpanContextLike } from './span-like.ts';
+import type { RunContext } from '../../run/context.ts';
+import type { RemoteRun } from '../../run/propagation.ts';
+import type { RunSink } from '../../run/sink.ts';
+import type { SpanContextLike } from '../span-like.ts';
 
 const KEY = createContextKey('runspan extracted run');
 
