@@ -5,7 +5,7 @@ import { deriveOne } from '../instrument/promise.ts';
 import type { Run } from '../run/run.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
 import type { AnswerReader } from './call-reader.ts';
-import { eventReader } from './fold.ts';
+import { eventReader } from './deltas.ts';
 
 /** The properties of a request whose response headers have arrived. */
 interface ResponseProps {

@@ -4,7 +4,7 @@ import { generatedAnswer, modelReader, operationReader } from '../../src/integra
 import { describeModelCall, describeOperation } from '../../src/integrations/ai-sdk/calls.ts';
 import { messageCall as message } from '../../src/integrations/anthropic/calls.ts';
 import type { AnswerReader, CallReader, Fold } from '../../src/integrations/call-reader.ts';
-import { eventReader } from '../../src/integrations/fold.ts';
+import { eventReader } from '../../src/integrations/deltas.ts';
 import { openaiCalls } from '../../src/integrations/openai/calls.ts';
 
 const { chat } = openaiCalls;

@@ -2,7 +2,7 @@ import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../pa
 import { aiSdkFile, aiSdkToolCall } from '../../payload/messages.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
-import { copyOf } from '../fold.ts';
+import { copyOf } from '../deltas.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** The combined parts of a stream, or of a result that is not streamed. */

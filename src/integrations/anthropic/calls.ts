@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf } from '../..
 import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
-import { messageFold } from './fold.ts';
+import { messageFold } from './message-fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
 

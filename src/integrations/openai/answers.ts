@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../../
 import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
 import { base64Bytes, mediaMarker } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
-import { choicesFold, imagesFold, responseFold } from './folds.ts';
+import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
 
 /** Reads chat completions and text completions. */
 export const choicesReader: AnswerReader = objectReader(

@@ -9,7 +9,7 @@ import {
   without,
 } from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { addDelta, copyOf } from '../fold.ts';
+import { addDelta, copyOf } from '../deltas.ts';
 
 /**
  * The fields of a choice, other than its message, to which chunks append. All other fields are replaced, for example

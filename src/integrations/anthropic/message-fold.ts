@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { addDelta, copyOf } from '../fold.ts';
+import { addDelta, copyOf } from '../deltas.ts';
 
 /**
  * For each kind of delta, the field whose text is appended. The field has the same name in the delta and in the block.
