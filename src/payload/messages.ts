@@ -111,10 +111,13 @@ function urlOf(data: unknown, mediaType: unknown): unknown {
 }
 
 /**
- * Returns the base64 of bytes that `JSON.stringify` has encoded as an object: `{ type: 'Buffer', data: [137, …] }`, or
- * `{ 0: 137, … }` for a `Uint8Array`.
+ * Returns the base64 of bytes, also of bytes that `JSON.stringify` has encoded as an object: `{ type: 'Buffer', data:
+ * [137, …] }`, or `{ 0: 137, … }` for a `Uint8Array`.
  */
 function base64Of(data: unknown): string | undefined {
+  if (data instanceof Uint8Array) {
+    return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+  }
   if (!isFields(data)) return undefined;
   const numbers = data.type === 'Buffer' ? data.data : Object.values(data);
   const isBytes = Array.isArray(numbers) && numbers.length > 0 && numbers.every(isByte);

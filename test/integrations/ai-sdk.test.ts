@@ -282,15 +282,18 @@ test('a streamed text is recorded like the same text at once, with events for th
 
 test('files are attachments', async () => {
   const { chat, recorder } = await start();
-  const bytes = Buffer.alloc(3_000, 7);
-  const content = [bytes, bytes.toString('base64')].map(
+  const [first, second] = [Buffer.alloc(3_000, 7), Buffer.alloc(3_000, 8)];
+  const content = [first, second.toString('base64')].map(
     (data) => ({ type: 'file', mediaType: 'image/png', data }) as const,
   );
   await sdk.generateText({ model: chat('gpt'), messages: [{ role: 'user', content }] });
   expect(recorder.runs).toHaveLength(2);
   for (const { inputs, attachments } of recorder.runs) {
     expect(JSON.stringify(inputs).length).toBeLessThan(1_000);
-    expect(attachments?.map((one) => Buffer.compare(one.bytes as Uint8Array, bytes))).toEqual([0, 0]);
+    expect(attachments?.map(({ bytes, mimeType }) => [Buffer.from(bytes as Uint8Array), mimeType])).toEqual([
+      [first, 'image/png'],
+      [second, 'image/png'],
+    ]);
   }
 });
 

@@ -1,8 +1,14 @@
 // After https://ai-sdk.dev/docs/ai-sdk-core/telemetry#collected-data, and the sources of `ai` 4 to 6 and `@ai-sdk/otel`.
+import * as ai from 'ai';
+import { MockLanguageModelV3 } from 'ai/test';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { wrapAISDK } from '../../src/ai.ts';
 import type { Attributes } from '../../src/otel/conventions/values.ts';
 import type { SpanLike } from '../../src/otel.ts';
+import type { RunRecorder } from '../../src/testing.ts';
 import { expectFields, expectRun, flat, mapped, spanTest } from './mapped.ts';
+import { setUp } from './set-up.ts';
 
 const STEP = 'ai.generateText.doGenerate';
 const testSpan = spanTest('ai.operationId');
@@ -226,6 +232,41 @@ describe('messages', () => {
   ])('have %s', (_, part, expected) => {
     expect(messages({ role: 'user', content: [{ type: 'text', text: 'See:' }, part] })[0].content[1]).toEqual(expected);
   });
+});
+
+test('a model call has the same messages and tokens as with wrapped functions', async () => {
+  const weather = ai.tool({ inputSchema: z.object({ city: z.string() }), execute: async () => ({ rain: true }) });
+  const usage = { inputTokens: { total: 20, cacheRead: 8 }, outputTokens: { total: 9, reasoning: 3 } };
+  const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input: '{"city":"Cork"}' };
+  const words = [
+    { type: 'reasoning', text: 'Hm.' },
+    { type: 'text', text: 'I look.' },
+  ];
+  const answers = [
+    { content: [...words, call], finishReason: { unified: 'tool-calls' }, usage, warnings: [] },
+    { content: [{ type: 'text', text: 'Rain.' }], finishReason: { unified: 'stop' }, usage, warnings: [] },
+  ] as never;
+  const content = [
+    { type: 'text', text: 'Rain?' },
+    { type: 'image', image: Buffer.from('iVBO', 'base64'), mediaType: 'image/png' },
+    { type: 'file', data: 'JVBE', mediaType: 'application/pdf' },
+  ] as const;
+  const options = () => ({
+    model: new MockLanguageModelV3({ doGenerate: answers }),
+    tools: { weather },
+    stopWhen: ai.stepCountIs(3),
+    messages: [{ role: 'user' as const, content: [...content] }],
+  });
+  const modelCalls = ({ runs }: RunRecorder) =>
+    runs.filter((run) => run.run_type === 'llm').map(({ inputs, outputs }) => ({ inputs, outputs }));
+
+  const { tracer, recorder } = setUp();
+  await wrapAISDK(ai).generateText(options());
+  const wrapped = modelCalls(recorder);
+  recorder.clear();
+  await ai.generateText({ ...options(), experimental_telemetry: { isEnabled: true, tracer } });
+  expect(wrapped).toHaveLength(2);
+  expect(modelCalls(recorder)).toEqual(wrapped);
 });
 
 const calls = (key: string) => JSON.stringify([{ toolCallId: 'c1', toolName: 'weather', [key]: '{"city":"Cork"}' }]);
