@@ -157,7 +157,8 @@ function installedPackages() {
 
 /**
  * The file of each module that `index.js` loads: `runspan.js` has delivery and tracing, and `core.js` the modules that entries
- * without delivery load too. Fewer files load faster. Rollup distributes all other modules.
+ * without delivery load too. `core.js` also has the rest of `payload/`, small modules that several entries share. Fewer files
+ * load faster. Rollup distributes all other modules.
  */
 function coreChunks() {
   let chunks;
@@ -183,7 +184,11 @@ function chunksOf(infos) {
   const root = join(modules, 'runspan.js');
   const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
-  return new Map(loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']));
+  const payload = infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, 'payload')));
+  return new Map([
+    ...payload.map((id) => [id, 'core']),
+    ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
+  ]);
 }
 
 /** A module that another names by `new URL('./x.js', import.meta.url)`, to run it in a thread, becomes a file of its own. */

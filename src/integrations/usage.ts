@@ -26,10 +26,10 @@ interface UsageOptions {
 /** Reads token counts from `source`. Returns undefined if there is no input, output or total count. */
 export function readUsage(source: unknown, paths: UsagePaths, options: UsageOptions = {}): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
-  const readAll = (rows: Readonly<Record<string, Paths>>): Record<string, number> | undefined =>
-    definedOrNone(
-      Object.fromEntries(Object.entries(rows).map(([name, candidates]) => [name, read(candidates) as number])),
-    );
+  const readAll = (rows: Readonly<Record<string, Paths>>) => {
+    const counts = Object.entries(rows).map(([name, candidates]) => [name, read(candidates)]);
+    return definedOrNone<Record<string, number>>(Object.fromEntries(counts));
+  };
   const input = read(paths.input_tokens);
   const output = read(paths.output_tokens);
   const total = read(paths.total_tokens);

@@ -53,13 +53,15 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
+type Defined<Value extends object> = { [Key in keyof Value]?: Exclude<Value[Key], undefined> };
+
 /** Returns a copy without undefined properties. */
-export function defined<Value extends object>(object: Value): Value {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Value;
+export function defined<Value extends object>(object: Value): Defined<Value> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Defined<Value>;
 }
 
 /** Returns a copy without undefined properties, or undefined if no property is left. */
-export function definedOrNone<Value extends object>(object: Value): Value | undefined {
+export function definedOrNone<Value extends object>(object: Value): Defined<Value> | undefined {
   const fields = defined(object);
   return Object.keys(fields).length === 0 ? undefined : fields;
 }

@@ -3,6 +3,7 @@ import { variable } from '../../base/env.ts';
 import { visible } from '../../base/text.ts';
 import type { DeploymentCreate, DeploymentPatch } from '../../clients/control-plane/deployment.ts';
 import type { Listener } from '../../clients/control-plane/listeners.ts';
+import { defined } from '../../payload/fields.ts';
 import {
   type CommandContext,
   CommandFailure,
@@ -247,10 +248,6 @@ async function bodyOf({ file, ref, config, image, secret }: OptionsOf<typeof wit
 function merged(body: Body, field: string, given: Readonly<Record<string, string | undefined>>): Body {
   const fields = defined(given);
   return Object.keys(fields).length === 0 ? {} : { [field]: { ...(body[field] as object | undefined), ...fields } };
-}
-
-function defined(fields: Readonly<Record<string, string | undefined>>): Body {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 function secretOf(text: string): { name: string; value: string } {

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
 import { visibleJson } from '../../base/text.ts';
+import { defined } from '../../payload/fields.ts';
 import type { ListQuery, Page } from '../../receiver/query/query.ts';
 import { RUN_STATUSES, type TraceSummary } from '../../receiver/store/run-view.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
@@ -45,10 +46,6 @@ export function define(command: Command, { stdout }: CommandContext): void {
         stdout.write(await listTraces(source, query, json === true, treeOptionsFor(stdout)));
       });
     });
-}
-
-function defined<Fields extends object>(fields: Fields): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
 function startTime(text: string): string {
