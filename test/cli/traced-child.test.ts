@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { AuditStore } from '../../src/cli/dev/audit.ts';
 import { forwardedSignal } from '../../src/cli/dev/child.ts';
 import { environmentFor, waitForIdle } from '../../src/cli/dev/traced-child.ts';
-import { DEFAULT_SCOPE } from '../../src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '../../src/receiver.ts';
+import { makeRun } from '../support/records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
@@ -16,13 +16,14 @@ it.each<[number[], number]>([
   [[...OFTEN, 1_700], 2_000],
   [[...OFTEN, 1_800, 1_999], 2_000],
 ])('with records after %j ms, the wait for an idle store takes %i ms', async (arrivals, endMs) => {
-  const store = new AuditStore(() => {});
+  const store = new MemoryStore();
+  const { id, ...fields } = makeRun('1', 'ask');
   const done = vi.fn();
   void waitForIdle(store).then(done);
   let nowMs = 0;
   for (const atMs of arrivals) {
     await vi.advanceTimersByTimeAsync(atMs - nowMs);
-    await store.apply(DEFAULT_SCOPE, []);
+    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
     nowMs = atMs;
   }
   await vi.advanceTimersByTimeAsync(endMs - 1 - nowMs);

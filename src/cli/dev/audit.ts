@@ -60,7 +60,7 @@ async function audit(command: ChildCommand, { json, output }: AuditOptions, stde
 }
 
 /** A store that prints and counts each received record but keeps none. */
-export class AuditStore extends MemoryStore {
+class AuditStore extends MemoryStore {
   readonly counts = { posts: 0, patches: 0, attachments: 0, bytes: 0 };
   readonly #show: (operation: RunOperation) => void;
   readonly #listeners = new Set<(change: StoreChange) => void>();
