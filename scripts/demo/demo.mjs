@@ -34,7 +34,7 @@ try {
   await shutdown();
   const received = await receiver.runs({ project: 'demo' });
   const ledger = stats();
-  const outline = await store.outline(DEFAULT_SCOPE, received[0]?.trace_id);
+  const outline = (await store.outline(DEFAULT_SCOPE, received[0]?.trace_id)).map((json) => JSON.parse(json));
   console.log(
     `\nThe trace, as the receiver at ${receiver.url} has it:\n\n${drawTree(outline, treeOptionsFor(process.stdout))}\n`,
   );
