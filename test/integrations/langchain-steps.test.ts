@@ -213,6 +213,7 @@ describe('a stream that is left before its end', () => {
         end_time: expect.any(String),
         error: 'Interrupted: the result was collected before its end',
         extra: { metadata: { end_reason: 'interrupted' } },
+        outputs: { messages: [{ role: 'assistant', content: expect.stringMatching(/^a/) }] },
       });
     });
   });
