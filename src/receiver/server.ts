@@ -129,16 +129,16 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   const ended = new AbortController();
   const end = (): void => ended.abort();
   closing.addEventListener('abort', end);
-  if (closing.aborted) end();
-  response.on('close', () => {
-    closing.removeEventListener('abort', end);
-    end();
-  });
+  response.on('close', end);
+  // A client may disconnect before the response is known. `close` has then been emitted already.
+  if (closing.aborted || response.destroyed) end();
   try {
     await pipeline(content(ended.signal), response);
   } catch (error) {
     if (!ended.signal.aborted) logFailure(error);
     response.destroy();
+  } finally {
+    closing.removeEventListener('abort', end);
   }
 }
 

@@ -228,6 +228,22 @@ describe('a store that fails', () => {
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
+  test('logs nothing if the client disconnects before a streamed response starts', async () => {
+    const { lines, receiver } = await startOver({
+      outline: async () => {
+        socket.destroy();
+        await delay(50);
+        return ['{}'];
+      },
+    });
+    const { host, port } = new URL(receiver.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(`GET /query/traces/${ROOT} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await new Promise((resolve) => socket.once('close', resolve));
+    await delay(100);
+    expect(lines).toEqual([]);
+  });
+
   test('ends a response that has started, and the error is logged', async () => {
     const { lines, receiver } = await startOver({ changes: () => Promise.reject(new Error('disk full')) });
     await expect(call(`${receiver.url}/query/changes`, 'GET')).rejects.toThrow();
