@@ -1,3 +1,4 @@
+import { renameSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '../../src/base/diagnostics.ts';
 import { RunspanError } from '../../src/base/errors.ts';
@@ -141,6 +142,26 @@ describe('a store on disk', () => {
     await list(store, { text: 'a' });
     await Promise.all([store.close(), store.close()]);
     expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
+  });
+
+  test('opens its slow reader again after a failure, and can be closed while that fails', async () => {
+    const path = storePath();
+    const store = await openLocalStore(path);
+    await store.apply(DEFAULT_SCOPE, [post('zebra')]);
+    renameSync(path, `${path}-moved`);
+    await expect(list(store, { text: 'zebra' })).rejects.toThrow(`There is no store at ${path}`);
+    renameSync(`${path}-moved`, path);
+    expect((await list(store, { text: 'zebra' })).items).toHaveLength(1);
+    await store.close();
+
+    const broken = await openLocalStore(path);
+    renameSync(path, `${path}-moved`);
+    const failed = list(broken, { text: 'zebra' }).catch(({ code }) => code);
+    await broken.close();
+    expect(await failed).toBe('RUNSPAN_STORE_FAILED');
+    renameSync(`${path}-moved`, path);
+    // The writer has released its lock.
+    await openLocalStore(path);
   });
 });
 

@@ -209,7 +209,7 @@ export class SqliteStore implements Store {
   async #close(): Promise<void> {
     // The writer is closed last, because the last connection to close moves the WAL into the file, and readers cannot
     // do that.
-    await Promise.all([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
+    await Promise.allSettled([this.#threads.reader.close(), this.#slowReader?.then((reader) => reader.close())]);
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
   }
@@ -239,7 +239,10 @@ export class SqliteStore implements Store {
   }
 
   #openSlowReader(): Promise<Thread<ReaderCalls>> {
-    this.#slowReader ??= this.#threads.openSlowReader();
+    this.#slowReader ??= this.#threads.openSlowReader().catch((error) => {
+      this.#slowReader = undefined;
+      throw error;
+    });
     return this.#slowReader;
   }
 
