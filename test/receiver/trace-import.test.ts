@@ -97,6 +97,14 @@ test.each([
   expect(await send(body)).toEqual([400, { detail: expect.any(String) }, 0]);
 });
 
+test.each([
+  ['"format":"other","version":1', 'its `format` is not "runspan-trace"'],
+  ['"format":"runspan-trace","version":2', 'Expected `version` of the export to be 1, got the number 2'],
+])('nothing of a large export with the header %s is stored', async (header, message) => {
+  const body = [...exportOf(20)].join('').replace('"format":"runspan-trace","version":1', header);
+  expect(await send(body)).toEqual([400, { detail: expect.stringContaining(message) }, 0]);
+});
+
 test('the number of values before a colon is limited', async () => {
   const body = `{[${'[],'.repeat(1_000_001)}[]]:1}`;
   expect(await send(body)).toEqual([413, { detail: expect.stringContaining('2000000 values') }, 0]);

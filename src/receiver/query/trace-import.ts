@@ -42,11 +42,23 @@ export async function importTrace(call: Call): Promise<Imported> {
   return trace.end();
 }
 
+interface Header {
+  format?: unknown;
+  version?: unknown;
+}
+
+function checkHeader({ format, version }: Header): void {
+  if (format !== FORMAT) throw notAnExport(`its \`format\` is not "${FORMAT}"`);
+  if (version === VERSION) return;
+  const detail = `Expected \`version\` of the export to be ${VERSION}, got ${shown(version)}`;
+  throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
+}
+
 /** An import in progress, which receives the entries of the export one at a time. */
 class TraceImport {
   readonly #call: Call;
   readonly #issues = new ValidationIssues();
-  readonly #header: { format?: unknown; version?: unknown } = {};
+  readonly #header: Header = {};
   readonly #runIds = new Set<string>();
   readonly #traceIds = new Set<string>();
   readonly #feedback: { readonly value: Feedback; readonly loc: Location }[] = [];
@@ -70,12 +82,7 @@ class TraceImport {
   }
 
   async end(): Promise<Imported> {
-    const { format, version } = this.#header;
-    if (format !== FORMAT) throw notAnExport(`its \`format\` is not "${FORMAT}"`);
-    if (version !== VERSION) {
-      const detail = `Expected \`version\` of the export to be ${VERSION}, got ${shown(version)}`;
-      throw new HttpError(400, `${detail}: import it with the version of runspan that exported it`);
-    }
+    checkHeader(this.#header);
     for (const { value, loc } of this.#feedback) {
       if (!this.#runIds.has(value.run_id)) {
         this.#issues.add([...loc, 'run_id'], 'mismatch', 'The export does not contain this run');
@@ -106,9 +113,9 @@ class TraceImport {
   }
 
   async #store(): Promise<void> {
+    // The header may follow the runs.
+    checkHeader({ format: FORMAT, version: VERSION, ...this.#header });
     this.#issues.throwIfAny();
-    const { format = FORMAT } = this.#header;
-    if (format !== FORMAT) throw notAnExport(`its \`format\` is not "${FORMAT}"`);
     await this.#call.store.apply(this.#call.scope, this.#batch);
     this.#batch = [];
     this.#batchBytes = 0;
