@@ -55,6 +55,8 @@ export function realPathOf(path: string): string {
 
 function resolvedPath(path: string): string {
   if (statSync(path, { throwIfNoEntry: false }) !== undefined) return realpathSync(path);
+  // A drive of Windows may be missing.
+  if (dirname(path) === path) return path;
   const folder = resolvedPath(dirname(path));
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   return isLink ? resolvedPath(resolve(folder, readlinkSync(path))) : join(folder, basename(path));
