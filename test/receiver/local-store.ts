@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '../../src/receiver/store/sqlite/database.ts';
+import { realPathOf } from '../../src/receiver/store/sqlite/file.ts';
 import { SqliteIndex } from '../../src/receiver/store/sqlite/search.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '../../src/receiver/store/sqlite/sqlite-store.ts';
 import type { ConnectionOptions, Thread } from '../../src/receiver/store/sqlite/thread.ts';
@@ -20,7 +21,8 @@ export function storePath(): string {
 }
 
 /** Opens a store whose threads are this one, since a worker could run only what has been built. */
-export async function openLocalStore(path = storePath(), limits = LIMITS): Promise<SqliteStore> {
+export async function openLocalStore(given = storePath(), limits = LIMITS): Promise<SqliteStore> {
+  const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
   const open = async <Calls>(options: ConnectionOptions): Promise<Thread<Calls>> => {
     const handler = await openHandler(options, (change) => subscribers.report(change));

@@ -66,6 +66,25 @@ test('a program with an open store ends by itself, with or without closing it, a
   }
 });
 
+test('a store that is opened by a symbolic link stays the same for all threads if the link changes', async () => {
+  const path = storePath();
+  const program = `
+    import { renameSync, symlinkSync } from 'node:fs';
+    import { DEFAULT_SCOPE, ranged, SqliteStore } from 'runspan/receiver';
+    const [, path] = process.argv;
+    await (await SqliteStore.open(path + '-other')).close();
+    symlinkSync(path, path + '-link');
+    const store = await SqliteStore.open(path + '-link');
+    const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
+    const id = '00000000-0000-7000-8000-000000000001';
+    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
+    symlinkSync(path + '-other', path + '-new');
+    renameSync(path + '-new', path + '-link');
+    console.log((await store.statistics(DEFAULT_SCOPE, ranged({}))).total.runs);
+  `;
+  expect(await runNode(['--input-type=module', '-e', program, path])).toMatchObject({ stdout: '1\n', stderr: '' });
+});
+
 test('a program learns which process has its file open', async () => {
   const path = storePath();
   const program = `

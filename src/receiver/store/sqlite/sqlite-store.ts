@@ -16,7 +16,7 @@ import type { RunSummary, TraceSummary } from '../run-view.ts';
 import { type RunOperation, type Scope, type Store, type StoreChange, StoreError } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
-import type { StoreOwner } from './file.ts';
+import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
@@ -110,7 +110,8 @@ export class SqliteStore implements Store {
     checkedPrices(limits.prices);
     if (typeof path !== 'string')
       throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the path of a store to be text, got ${shown(path)}`);
-    const file = resolve(path);
+    // All threads must open the same file, even if a symbolic link changes meanwhile.
+    const file = realPathOf(resolve(path));
     const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
     const onChange = (change: TenantChange): void => subscribers.report(change);
     const onEnd = (problem: string): void =>

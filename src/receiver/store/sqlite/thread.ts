@@ -12,6 +12,7 @@ export const STORE_THREAD = 'runspan-store';
 
 /** Options with which a thread opens the file. */
 export interface ConnectionOptions {
+  /** Path of the file, without symbolic links. */
   readonly path: string;
   /** Options for writing. Undefined if the thread only reads. */
   readonly write?: Retention & { readonly prices: Prices; readonly owner: StoreOwner };

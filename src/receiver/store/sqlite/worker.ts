@@ -2,7 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
 import { loadEngine, toStoreError } from './database.ts';
-import { clearOwner, currentOwner, openToRead, openToWrite, realPathOf, setOwner } from './file.ts';
+import { clearOwner, currentOwner, openToRead, openToWrite, setOwner } from './file.ts';
 import { SqliteReader } from './reader.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
@@ -13,11 +13,10 @@ interface CallHandler {
 }
 
 export async function openHandler(
-  { path: given, write }: ConnectionOptions,
+  { path, write }: ConnectionOptions,
   report: (change: TenantChange) => void,
 ): Promise<CallHandler> {
   const engine = await loadEngine();
-  const path = realPathOf(given);
   if (write === undefined) {
     const connection = openToRead(engine, path);
     const reader = new SqliteReader(connection, () => currentOwner(engine, path));
