@@ -75,7 +75,7 @@ describe('feedback in a body', () => {
 describe('feedback in a query string', () => {
   test.each<[string, Record<string, unknown>]>([
     [
-      'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm_source=mail',
+      'score=1&value=5&comment=a%20b&correction=%7B%22a%22%3A1%7D&utm_source=mail&mc_cid=1',
       { score: 1, value: '5', comment: 'a b', correction: { a: 1 } },
     ],
     ['', {}],
@@ -99,7 +99,7 @@ describe('feedback in a query string', () => {
   );
 
   test.each([false, true])(
-    'with an unknown parameter is refused, and keeps earlier feedback (strict: %s)',
+    'with only unknown parameters is refused, and keeps earlier feedback (strict: %s)',
     async (strict) => {
       const { get, stored } = await setUp(strict);
       expect((await get('score=1')).status).toBe(200);

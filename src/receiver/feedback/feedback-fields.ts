@@ -61,12 +61,13 @@ export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput
 const QUERY_FIELDS: readonly string[] = ['score', 'value', 'comment', 'correction'];
 
 /**
- * Validates the fields in a query string. All values are text. `correction` may be JSON text. Throws 422 for an unknown
- * parameter, because a link with a misspelled one would replace earlier feedback. Mail services add `utm_` parameters.
+ * Validates the fields in a query string. All values are text. `correction` may be JSON text. Unknown parameters are
+ * ignored, because mail services add their own to links. If all parameters are unknown, throws 422, because a link with
+ * a misspelled one would replace earlier feedback with nothing.
  */
 export function readFeedbackQuery(search: URLSearchParams, strict: boolean): FeedbackInput {
-  const parameters = new URLSearchParams([...search].filter(([name]) => !name.startsWith('utm_')));
-  refuseUnknownParameters(parameters, QUERY_FIELDS);
+  const parameters = [...search].filter(([name]) => QUERY_FIELDS.includes(name));
+  if (parameters.length === 0) refuseUnknownParameters(search, QUERY_FIELDS);
   const given: Record<string, unknown> = {};
   for (const [field, value] of parameters) {
     given[field] = field === 'score' ? scoreOf(value) : field === 'correction' ? correctionOf(value) : value;
