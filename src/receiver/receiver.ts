@@ -88,7 +88,6 @@ export interface Receiver {
 export async function createReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
-  checkStore(store);
   checkKeys(given, host);
   const faults = new Faults();
   const access = new Access({ ...given, host });
@@ -108,13 +107,6 @@ async function runsOf(store: Store, query: RunQuery): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
   for await (const text of store.runs(DEFAULT_SCOPE, ranged(query))) runs.push(JSON.parse(text));
   return runs;
-}
-
-function checkStore(store: Store): void {
-  const missing = STORE_METHODS.filter((method) => typeof store[method] !== 'function');
-  if (missing.length === 0) return;
-  const message = `Expected \`store\` to have all methods of \`Store\`, got a store without ${missing.join(', ')}`;
-  throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
 }
 
 const KEY_LENGTH_MIN = 16;
@@ -147,10 +139,18 @@ const KEY: Check = [
   'secret',
 ];
 
+function missingMethods(store: Record<string, unknown>): string[] {
+  return STORE_METHODS.filter((method) => typeof store[method] !== 'function');
+}
+
 const CHECKS: Checks<ReceiverOptions> = {
   host: ['an address', (value) => typeof value === 'string'],
   port: wholeFrom(0, 65_535),
-  store: ['a store', isObject],
+  store: [
+    'an object with all methods of `Store`',
+    (value) => isObject(value) && missingMethods(value).length === 0,
+    (value) => (isObject(value) ? `a store without ${missingMethods(value).join(', ')}` : shown(value)),
+  ],
   strict: TRUE_OR_FALSE,
   apiKey: KEY,
   writeKey: KEY,

@@ -12,10 +12,10 @@ describe('options', () => {
     [{ strict: 'yes' }, 'Expected `strict` to be true or false, got "yes"'],
     [
       { store: Object.assign(new MemoryStore(), { tokens: 5, runs: undefined }) },
-      'Expected `store` to have all methods of `Store`, got a store without runs, tokens',
+      'Expected `store` to be an object with all methods of `Store`, got a store without runs, tokens',
     ],
     [{ store: {} }, 'got a store without apply, runs, attachment'],
-    [{ store: null }, 'Expected `store` to be a store, got null'],
+    [{ store: null }, 'Expected `store` to be an object with all methods of `Store`, got null'],
     [
       { prot: 4777 },
       'Expected the options to have no more than host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, got `prot`',
