@@ -147,19 +147,14 @@ export class MemoryStore implements Store {
     }
     const { sort = 'start_time' } = query;
     const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
-    return structuredClone({
-      ...page,
-      items: page.items.map(({ summary, totals }) => ({ ...summary, trace: totals })),
-    });
+    const items = page.items.map(({ summary, totals }) => ({ ...summary, trace: totals }));
+    return structuredClone({ ...page, items });
   }
 
   async list(scope: Scope, query: Ranged<ListQuery>): Promise<Page<RunSummary>> {
     const { sort = 'start_time' } = query;
-    const page = pageOf(
-      await this.#found(scope, query),
-      (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }),
-      query,
-    );
+    const found = await this.#found(scope, query);
+    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }), query);
     return structuredClone({ ...page, items: page.items.map(({ summary }) => summary) });
   }
 
@@ -190,10 +185,8 @@ export class MemoryStore implements Store {
 
   async statistics(scope: Scope, query: Ranged<StatisticsQuery>): Promise<Statistics> {
     const found = await this.#found(scope, query);
-    return statisticsOf(
-      found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) })),
-      query,
-    );
+    const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
+    return statisticsOf(runs, query);
   }
 
   async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
