@@ -13,7 +13,7 @@ import { queryRoutes } from './query/query-routes.ts';
 import type { Route, RouteResponse } from './route.ts';
 import { DEFAULT_SCOPE, type Store } from './store/store.ts';
 
-/** Responds to a request, or throws a HttpError. `liftTimeout` removes the time limit of the request. */
+/** Responds to a request, or throws an HttpError. `liftTimeout` removes the time limit of the request. */
 export type Routes = (request: IncomingMessage, liftTimeout: () => void) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
@@ -99,7 +99,6 @@ function targetOf({ url = '', headers }: IncomingMessage): URL {
   const own = `http://${headers.host}`;
   const target = url.startsWith(`${own}/`) ? url.slice(own.length) : url;
   if (!target.startsWith('/')) throw new HttpError(400, 'The URL of the request is not a URL of this receiver');
-  // The `Host` header has already been checked, so a constant host can be used. With a constant host, every path
-  // results in a valid URL.
+  // The `Host` header is already checked; a constant host makes every path valid.
   return new URL(`http://receiver${target}`);
 }

@@ -158,7 +158,6 @@ export interface TokenStore {
   tokens(scope: Scope, runId: string): Promise<FeedbackToken[]>;
 }
 
-/** The interface of a receiver's store. */
 export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore {}
 
 /** Names of all methods of `Store`. The compiler verifies that the list is complete. */

@@ -86,8 +86,8 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 }
 
 /**
- * Creates a folder and its parents. The option `recursive` of `mkdirSync` is not used, because the call never returns
- * if a parent cannot be created, as in `/proc`.
+ * Creates a folder and its parents. The option `recursive` of `mkdirSync` is not used, because Node retries forever if
+ * `mkdir` fails with ENOENT although the parent exists, as in `/proc`.
  */
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
