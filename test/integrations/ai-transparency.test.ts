@@ -283,6 +283,15 @@ describe('a wrapped function', () => {
     expect(errors[0]).toBe(error);
   });
 
+  test('records a call with arguments that are nested too deeply for JSON', async () => {
+    const recorder = record();
+    let input: unknown = 'x';
+    for (let depth = 0; depth < 100_000; depth++) input = [input];
+    const content = [{ type: 'tool-call' as const, toolCallId: 'c1', toolName: 'sing', input }];
+    await wrapModel(singer([])).doGenerate({ prompt: [{ role: 'assistant', content }] });
+    expect(recorder.runs).toMatchObject([{ inputs: { messages: [{ tool_calls: [{ id: 'c1' }] }] } }]);
+  });
+
   test('does not read a result of an unknown form, because that would start its stream', () => {
     const recorder = record();
     const result = { textStream: new ReadableStream() };

@@ -164,9 +164,10 @@ test.each<[string, unknown[], object]>([
   });
 });
 
+const BASE64 = 'A'.repeat(48);
 const usage = { promptTokens: 3, completionTokens: 5 };
 const call = { toolCallId: '1', toolName: 'weather' };
-const file = { data: 'AA==', mimeType: 'image/png' };
+const file = { data: BASE64, mimeType: 'image/png' };
 const finish5 = { type: 'finish', finishReason: { unified: 'stop', raw: 'end' }, usage };
 const results: Readonly<Record<string, object>> = {
   'major 4': {
@@ -182,7 +183,7 @@ const results: Readonly<Record<string, object>> = {
       { type: 'reasoning', text: 'Hm, so.' },
       ...['It ', 'rains.'].map((part) => ({ type: 'text', text: part })),
       { type: 'tool-call', ...call, input: '{}' },
-      { type: 'file', mediaType: 'image/png', data: 'AA==' },
+      { type: 'file', mediaType: 'image/png', data: BASE64 },
       { type: 'source', url: 'https://example.com' },
     ],
     ...finish5,
@@ -204,7 +205,7 @@ const streams: Readonly<Record<string, object[]>> = {
     ...['It ', 'rains.'].map((part) => ({ type: 'text-delta', id: '1', delta: part })),
     { type: 'tool-input-delta', id: '1', delta: '{' },
     { type: 'tool-call', ...call, input: '{}' },
-    { type: 'file', mediaType: 'image/png', data: 'AA==' },
+    { type: 'file', mediaType: 'image/png', data: BASE64 },
     finish5,
   ],
 };
@@ -219,7 +220,7 @@ describe('an answer of the AI SDK', () => {
           content: 'It rains.',
           reasoning: 'Hm, so.',
           tool_calls: calls,
-          files: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }],
+          files: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${BASE64}` } }],
           finish_reason: 'stop',
         },
       ],
@@ -413,13 +414,14 @@ describe('base64 in a request', () => {
     expect(part).toEqual(before);
   });
 
-  const png = 'data:image/png;base64,iVBO';
+  const base64 = 'iVBO'.repeat(12);
+  const png = `data:image/png;base64,${base64}`;
   test.each<[string, object]>([
-    ['4', { type: 'image', mimeType: 'image/png', image: 'iVBO' }],
-    ['5', { type: 'file', mediaType: 'image/png', data: 'iVBO' }],
-    ['7', { type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'iVBO' } }],
-    ['5, as bytes', { type: 'file', mediaType: 'image/png', data: Buffer.from('iVBO', 'base64') }],
-    ['5, generated', { type: 'file', file: { mediaType: 'image/png', base64: 'iVBO' } }],
+    ['4', { type: 'image', mimeType: 'image/png', image: base64 }],
+    ['5', { type: 'file', mediaType: 'image/png', data: base64 }],
+    ['7', { type: 'file', mediaType: 'image/png', data: { type: 'data', data: base64 } }],
+    ['5, as bytes', { type: 'file', mediaType: 'image/png', data: Buffer.from(base64, 'base64') }],
+    ['5, generated', { type: 'file', file: { mediaType: 'image/png', base64 } }],
     ['5, with a data URI', { type: 'file', mediaType: 'image/png', data: new URL(png) }],
   ])('is the data URI of an image for AI SDK %s', (_, part) => {
     const before = structuredClone({ ...part, data: undefined });

@@ -14,8 +14,9 @@ const STEP = 'ai.generateText.doGenerate';
 const testSpan = spanTest('ai.operationId');
 const model = (attributes: Attributes) => mapped({ 'ai.operationId': STEP, ...attributes });
 
-/** The image whose first bytes are 137, 80 and 78. */
-const PNG = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO' } };
+const IMAGE = Buffer.alloc(48, 137);
+const IMAGE_BASE64 = IMAGE.toString('base64');
+const PNG = { type: 'image_url', image_url: { url: `data:image/png;base64,${IMAGE_BASE64}` } };
 const CALL = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Cork"}' } };
 const rain = [{ role: 'user', content: [{ type: 'text', text: 'Rain?' }] }];
 const rainAsked = [{ role: 'user', content: 'Rain?' }];
@@ -209,20 +210,29 @@ describe('messages', () => {
   const pdf = { type: 'file', mediaType: 'application/pdf', filename: 'a.pdf' };
   const pdfBlock = { type: 'file', media_type: 'application/pdf', filename: 'a.pdf' };
   const imageAt = { type: 'image_url', image_url: { url: 'https://a.example/b' } };
-  test.each([
+  test.each<[string, object, unknown]>([
     ['reasoning', { type: 'reasoning', text: 'hm' }, { type: 'reasoning', reasoning: 'hm' }],
-    ['an image (4)', { type: 'image', image: 'iVBO', mimeType: 'image/png' }, PNG],
+    ['an image (4)', { type: 'image', image: IMAGE_BASE64, mimeType: 'image/png' }, PNG],
     ['an image URL', { type: 'image', image: 'https://a.example/b' }, imageAt],
-    ['an image as a file (5)', { ...png, data: 'iVBO' }, PNG],
-    [
-      'the bytes of a buffer',
-      { type: 'image', image: { type: 'Buffer', data: [137, 80, 78] }, mediaType: 'image/png' },
-      PNG,
-    ],
-    ['the bytes of an array', { ...png, data: { 0: 137, 1: 80, 2: 78 } }, PNG],
-    ['typed data (7)', { ...png, data: { type: 'data', data: 'iVBO' } }, PNG],
+    ['an image as a file (5)', { ...png, data: IMAGE_BASE64 }, PNG],
+    ['the bytes of a buffer', { type: 'image', image: IMAGE.toJSON(), mediaType: 'image/png' }, PNG],
+    ['the bytes of an array', { ...png, data: { ...IMAGE } }, PNG],
+    ['typed data (7)', { ...png, data: { type: 'data', data: IMAGE_BASE64 } }, PNG],
     ['a typed URL (7)', { ...png, data: { type: 'url', url: 'https://a.example/b' } }, imageAt],
-    ['another file', { ...pdf, data: 'JVBE' }, { ...pdfBlock, data: 'data:application/pdf;base64,JVBE' }],
+    [
+      'another file',
+      { ...pdf, data: IMAGE_BASE64 },
+      { ...pdfBlock, data: `data:application/pdf;base64,${IMAGE_BASE64}` },
+    ],
+    ...['gs://b/x.pdf', 'file-abc', `file-${'a'.repeat(60)}`, 'report', 'A'.repeat(47)].map(
+      (data): [string, object, unknown] => [`the unchanged text ${data}`, { ...pdf, data }, { ...pdfBlock, data }],
+    ),
+    [
+      'base64 of 48 characters',
+      { ...pdf, data: 'A'.repeat(48) },
+      { ...pdfBlock, data: `data:application/pdf;base64,${'A'.repeat(48)}` },
+    ],
+    ['an object of numbers', { ...pdf, data: { page: 3 } }, { ...pdfBlock, data: { page: 3 } }],
     [
       'a file stored by the provider',
       { ...pdf, data: { openai: 'file-1' } },
@@ -248,8 +258,8 @@ test('a model call has the same messages and tokens as with wrapped functions', 
   ] as never;
   const content = [
     { type: 'text', text: 'Rain?' },
-    { type: 'image', image: Buffer.from('iVBO', 'base64'), mediaType: 'image/png' },
-    { type: 'file', data: 'JVBE', mediaType: 'application/pdf' },
+    { type: 'image', image: IMAGE, mediaType: 'image/png' },
+    { type: 'file', data: IMAGE_BASE64, mediaType: 'application/pdf' },
   ] as const;
   const options = () => ({
     model: new MockLanguageModelV3({ doGenerate: answers }),
@@ -279,7 +289,11 @@ test.each([
   ['tool calls (3)', { 'ai.result.toolCalls': calls('args') }, { tool_calls: [CALL] }],
   ['tool calls (4)', { 'ai.response.toolCalls': calls('args') }, { tool_calls: [CALL] }],
   ['tool calls (5)', { 'ai.response.toolCalls': calls('input') }, { tool_calls: [CALL] }],
-  ['files', { 'ai.response.files': '[{"type":"file","mediaType":"image/png","data":"iVBO"}]' }, { files: [PNG] }],
+  [
+    'files',
+    { 'ai.response.files': `[{"type":"file","mediaType":"image/png","data":"${IMAGE_BASE64}"}]` },
+    { files: [PNG] },
+  ],
   ['the text of an object', { 'ai.response.object': '{"rain":true}' }, { content: '{"rain":true}' }],
 ])('the answer of a model has %s', (_, attributes, expected) => {
   const run = model(attributes);

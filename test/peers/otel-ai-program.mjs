@@ -61,7 +61,7 @@ async function deeds() {
   await ai.generateText({ ...asked('forecast'), ...system, prompt: 'Rain?', tools: { weather }, ...steps });
   const type = { [major === '4' ? 'mimeType' : 'mediaType']: 'image/png' };
   const isBytes = !isLater || form === 'legacy';
-  const image = isBytes ? Buffer.from('iVBORw0KGgo=', 'base64') : new URL('https://a.example/b.png');
+  const image = isBytes ? Buffer.from(`iVBORw0KGgo${'A'.repeat(37)}`, 'base64') : new URL('https://a.example/b.png');
   const content = [
     { type: 'text', text: 'Where is this?' },
     { type: 'image', image, ...type },

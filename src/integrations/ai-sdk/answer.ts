@@ -1,5 +1,5 @@
+import { aiSdkFile, aiSdkToolCall } from '../../payload/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import { aiSdkFile, aiSdkToolCall } from '../../payload/messages.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';

@@ -1,6 +1,6 @@
 import type { CallDescription } from '../../instrument/plan.ts';
+import { aiSdkMessages } from '../../payload/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
-import { aiSdkMessages } from '../../payload/messages.ts';
 
 /**
  * The recorded parameters of a model call, each with a function that reads it from the options. In version 4, `mode`

@@ -1,5 +1,5 @@
+import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../payload/ai-sdk.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
-import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../payload/messages.ts';
 import { type Attributes, anyJson, json, objects, text } from './values.ts';
 
 /** Maps `ai.prompt.messages` to messages of the form `{ role, content, tool_calls }`. */

@@ -219,9 +219,7 @@ export class AttributeReader {
   }
 }
 
-/**
- * Reads a value. If reading fails, for example because the value is nested too deeply, the value stays in the metadata.
- */
+/** Reads a value. If reading fails, the value stays in the metadata. */
 function readSafely(read: Read, value: unknown, attributes: Attributes): unknown {
   try {
     return read(value, attributes);

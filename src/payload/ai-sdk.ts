@@ -1,0 +1,104 @@
+/** Messages of the AI SDK, for its integration and for the mapping of its spans. */
+import { toBase64 } from './describe.ts';
+import { defined, type Fields, fieldsOf, filled, isFields, mapped, textOf } from './fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from './messages.ts';
+
+/** Minimum length of base64 text. Shorter text may be a word or the id of a file. */
+const BASE64_MIN = 48;
+
+/**
+ * Converts messages of the AI SDK to the form `{ role, content, tool_calls }`. Each tool result becomes a message.
+ * Other values are returned unchanged.
+ */
+export function aiSdkMessages(messages: readonly unknown[]): unknown[] {
+  return messages.flatMap((message) => {
+    const { role, content, ...rest } = fieldsOf(message);
+    if (!Array.isArray(content)) return [message];
+    const calls: Fields[] = [];
+    const answers: Fields[] = [];
+    const blocks: unknown[] = [];
+    for (const part of content) {
+      const { type } = fieldsOf(part);
+      if (type === 'tool-call') calls.push(aiSdkToolCall(part));
+      else if (type === 'tool-result') answers.push(toolResultOf(part));
+      else blocks.push(blockOf(part));
+    }
+    if (role === 'tool' && blocks.length === 0) return answers;
+    return [defined({ role, content: contentOfBlocks(blocks), tool_calls: filled(calls), ...rest }), ...answers];
+  });
+}
+
+function blockOf(part: unknown): unknown {
+  const { type, text } = fieldsOf(part);
+  if (type === 'text') return { type, text };
+  if (type === 'reasoning') return { type, reasoning: text };
+  return type === 'file' || type === 'image' ? aiSdkFile(part) : part;
+}
+
+/** Converts a tool call, whose arguments are `input` in version 5 and later, and `args` in version 4. */
+export function aiSdkToolCall(part: unknown): Fields {
+  const { toolCallId, toolName, input, args } = fieldsOf(part);
+  return toolCall(toolCallId, toolName, input ?? args);
+}
+
+/**
+ * Converts a tool result. The content of a tool result is `output`, an object with a type, in version 5 and later, and
+ * `result` in version 4.
+ */
+function toolResultOf(part: Fields): Fields {
+  const { toolCallId, toolName, output, result } = part;
+  const given = isFields(output) && 'value' in output ? output.value : output;
+  const content = fieldsOf(output).type === 'content' ? mapped(given, withDataUri) : given;
+  return defined({ role: 'tool', tool_call_id: toolCallId, name: toolName, content: content ?? result });
+}
+
+function withDataUri(part: unknown): unknown {
+  const { data, mediaType } = fieldsOf(part);
+  return data === undefined ? part : { ...fieldsOf(part), data: urlOf(data, mediaType) };
+}
+
+/**
+ * Converts a file of a message, or a generated file. Returns an image part for the URL or the base64 of an image, and
+ * a `file` part for other media.
+ */
+export function aiSdkFile(part: unknown): Fields {
+  const { type, mediaType, mimeType, filename, name, data, image, file } = fieldsOf(part);
+  const generated = fieldsOf(file);
+  const media = [mediaType, mimeType, generated.mediaType, generated.mimeType].find((given) => textOf(given));
+  const url = urlOf(data ?? image ?? generated.base64, media ?? (type === 'image' ? 'image/*' : undefined));
+  const isImage = type === 'image' || textOf(media)?.startsWith('image/') === true;
+  if (isImage && typeof url === 'string') return { type: 'image_url', image_url: { url } };
+  return defined({ type: 'file', media_type: media, filename: filename ?? name, data: url });
+}
+
+function urlOf(data: unknown, mediaType: unknown): unknown {
+  if (data instanceof URL) return data.href;
+  // Version 7 wraps the data in an object with a type.
+  const { type, data: inner, url } = fieldsOf(data);
+  if (type === 'data') return urlOf(inner, mediaType);
+  if (type === 'url') return url instanceof URL ? url.href : url;
+  if (typeof data === 'string') return data.length < BASE64_MIN ? data : urlOfBase64(data, mediaType);
+  const base64 = base64Of(data);
+  return base64 === undefined ? data : urlOfBase64(base64, mediaType);
+}
+
+/**
+ * Returns the base64 of bytes, also of bytes that `JSON.stringify` has encoded as an object: `{ type: 'Buffer', data:
+ * [137, …] }`, or `{ 0: 137, … }` for a `Uint8Array`.
+ */
+function base64Of(data: unknown): string | undefined {
+  if (data instanceof Uint8Array) return toBase64(data);
+  if (!isFields(data)) return undefined;
+  const numbers = data.type === 'Buffer' ? data.data : indexed(data);
+  const isBytes = Array.isArray(numbers) && numbers.length > 0 && numbers.every(isByte);
+  return isBytes ? Buffer.from(numbers).toString('base64') : undefined;
+}
+
+/** Returns the values of an object whose keys are 0, 1, 2, and so on. */
+function indexed(object: Fields): unknown[] | undefined {
+  return Object.keys(object).every((key, at) => key === String(at)) ? Object.values(object) : undefined;
+}
+
+function isByte(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255;
+}
