@@ -246,6 +246,23 @@ describe('a stream that is left before its end', () => {
   });
 });
 
+test('a broken stream of several completions keeps the text of the first', async () => {
+  const recorder = record();
+  class Several extends FakeListChatModel {
+    override async *_streamResponseChunks(...[, , manager]: Parameters<FakeListChatModel['_streamResponseChunks']>) {
+      for (const text of ['a', 'b']) {
+        for (const completion of [0, 1]) await manager?.handleLLMNewToken(text, { prompt: 0, completion });
+      }
+      yield Promise.reject(new Error('broken'));
+    }
+  }
+  const read = async () => {
+    for await (const _ of await new Several({ responses: [] }).stream('x', { callbacks }));
+  };
+  await expect(read()).rejects.toThrow('broken');
+  expect(recorder.runs).toMatchObject([{ outputs: { messages: [{ role: 'assistant', content: 'ab' }] } }]);
+});
+
 test('a step stays open after its list of tags is collected if LangChain ends steps with other lists', async () => {
   vi.resetModules();
   const fresh = await import('../../src/langchain.ts');

@@ -150,7 +150,7 @@ export class RunspanCallbackHandler {
     _tags?: string[],
     fields?: { chunk?: unknown },
   ): void {
-    this.#recorder.token(token, fields?.chunk, id);
+    this.#recorder.token(token, _place, fields?.chunk, id);
   }
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {

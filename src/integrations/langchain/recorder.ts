@@ -96,10 +96,12 @@ export class StepRecorder {
     });
   }
 
-  /** Records the first token of a model as an event, and keeps the text. */
-  token(token: unknown, chunk: unknown, id: string): void {
+  /** Records the first token of a model as an event, and keeps the text of the first completion. */
+  token(token: unknown, indices: unknown, chunk: unknown, id: string): void {
     this.#update(id, (step) => {
-      if (typeof token === 'string' && step.text.length < step.run.capture.payload.bytes) step.text += token;
+      const { hideOutputs, payload } = step.run.capture;
+      const isKept = !hideOutputs && step.text.length < payload.bytes && (fieldsOf(indices).completion ?? 0) === 0;
+      if (isKept && typeof token === 'string') step.text += token;
       if (step.hasTokens || !hasTokens(token, chunk)) return;
       step.hasTokens = true;
       step.run.event('new_token');
