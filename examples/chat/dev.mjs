@@ -19,7 +19,9 @@ const children = [
   return spawn(process.execPath, command, { cwd: import.meta.dirname, env, stdio: 'inherit' });
 });
 
+let isStopping = false;
 const stop = () => {
+  isStopping = true;
   for (const child of children) child.kill();
 };
 process.on('SIGINT', stop);
@@ -27,7 +29,8 @@ process.on('SIGTERM', stop);
 // If one ends, the others are of no use.
 for (const child of children) {
   child.on('exit', (code) => {
-    process.exitCode ||= code ?? 0;
+    // The code is null if a signal ended the child.
+    if (!isStopping) process.exitCode = code ?? 1;
     stop();
   });
 }

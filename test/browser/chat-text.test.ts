@@ -46,7 +46,7 @@ test('a text that is too long for a message is cut with a note', async () => {
   });
   await composer.press('End');
   await page.keyboard.insertText('123456');
-  await page.getByRole('alert').getByText('A message can have 1,000,000 characters.').waitFor();
+  await page.getByRole('alert').getByText('A message can have at most 1,000,000 characters.').waitFor();
   expect((await composer.inputValue()).length).toBe(1_000_000);
 });
 

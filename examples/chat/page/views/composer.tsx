@@ -12,7 +12,7 @@ import { currentDraft, draftOf, moveDraft, NEW, NEW_ADDRESS, say } from '../stat
 
 /** The browser cuts longer text. */
 const CHARS_MAX = 1_000_000;
-const TOO_LONG = `A message can have ${CHARS_MAX.toLocaleString('en')} characters. The text beyond them was cut.`;
+const LONGEST = `A message can have at most ${CHARS_MAX.toLocaleString('en')} characters.`;
 
 const ABSENT = {
   deleted: 'This conversation no longer exists on the server.',
@@ -55,7 +55,7 @@ export function Composer({ thread }: { thread: Thread }): JSX.Element {
       }}
     >
       <Problems thread={thread} />
-      <Problem text={text.value.length < CHARS_MAX ? undefined : TOO_LONG} />
+      <Problem text={text.value.length < CHARS_MAX ? undefined : LONGEST} />
       {isHinted.value && obstacle !== undefined && <p class="note">{obstacle}</p>}
       <div class="composer-box row">
         <label>
