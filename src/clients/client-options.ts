@@ -163,10 +163,10 @@ export function serviceAddress(
 export function preSignedUrl(option: string, given: unknown, allowInsecure: boolean | undefined): URL {
   const url = URL.canParse(String(given)) ? new URL(String(given)) : undefined;
   const hasUser = url !== undefined && `${url.username}${url.password}` !== '';
-  const withoutQuery = url === undefined || hasUser ? (url ?? given) : `${url.origin}${url.pathname}`;
-  const secret = 'the URL is a credential and';
-  const address = serviceAddress(option, withoutQuery, { hasKey: true, allowInsecure, secret });
-  return url ?? address;
+  const rules = { hasKey: true, allowInsecure, secret: 'the URL is a credential and' };
+  if (url === undefined || hasUser) return serviceAddress(option, url ?? given, rules);
+  serviceAddress(option, `${url.origin}${url.pathname}`, rules);
+  return url;
 }
 
 interface AddressRules {

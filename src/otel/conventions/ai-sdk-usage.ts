@@ -1,4 +1,4 @@
-import { type Fields, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { type Attributes, count, jsonObject, type Read, text } from './values.ts';
 import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 
@@ -95,8 +95,4 @@ function providersOf(attributes: Attributes): Providers {
     latest = { source, providers: { openai: fieldsOf(openai), anthropic: fieldsOf(anthropic) } };
   }
   return latest.providers;
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
 }

@@ -41,14 +41,15 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         </span>
         <span />
         <span class="ticks" aria-hidden="true">
-          {[0, 0.25, 0.5, 0.75]
-            .map((share) => ({ share, label: duration(axis.lengthMs * share) }))
-            .filter(({ share, label }) => share === 0 || label !== duration(0))
-            .map(({ share, label }) => (
+          {[0, 0.25, 0.5, 0.75].map((share) => {
+            const label = duration(axis.lengthMs * share);
+            if (share > 0 && label === duration(0)) return null;
+            return (
               <span key={share} style={{ left: `${share * 100}%` }}>
                 {label}
               </span>
-            ))}
+            );
+          })}
         </span>
       </div>
       <div

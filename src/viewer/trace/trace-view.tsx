@@ -14,7 +14,7 @@ export function TraceView({ id }: { id: string }): JSX.Element {
   const model = useMemo(() => new TraceModel(id), [id]);
   useEffect(() => () => model.close(), [model]);
   useKeys({
-    Escape: back,
+    Escape: closeTrace,
     e: () => model.toggleErrorsOnly(),
     n: () => model.selectNextError(),
     '[': () => model.collapseAll(true),
@@ -40,7 +40,7 @@ export function TraceView({ id }: { id: string }): JSX.Element {
   );
 }
 
-function back(): void {
+function closeTrace(): void {
   go({ trace: undefined });
 }
 
@@ -51,7 +51,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
       {problem === undefined && (
         <p>The receiver has not received this trace, or has deleted it to stay within its limits.</p>
       )}
-      <button type="button" class="button" onClick={back}>
+      <button type="button" class="button" onClick={closeTrace}>
         Back to the list
       </button>
     </div>
