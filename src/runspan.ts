@@ -134,7 +134,7 @@ export function stats(): Stats {
 }
 
 function build(options: ConfigureOptions | undefined, isForProcess: boolean): RunExporter | undefined {
-  // `guard` is needed because a getter in the options may throw.
+  // A getter in the options may throw.
   const settings = guard('configure', () => resolveSettings(options, isForProcess));
   if (settings === undefined) {
     diagnostics.debug('tracing is off: there is no usable endpoint, or it was turned off');

@@ -81,7 +81,6 @@ export class PageList<Item> implements PromiseLike<Page<Item>>, AsyncIterable<It
 /** The items of a page, and the offset or cursor of the next page. */
 interface PagePart<Item, Cursor> {
   readonly items: readonly Item[];
-  /** Offset or cursor of the next page. Undefined for the last page. */
   readonly next: Cursor | undefined;
 }
 

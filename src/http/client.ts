@@ -266,8 +266,7 @@ function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
       clearTimer(timer);
       resolve('');
     });
-    // A `data` listener is used, because `resume` would end the body in `setImmediate`, which never fires if an
-    // application's tests use fake timers.
+    // `resume` would end the body in `setImmediate`, which never fires under fake timers.
     body.on('data', () => {});
   });
 }

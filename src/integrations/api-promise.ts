@@ -158,7 +158,7 @@ class FollowedCall implements Settlement {
     });
   }
 
-  /** Records the parsed response. Only the first parsed response is recorded. */
+  /** Records only the first parsed response. */
   fulfilled(parsed: unknown): void {
     if (this.#isParsed) return;
     this.#isParsed = true;

@@ -13,8 +13,8 @@ export function base64Bytes(base64: string): number {
 }
 
 /**
- * Converts base64 to a data URI, which is recorded as an attachment. Returns undefined if the value is not base64 text,
- * or if it is small enough to stay in the payload.
+ * Converts base64 to a data URI, which is recorded as an attachment. Returns undefined if the value is not text, or if it
+ * is small enough to stay in the payload.
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;

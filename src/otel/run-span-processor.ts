@@ -43,7 +43,7 @@ export interface RunSpanProcessorOptions {
   shouldExport?: ShouldExport;
 }
 
-/** Checks of the options. `RunSpanExporter` has the same options. */
+/** Also used by `RunSpanExporter`. */
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,

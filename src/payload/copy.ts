@@ -149,7 +149,7 @@ export class Copier {
       return this.#properties(keyed, Object.keys(keyed), keyed);
     }
     if (description === undefined) return undefined;
-    // The number of nodes is corrected, because the object has already been counted as a node.
+    // Already counted as a node.
     this.#nodesLeft++;
     return this.copy(description);
   }

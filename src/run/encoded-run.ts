@@ -58,13 +58,10 @@ export class EncodedRun {
   outputs: string | undefined = undefined;
   events: string | undefined = undefined;
   error: string | undefined = undefined;
-  /** The end time, or undefined while the run is open. */
+  /** Undefined while the run is open. */
   endTime: string | undefined = undefined;
   attachments: HeldAttachment[] | undefined = undefined;
-  /**
-   * The source from which the fields of the open run must still be read, or undefined if the fields are known. The
-   * fields are read as late as possible, because most runs end before their start is sent.
-   */
+  /** Set until the fields are read. Most runs end before their start is sent. */
   source: RunSource | undefined = undefined;
   /** The sink's state for this run. A field of the run is faster to read than an entry in a map of all runs. */
   sinkState: object | undefined = undefined;

@@ -33,7 +33,7 @@ export type CaptureLimits = Pick<
 
 /** A run with its attachments. */
 export interface RecordedRun extends RunRecord {
-  /** The run's attachments. The field is absent if the run has none. */
+  /** Absent if there are none. */
   attachments?: HeldAttachment[];
 }
 

@@ -29,9 +29,9 @@ const USAGE = {
 };
 
 /**
- * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the
- * model `silent` gets no answer, and the stream of the model `endless` does not end. With tools, the model calls the first tool once. With a response format,
- * it returns JSON.
+ * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the model
+ * `silent` gets no answer, and the stream of the model `endless` does not end. With tools, the model calls the first
+ * tool once. With a response format, it returns JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
   const requests: ModelRequest[] = [];

@@ -67,7 +67,7 @@ export interface DeploymentCreate {
   source_revision_config: SourceRevisionConfig;
   /** @default [] */
   secrets?: Secret[];
-  /** Only for the source `external_container`. */
+  /** Only for `external_container`. */
   secret_references?: SecretReference[] | null;
   image_version?: string | null;
   deployment_tier?: DeploymentTier | null;
@@ -90,21 +90,21 @@ export interface DeploymentPatch {
 }
 
 export interface SourceConfig {
-  /** Id from `integrations.list()`. Only for the source `git_host`; cannot be changed later. */
+  /** Id from `integrations.list()`. Only for `git_host`; immutable. */
   integration_id?: string | null;
-  /** Only for the source `git_host`; cannot be changed later. */
+  /** Only for `git_host`; immutable. */
   repo_url?: string | null;
-  /** Only for the source `git_host`; cannot be changed later. */
+  /** Only for `git_host`; immutable. */
   deployment_type?: DeploymentType | null;
-  /** Whether a push to `repo_ref` is deployed. `repo_ref` must then be a branch. Only for the source `git_host`. */
+  /** Whether a push to `repo_ref` is deployed. `repo_ref` must then be a branch. Only for `git_host`. */
   build_on_push?: boolean | null;
-  /** URL of the deployment. A request can set the URL only for the source `external_container`. */
+  /** URL of the deployment. A request can set the URL only for `external_container`. */
   custom_url?: string | null;
-  /** Only for the source `external_container`. */
+  /** Only for `external_container`. */
   resource_spec?: ResourceSpec | null;
-  /** Id from `listeners.list()`. Only for the source `external_container`; cannot be changed later. */
+  /** Id from `listeners.list()`. Only for `external_container`; immutable. */
   listener_id?: string | null;
-  /** Only for the source `external_container`. */
+  /** Only for `external_container`. */
   listener_config?: ListenerConfig | null;
   /**
    * Install command for a JavaScript project, run in the repository's root. By default, the service detects the package
@@ -121,7 +121,7 @@ export interface ListenerConfig {
 }
 
 export interface SourceRevisionConfig {
-  /** A branch such as `main`, or a tag such as `refs/tags/v1`. Only for the source `git_host`. */
+  /** A branch such as `main`, or a tag such as `refs/tags/v1`. Only for `git_host`. */
   repo_ref?: string | null;
   /**
    * Path of the graph configuration. Required for the sources `git_host` and `internal_source`. Null for other sources.

@@ -49,7 +49,7 @@ export interface DeletedDeployments {
   readonly answer: unknown;
 }
 
-/** Calls of the endpoints below `/v2/deployments`. */
+/** `/v2/deployments` */
 export interface Deployments {
   /**
    * Creates a deployment and its first revision. The request is retried only if the service cannot have received it.

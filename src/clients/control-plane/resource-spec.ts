@@ -28,7 +28,7 @@ export interface ResourceSpec {
   core_memory_limit_mb?: number | null;
   labels?: Record<string, string> | null;
   annotations?: Record<string, string> | null;
-  /** Name of a service account that exists in the namespace. */
+  /** Must exist in the namespace. */
   service_account_name?: string | null;
   image_pull_secrets?: LocalObjectReference[] | null;
   volumes?: Volume[] | null;

@@ -24,7 +24,7 @@ export function plainInterrupts(interrupts: readonly unknown[]): Fields {
   return plainOutputs({ __interrupt__: interrupts });
 }
 
-/** Returns the inputs of a tool. LangChain passes the inputs as text, which usually contains the arguments as JSON. */
+/** LangChain passes text, usually the arguments as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
   try {

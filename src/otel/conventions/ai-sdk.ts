@@ -57,7 +57,7 @@ const metadata: Rows = [
   ...personal(CONTEXT),
   [METADATA, WHOLE, same, 'below'],
   [CONTEXT, WHOLE, same, 'below'],
-  // Headers are left out, because they may contain API keys.
+  // Headers may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
   // Vectors are left out even if another vocabulary sets the outputs, because they are too long for the metadata.
   ['ai.embeddings', WHOLE, nothing, 'merged'],

@@ -35,7 +35,7 @@ export const langSmith: Vocabulary = {
   ignored: [
     KIND,
     METADATA,
-    // Headers are left out, because they may contain API keys.
+    // Headers may contain API keys.
     'langsmith.request.headers',
     // Internal attributes of LangSmith's exporter.
     'langsmith.traceable',

@@ -77,10 +77,7 @@ export class SpanRegistry {
     return this.#latest.findLast(({ ids }) => ids.spanId === spanId && ids.traceId === traceId);
   }
 
-  /**
-   * Removes ended spans from the list. This is done when the list has doubled in length, because removing each span at
-   * its end would be slower.
-   */
+  /** Runs when the list has doubled; removing each span at its end is slower. */
   #removeEnded(): void {
     const latestAt = this.#latest.length - LATEST_MIN;
     this.#latest = this.#latest.filter(({ isOpen }, at) => isOpen || at >= latestAt).slice(-OPEN_MAX);

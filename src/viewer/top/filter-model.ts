@@ -11,7 +11,7 @@ import { type Names, readNames, type Suggestion, suggestionsFor } from './sugges
 export class FilterModel {
   readonly input: RefObject<HTMLInputElement | null> = { current: null };
   readonly text: Signal<string> = signal('');
-  /** Index of the highlighted suggestion, or -1 if none is highlighted. */
+  /** Index of the highlighted suggestion, or -1. */
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
   /** The projects to suggest. The menu next to the filter box shows the projects too. */

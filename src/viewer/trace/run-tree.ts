@@ -12,7 +12,7 @@ export interface Branch {
   /** Whether the run's parent is missing. */
   readonly isOrphan: boolean;
   readonly startMs: number;
-  /** End time in milliseconds. Undefined while the run is open. */
+  /** Undefined while the run is open. */
   readonly endMs: number | undefined;
 }
 
