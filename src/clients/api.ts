@@ -155,7 +155,7 @@ export class Api {
    * closes.
    */
   async wait(ms: number, signal?: AbortSignal): Promise<void> {
-    // `AbortSignal.any` is not used, because it leaks memory on Node 20 if one of the signals is long-lived.
+    // `AbortSignal.any` leaks memory on Node 20 if one of the signals is long-lived.
     const ends = new AbortController();
     const abort = (): void => ends.abort(signal?.aborted ? signal.reason : this.closing.reason);
     const signals = [this.closing, ...(signal ? [signal] : [])];

@@ -105,7 +105,7 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
   const credentials = { 'x-api-key': checked.apiKey, 'x-tenant-id': workspaceId };
   const api = serviceApi({ option: 'url', url, credentials }, client);
   try {
-    // The response is not recorded, because the URLs are credentials.
+    // The URLs are credentials.
     const run = { name, runType: 'tool', inputs: () => ({ body: call.body }), outputs: () => ({}) } as const;
     return await tracedCall(run, async () => {
       const answer = await api.send<Tokens>(call);

@@ -95,7 +95,7 @@ export async function submitFeedback(
     name,
     method,
     path: address.pathname + (method === 'GET' ? withQuery(address, fields) : address.search),
-    // Even a GET request must not be repeated, because each request stores the feedback again.
+    // Each request, even a GET, stores the feedback again.
     isIdempotent: false,
     options: callOptionsOf(checked),
     ...(method === 'POST' && { body: fields }),

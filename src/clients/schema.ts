@@ -52,7 +52,7 @@ export function wireNameOf(name: string): string {
  */
 export function strictRequest<T extends object>(needed: RequiredFields<T>, optional: OptionalFields<T>): Schema<T> {
   const nullable = Object.entries<v.GenericSchema>(optional).map(([name, field]) => [name, v.nullish(field)]);
-  // The object has no prototype, because valibot looks up fields with `in` and would otherwise find `toString`.
+  // valibot looks up fields with `in` and would otherwise find `toString`.
   const entries = Object.assign(Object.create(null), needed, Object.fromEntries(nullable));
   const unknownField = v.undefined('Unknown field, or a field that this request cannot set');
   return v.pipe(RECORD, v.objectWithRest(entries, unknownField)) as unknown as Schema<T>;

@@ -32,7 +32,7 @@ export class Secrets {
 
   constructor(secrets: readonly string[]) {
     this.#secrets = secrets.filter((text) => text.length >= LENGTH_MIN && !PLAIN_SETTING.test(text));
-    // Longer forms are replaced first, because one secret may contain another.
+    // Longer forms first: one secret may contain another.
     this.#forms = [...new Set(this.#secrets.flatMap(formsOf))].sort((one, other) => other.length - one.length);
   }
 
@@ -75,7 +75,7 @@ function formsOf(text: string): string[] {
   const ascii = json.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   const url = encodeURIComponent(text.toWellFormed());
   const form = new URLSearchParams([['', text]]).toString().slice(1);
-  // The padding and the character before it are removed, because they change if other bytes follow the secret.
+  // The padding and the character before it change if other bytes follow the secret.
   const base64 = btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')).replace(
     /.?={1,2}$/,
     '',

@@ -72,9 +72,7 @@ export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders
   exporter.retryNow();
 }
 
-/**
- * Returns the destination of runs on disk. An API key returned by a function is not included, because it may change.
- */
+/** Destination of runs on disk, without an API key that a function returns, because it may change. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }

@@ -38,10 +38,7 @@ export class DeliveryLoop {
   readonly #sender: Sender;
   readonly #settling: Settling;
   readonly #abort = new AbortController();
-  /**
-   * The batches in flight. The batches are in an array, because a Set would delay the garbage collection of sent
-   * batches.
-   */
+  /** An array, because a Set delays the garbage collection of sent batches. */
   readonly #inFlight: Batch[] = [];
   /** Milliseconds that a run may stay open before its start is sent without the end. */
   readonly #startDueMs: number;
@@ -51,7 +48,7 @@ export class DeliveryLoop {
   /** Time at which ended runs are sent even if they do not fill a batch. */
   #lingerUntilMs = NEVER;
   #backOffsEndedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether sending is blocked, because the service is unavailable or `limits.requestsInFlight` is reached. */
+  /** Set while the service is unavailable or `limits.requestsInFlight` is reached. */
   #isHeld = false;
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
@@ -66,7 +63,7 @@ export class DeliveryLoop {
     });
     this.#settling = new Settling(parts, states);
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
-    // Turns off Node's warning about many listeners, because each request in flight adds a listener to the signal.
+    // Each request in flight adds a listener to the signal.
     setMaxListeners(0, this.#abort.signal);
   }
 

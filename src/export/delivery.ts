@@ -114,7 +114,7 @@ export class Item {
   attachments: readonly HeldAttachment[];
   /** Whether simple ingestion has sent the post, which contains the inputs. */
   isPosted = false;
-  /** The content that is left out, because the run is too large for the service. */
+  /** Content left out of a run that is too large for the service. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {
@@ -190,10 +190,7 @@ export function isOpen({ stage }: Delivery): boolean {
   return stage === 'started' || stage === 'posted' || stage === 'posting' || stage === 'incomplete';
 }
 
-/**
- * Estimates the size of a run. Counts each character as one byte, because counting UTF-8 bytes would slow down the
- * application.
- */
+/** Counts each character as one byte; counting UTF-8 bytes would slow down the application. */
 export function sizeOfContent(delivery: Delivery): number {
   const { run } = delivery;
   if (run.metadata !== delivery.countedMetadata) {

@@ -53,8 +53,7 @@ export class Exporter implements RunSink {
       replay: this.#replay,
       changed: () => this.#changed(),
     });
-    // Binds these methods, because applications pass them as callbacks, for example `process.once('SIGTERM',
-    // exporter.close)`.
+    // Applications pass these methods as callbacks, for example `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
     this.stats = this.stats.bind(this);

@@ -109,7 +109,7 @@ function onSignal(signal: NodeJS.Signals): void {
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // Exporters without `handleSignals` also deliver their runs, because the signal ends the whole process.
+    // Includes exporters without `handleSignals`: the signal ends the whole process.
     const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
     // Another copy of the package may have removed its listener until the next turn of the event loop. In that turn,
     // the other copy listens again and delivers its own runs, so this process must not end earlier.
@@ -130,7 +130,7 @@ function stepAside(signal: NodeJS.Signals): void {
 function endBy(signal: NodeJS.Signals): void {
   if (pendingSignal === undefined) return;
   pendingSignal = undefined;
-  // If this is process 1 of a container, it continues to run, because signals have no default action for process 1.
+  // Signals have no default action for process 1 of a container.
   if (process.pid === 1) return;
   removeSignalListeners();
   if (process.listenerCount(signal) > 0) {

@@ -110,7 +110,7 @@ export class DeliveryQueue {
     if (!isSpillable(delivery)) this.release(delivery);
     this.readyRuns--;
     this.#ready[this.#head++] = undefined;
-    // Removing a run costs O(1) on average, because the array is copied only when half of its slots are empty.
+    // O(1) on average: copies the array only when half of its slots are empty.
     if (this.#head * 2 >= this.#ready.length) {
       this.#ready = this.#ready.slice(this.#head);
       this.#head = 0;

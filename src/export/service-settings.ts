@@ -16,7 +16,7 @@ const KEY_CHARACTERS_MAX = 8_192;
 /** Matches printable ASCII characters without spaces. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
-/** Headers that the option `headers` cannot set, because this library or undici sets them. */
+/** Headers that this library or undici sets. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -156,7 +156,7 @@ async function resultOf(name: string, read: unknown, progress: Progress): Promis
   }
 }
 
-/** Returns the name of an error. The message is left out, because it may contain a key. */
+/** Without the message, which may contain a key. */
 function errorName(thrown: unknown): string {
   try {
     const { name } = thrown as Error;
@@ -211,7 +211,7 @@ function langsmithAddress(): Address {
   return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
 }
 
-/** Returns the origin of an address for a log line. The path is left out, because it may contain a secret. */
+/** Without the path, which may contain a secret. */
 function originOf(address: unknown): string {
   return typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : 'the endpoint';
 }

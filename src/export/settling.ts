@@ -99,7 +99,7 @@ export class Settling {
       return;
     }
     const attempts = batch.attempts + 1;
-    // During a pause, no back-off is needed, because nothing is sent until the pause ends.
+    // Nothing is sent until a pause ends.
     const delayMs = gate.pausedUntilMs > nowMs ? 0 : gate.backOffMs(attempts);
     this.#putBack(batch, kept, attempts, nowMs + delayMs);
   }

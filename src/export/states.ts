@@ -169,7 +169,7 @@ export class DeliveryStates {
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
       const delivery = isStart ? start : this.queue.firstReady;
       if (delivery === undefined) break;
-      // The size of an open run is measured again, because its tags, metadata or attachments may have changed.
+      // The tags, metadata or attachments may have changed since the start.
       if (isStart) {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);

@@ -49,7 +49,7 @@ export function followApiPromise(promise: object, run: Run, reader: AnswerReader
 function follow(promise: Partial<ApiPromise>, call: FollowedCall): boolean {
   const { responsePromise, parseResponse } = promise;
   if (!types.isPromise(responsePromise) || typeof parseResponse !== 'function') return false;
-  // A frozen promise is not observed, because the rejection of a derived promise would stay unhandled.
+  // The rejection of a promise derived from a frozen promise would stay unhandled.
   if (!Reflect.set(promise, 'parseResponse', parseResponse)) return false;
   const observed = deriveOne(responsePromise, {
     fulfilled: (props) => call.onResponse(props as ResponseProps),

@@ -131,7 +131,7 @@ function recordDurations(meter: Meter): () => void {
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   return subscribe('runspan:request:end', (message) => {
-    // Errors are caught, because an error in a subscriber would end the process.
+    // An error in a subscriber would end the process.
     guard('observeStats', () => histogram.record(message.durationMs / 1_000, attributesOf(message)));
   });
 }

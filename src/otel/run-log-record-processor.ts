@@ -50,7 +50,7 @@ export class RunLogRecordProcessor implements LogRecordProcessorLike {
     return !this.#isShutdown && (name === undefined || isRead(name));
   }
 
-  /** Does nothing, because the `RunSpanProcessor` flushes the runs. */
+  /** The `RunSpanProcessor` flushes the runs. */
   async forceFlush(): Promise<void> {}
 
   /** Stops reading records. Later records are ignored. */

@@ -120,7 +120,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   /** Records a span and all spans that wait for this span. */
   #record(span: SpanLike, sink: RunSink, parent: SpanEntry | undefined): void {
-    // Uses a list instead of recursion, because a trace may be nested more deeply than the call stack allows.
+    // A trace may be nested more deeply than the call stack allows.
     const ready: { waiting: Omit<WaitingSpan, 'parent'>; above: SpanEntry | undefined }[] = [
       { waiting: { span, sink }, above: parent },
     ];

@@ -252,7 +252,7 @@ export function safeName(name: string): string {
   return name.slice(0, end).replaceAll('\0', '%00') + '%5C'.repeat(name.length - end);
 }
 
-/** Calls the built-in `size` of a Blob, because a subclass may override `size`. */
+/** A subclass of Blob may override `size`. */
 export function sizeOf(content: AttachmentContent): number {
   return isBlob(content) ? (Reflect.get(Blob.prototype, 'size', content) as number) : content.byteLength;
 }

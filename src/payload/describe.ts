@@ -97,7 +97,7 @@ export function viewOf(value: ArrayBufferView | ArrayBufferLike): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** Reads the size with the built-in getter, because a subclass may override `size`. */
+/** A subclass may override `size`. */
 function firstItems(items: Iterator<unknown>, prototype: object, collection: object, width: number): Items {
   const kept: unknown[] = [];
   while (kept.length < width) {
@@ -164,8 +164,7 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// HTTP messages are recognized by their properties instead of their class, because importing `node:http` would take too
-// long. HTTP/2 messages have the same properties.
+// By properties, because importing `node:http` takes long. HTTP/2 messages have the same properties.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }

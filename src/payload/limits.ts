@@ -16,7 +16,7 @@ export function payloadRules(limits: Limits, redaction: Redaction | undefined): 
 /** Share of the kept characters that is taken from the start of a truncated text. The rest is taken from the end. */
 const HEAD_SHARE = 0.75;
 
-/** Number of characters beyond each cut that are also searched for secrets, because a secret may span the cut. */
+/** Number of characters searched beyond each cut, because a secret may span the cut. */
 const MARGIN = 65_536;
 
 /** Shortens a text to `kept` characters from its start and end, with a marker between the two parts. */
@@ -34,7 +34,7 @@ export function redactAndTruncate(text: string, kept: number, redaction: Redacti
   const { head, tail } = cutOf(text, Math.max(0, kept));
   const first = redaction.maskFound(text.slice(0, head + MARGIN), trail);
   const last = redaction.maskFound(text.slice(tail - MARGIN), trail);
-  // The `MARGIN` additional characters at each cut are dropped again, because they may contain an incomplete secret.
+  // The margin may contain an incomplete secret.
   const shownHead = first.slice(0, Math.min(head, Math.max(0, first.length - MARGIN)));
   const shownTail = last.slice(Math.max(MARGIN, last.length - (text.length - tail)));
   return shownHead + marker(head, tail) + shownTail;

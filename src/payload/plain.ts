@@ -19,9 +19,7 @@ const KEYS_KEPT = 2_000;
 /** Maximum number of characters of a cached key. */
 const KEY_CHARACTERS_KEPT = 64;
 
-/**
- * Texts up to this length are not examined, because they are too short to contain the name and the value of a secret.
- */
+/** Texts up to this length are too short to contain the name and the value of a secret. */
 const CHARACTERS_HARMLESS = 8;
 
 /** A data URI with more characters becomes an attachment. */
@@ -91,8 +89,8 @@ export class PlainCheck {
   }
 
   /**
-   * Uses a loop instead of recursion, because a recursive call would take longer than the check of one object. Visits
-   * objects depth-first, so a cycle soon exceeds the depth limit.
+   * A recursive call would take longer than the check of one object. The order is depth-first, so a cycle soon exceeds
+   * the depth limit.
    */
   #isPlain(root: object, { depth, width, nodes, bytes }: PayloadLimits): boolean {
     const objects = this.#spare ?? [];
@@ -100,7 +98,7 @@ export class PlainCheck {
     objects[0] = root;
     let waiting = 1;
     let level = 0;
-    // The previous key usually predicts the next key, because similar objects have the same keys in the same order.
+    // Similar objects have the same keys in the same order.
     let known = this.#first;
     let nodesLeft = nodes - 1;
     let keys = 0;

@@ -169,7 +169,7 @@ export function failureText(thrown: unknown): string | undefined {
 /** Masks a text that is not part of a payload, for example a name or a tag. */
 export function shownText(text: string, redaction: Redaction | undefined, path: ValuePath): string {
   if (redaction === undefined) return text;
-  // The name of a run stays visible, because a trace without names is useless.
+  // A trace without names is useless.
   if (redaction.hidesAll) return path[0] === 'name' ? text : MASK;
   if (redaction.plain !== undefined && !mayHoldNames(text)) return text;
   try {
@@ -208,7 +208,7 @@ function isName(key: unknown): boolean {
   return typeof key === 'string' && /[\p{L}\p{N}]/u.test(key);
 }
 
-/** Masks every payload. This constant is declared here, because the constructor needs the classes above. */
+/** Declared here, because the constructor needs the classes above. */
 export const hideAll: Redaction = new Redaction(undefined);
 
 export function defaultRedaction(): Redaction {

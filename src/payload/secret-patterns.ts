@@ -5,7 +5,7 @@
 // Most patterns begin with literal characters, which the regex engine finds quickly. A lookbehind then checks the
 // character that precedes them.
 export const secretPatterns: readonly RegExp[] = Object.freeze([
-  // OpenAI, Anthropic, OpenRouter, DeepSeek. A digit is required, because letters alone may be ordinary words.
+  // OpenAI, Anthropic, OpenRouter, DeepSeek. Without a digit, letters may be ordinary words.
   /sk-(?<![\w-]sk-)(?=[A-Za-z_-]{0,64}\d)[\w-]{20,512}/,
   // LangSmith
   /lsv2_(?<!\wlsv2_)[a-z]{2}_[\da-zA-Z_]{20,128}/,

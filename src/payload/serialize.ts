@@ -168,7 +168,7 @@ export function isPlainJson(text: string, value: object, rules: PayloadRules): b
   return check?.isPlainJson(text, value, rules) === true;
 }
 
-/** Encodes text as JSON. Replaces each lone surrogate with U+FFFD, because strict services reject lone surrogates. */
+/** Replaces each lone surrogate with U+FFFD, because strict services reject lone surrogates. */
 export function jsonText(text: string): string {
   return JSON.stringify(text.toWellFormed());
 }

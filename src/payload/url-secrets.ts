@@ -43,7 +43,7 @@ export class UrlSecrets {
   }
 
   areIn(json: string): boolean {
-    // The search for `//` is several times faster than for `://`, because `/` is rarer than `:` in JSON text.
+    // `/` is rarer than `:` in JSON text, so this is several times faster than a search for `://`.
     let end = 0;
     for (let at = json.indexOf('//'); at >= 0; at = json.indexOf('//', Math.max(end, at + 2))) {
       if (json.charCodeAt(at - 1) !== COLON) continue;

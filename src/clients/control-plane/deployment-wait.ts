@@ -242,7 +242,7 @@ class RevisionWait {
       } catch (thrown) {
         this.#options.signal?.throwIfAborted();
         if (!this.#isTemporary(thrown)) throw thrown;
-        // A timeout does not replace an earlier error, because the earlier error is more informative.
+        // An earlier error is more informative than a timeout.
         if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
       }
       await this.#pause(Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(polls, 30)));
@@ -312,7 +312,7 @@ class RevisionWait {
 
   async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
     const call = callOf(endpoint, { ids: [this.#deploymentId, ...ids] });
-    // Polls are not retried, because the next poll serves as the retry.
+    // The next poll serves as the retry.
     const options = { ...this.#callOptions(POLL_TIMEOUT_MS), maxRetries: 0 };
     const { data } = await this.#api.send<Resource>({ ...call, options });
     this.#isReached = true;

@@ -129,7 +129,7 @@ export class OwnerFolder {
     makeFolders(this.fs, this.spoolDir, [FORMAT_FOLDER, this.destinationHash, BAD_FOLDER]);
     const folder = join(this.destinationPath, BAD_FOLDER);
     this.fs.renameSync(path, join(folder, basename(path)));
-    // Errors are ignored, because another process may delete the same files.
+    // Another process may delete the same files.
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
@@ -227,7 +227,7 @@ function stateOf(fs: SpoolFs, folder: string, own: OwnerProcess, wallMs: number)
     return 'alive';
   }
   if (heartbeatAtMs === 0) return 'dead';
-  // The absolute value is used, because a heartbeat in the future must not keep an owner alive forever.
+  // A heartbeat in the future must not keep an owner alive forever.
   const silentMs = Math.abs(wallMs - heartbeatAtMs);
   const { pid, host, pidNamespace, startTime } = owner;
   const isSameNamespace = host === own.host && pidNamespace === own.pidNamespace;

@@ -106,7 +106,7 @@ export class SegmentFiles {
     }, syncEveryMs).unref();
   }
 
-  /** Closes the file. Ignores errors, because the operating system has received all records. */
+  /** Ignores errors: the operating system has received all records. */
   close(segment: StoredSegment): void {
     const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);

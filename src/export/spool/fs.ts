@@ -72,10 +72,7 @@ export function readWhole(
   }
 }
 
-/**
- * Whether a file no longer exists. Returns `false` if an error other than `ENOENT` occurs, because the file may still
- * exist.
- */
+/** Whether a file no longer exists. After an error other than `ENOENT`, it may still exist. */
 export function isDeleted(fs: SpoolFs, path: string): boolean {
   return ignoreErrors(() => ifExists(() => fs.lstatSync(path)) === undefined) === true;
 }
@@ -142,10 +139,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/**
- * Creates a folder and, if requested, its parents. The option `recursive` of `mkdirSync` is not used, because the call
- * never returns if a parent cannot be created, as in `/proc`.
- */
+/** Creates a folder. `mkdirSync` with `recursive` never returns if a parent cannot be created, as in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

@@ -42,7 +42,7 @@ export class FrameBuffer {
     return this.#length;
   }
 
-  /** The bytes are valid only until the next call of `add` or `clear`, because the buffer is reused. */
+  /** Valid only until the next call of `add` or `clear`, which reuse the buffer. */
   get bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -301,14 +301,14 @@ function attachmentsOf(sections: readonly Uint8Array[]): HeldAttachment[] {
   const attachments: HeldAttachment[] = [];
   for (let at = 0; at < sections.length; at += 3) {
     const [name, mimeType] = [utf8.decode(sections[at]), utf8.decode(sections[at + 1])];
-    // The bytes are copied, because a view would keep the whole file in memory.
+    // A view would keep the whole file in memory.
     const bytes = Uint8Array.from(sections[at + 2] as Uint8Array);
     attachments.push({ name: checked(name, isAttachmentName), mimeType: checked(mimeType, isMimeType), bytes });
   }
   return attachments;
 }
 
-/** Returns the JSON text of a payload. The text is not parsed, because the checksum proves that it is unchanged. */
+/** Does not parse the text: the checksum proves that it is unchanged. */
 function payloadOf(payload: string | undefined, opening: '{' | '['): string | undefined {
   if (payload === undefined || payload === '') return undefined;
   return checked(payload, (text) => text.startsWith(opening));

@@ -149,7 +149,7 @@ export class Spool {
         }
         this.#segments.forget(segment);
       }
-      // A lost segment of this process is returned, because the exporter has counted its runs as spooled.
+      // The exporter has counted the runs of this process as spooled.
       if (!segment.isForeign) return { ...UNREADABLE, segment, ageMs: 0, isExpired: false };
     }
     return undefined;
@@ -309,7 +309,7 @@ const WRITE_CONSEQUENCE = 'runs are kept in memory only, and writing is retried 
 /** The result of reading a file that is too large, is not a regular file or was deleted. */
 const UNREADABLE = { records: [], damagedRuns: [{ id: '', traceId: '', name: '' }], isLaterVersion: false };
 
-/** All spools share one buffer, because records are encoded and written synchronously. */
+/** Shared by all spools: records are encoded and written synchronously. */
 const frames = new FrameBuffer();
 
 function warnOf({ path }: Segment, problem: string): void {

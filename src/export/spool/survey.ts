@@ -34,7 +34,7 @@ export interface Holding extends Files {
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];
-  /** Damaged files. The readable runs of a damaged file are not counted, because they were already delivered. */
+  /** Damaged files, without their readable runs, which were already delivered. */
   readonly bad: Files;
 }
 

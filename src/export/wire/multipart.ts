@@ -42,8 +42,7 @@ async function encodeInSlices(
   attached: readonly Item[],
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {
-  // The attachments are read before the JSON parts are encoded, because the metadata of a run contains the number of
-  // unreadable attachments.
+  // The metadata of a run contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await new Promise<void>((resolve) => void setSoon(resolve));
   while (!body.addRuns(items));
@@ -57,7 +56,7 @@ const SLICE_BYTES = 2 * 1024 * 1024;
 /** Estimated bytes of the main part of a run and of the headers of up to four parts. */
 const RUN_BYTES = 1_600;
 
-/** JSON text up to this length is written together with its header, because one write is faster for short text. */
+/** Up to this length, JSON text is written together with its header, which is faster. */
 const JOINED_CHARACTERS_MAX = 1_024;
 
 /** Maximum bytes of a character in UTF-8. If fewer bytes are free after a write, the written text may be truncated. */
@@ -232,10 +231,9 @@ async function bytesOf({ bytes }: HeldAttachment, signal: AbortSignal): Promise<
   }
 }
 
-/** Calls `Blob.prototype.arrayBuffer` directly, because a subclass of Blob may override the method. */
+/** A subclass of Blob may override `arrayBuffer`. */
 function readBlob(blob: Blob, signal: AbortSignal): Promise<Uint8Array> {
-  // A Blob of size 0 is not read, because its file may be a FIFO. Reading a FIFO blocks a thread until another process
-  // writes to the FIFO.
+  // The file may be a FIFO, whose reading blocks a thread until another process writes to it.
   if (sizeOf(blob) === 0) return Promise.resolve(new Uint8Array());
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

@@ -104,7 +104,7 @@ export class Sender {
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
     const boundary = `runspan-${randomHex(32)}`;
     const encoded = encodeMultipart(items, boundary, signal);
-    // A batch without attachments is sent in the same turn of the event loop, because nothing is awaited.
+    // A batch without attachments is sent in the same turn of the event loop.
     const chunks = encoded instanceof Promise ? await encoded : encoded;
     const sizeBytes = bodyBytes(chunks);
     if (!this.#options.info.takesGzip) return { boundary, chunks, sizeBytes, heldBytes: sizeBytes, isGzipped: false };
@@ -128,7 +128,7 @@ export class Sender {
   }
 
   async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
-    // A later multipart request needs a new body, because simple ingestion may change posts to patches.
+    // Simple ingestion may change posts to patches.
     this.#setBody(batch, undefined);
     const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {

@@ -39,7 +39,7 @@ export const modelReader: AnswerReader = {
   },
 };
 
-/** Reads the stream of an SDK function. Token counts are not read, because the runs of the model calls contain them. */
+/** Leaves out token counts, which the runs of the model calls contain. */
 export const operationReader: AnswerReader = {
   fold: partsFold,
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
@@ -113,7 +113,7 @@ function resultParts(result: Fields): unknown[] {
 type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
-  // Discards the parts of the previous step, because only the answer of the last step is recorded.
+  // Only the answer of the last step is recorded.
   Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
 };
 const finishStep: AddPart = (parts) => {
@@ -130,7 +130,7 @@ const TEXTS: ReadonlyMap<unknown, 'text' | 'reasoning'> = new Map([
 
 /** The other kinds of parts with content. Each part counts as one character of the answer. */
 const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
-  // The part is copied, because the tool receives the same object and may change it.
+  // The tool receives the same object and may change it.
   ['tool-call', ({ toolCalls }, part) => toolCalls.push(copyOf(part))],
   ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],

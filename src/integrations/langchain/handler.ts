@@ -63,7 +63,7 @@ export class RunspanCallbackHandler {
     preloadDelivery();
   }
 
-  /** Returns this handler, because one handler serves all calls. */
+  /** One handler serves all calls. */
   copy(): RunspanCallbackHandler {
     return this;
   }
@@ -215,7 +215,7 @@ export class RunspanCallbackHandler {
   }
 }
 
-/** Returns the only item of a list, because LangChain passes a list with one prompt. */
+/** LangChain passes a list with one prompt. */
 function firstOf(list: unknown): unknown {
   return Array.isArray(list) ? list[0] : list;
 }

@@ -45,8 +45,7 @@ export function plainPayload(key: string, value: unknown): Fields {
     const isWhole = isPlainObject(plain) && (isPlainObject(value) || isPromptValue(value));
     return isWhole ? plain : { [key]: plain };
   } catch {
-    // A getter in the value threw. The value is returned unchanged, because the serializer handles an error in each
-    // property.
+    // A getter threw. The serializer handles an error in each property.
     return { [key]: value };
   }
 }

@@ -62,7 +62,7 @@ export class StepRecorder {
       const { id, runType, tags, metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
       const options: Omit<RunOptions, 'inputs'> & Hiding = { ...common, name, runType };
-      // LangChain's id is used only if it is a UUID, because the application may set any string as the id.
+      // The application may set any string as the id.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
       const verdict = sample(options, parent, sink);
       const isHidden = sink.capture.hideInputs || options.hideInputs === true;

@@ -50,7 +50,7 @@ function call(name: string, runType: RunType, fields: RequestFields, reader: Ans
     name,
     runType,
     describe(body, provider) {
-      // A background request is not recorded unless it is streamed, because its response does not contain the answer.
+      // The response to a background request does not contain the answer.
       if (isFields(body) && body.background === true && body.stream !== true) return undefined;
       return describeRequest(body, provider, fields);
     },
@@ -65,10 +65,7 @@ function responseInputs({ input, instructions, prompt }: Fields): Fields {
   return { messages: [...system, ...asked], prompt };
 }
 
-/**
- * Returns files and bytes unchanged. A stream or response is recorded by its type name only, because reading it here
- * would consume it.
- */
+/** Returns the type name of a stream or response: reading it here would consume it. */
 function uploadOf(upload: unknown): unknown {
   if (Array.isArray(upload)) return upload.map(uploadOf);
   const isStream = isFields(upload) && ('pipe' in upload || 'body' in upload || Symbol.asyncIterator in upload);

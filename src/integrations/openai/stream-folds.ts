@@ -52,10 +52,7 @@ export function choicesFold(): Fold {
   };
 }
 
-/**
- * Sets a field unless the new value is null, because a compatible service may send null for a field that an earlier
- * chunk has set.
- */
+/** A compatible service may send null for a field that an earlier chunk has set. */
 function replace(target: Fields, key: string, value: unknown): void {
   if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
@@ -64,9 +61,7 @@ function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-/**
- * Sorts tool calls and removes their `index`, because tool calls of a response that is not streamed have no `index`.
- */
+/** Tool calls of a response that is not streamed have no `index`. */
 function withSortedToolCalls(choice: Fields): Fields {
   const { message } = choice;
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
@@ -88,7 +83,7 @@ const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
   ['response.code_interpreter_call_code.delta', 'code'],
 ]);
 
-/** Items and parts with a larger index are ignored, because they would create a sparse list of that length. */
+/** A larger index would create a sparse list of that length. */
 const INDEX_MAX = 10_000;
 
 /**

@@ -85,7 +85,7 @@ interface Providers {
   readonly anthropic: Fields;
 }
 
-/** Caches the latest parsed provider metadata, because several rows read the same text, which may be long. */
+/** A cache, because several rows read the same text, which may be long. */
 let latest: { readonly source: unknown; readonly providers: Providers } | undefined;
 
 function providersOf(attributes: Attributes): Providers {

@@ -59,7 +59,7 @@ const metadata: Rows = [
   [CONTEXT, WHOLE, same, 'below'],
   // Headers may contain API keys.
   ['ai.request.headers', WHOLE, nothing, 'below'],
-  // Vectors are left out even if another vocabulary sets the outputs, because they are too long for the metadata.
+  // Too long for the metadata, even if another vocabulary sets the outputs.
   ['ai.embeddings', WHOLE, nothing, 'merged'],
   ['ai.embedding', WHOLE, nothing, 'merged'],
 ];
@@ -100,7 +100,7 @@ export const aiSdk: Vocabulary = {
   usage: aiSdkUsage,
   parameters: [
     ['ai.model.id', 'model', text],
-    // The GenAI attributes come first, because they contain the parameters of one step, which `prepareStep` may change.
+    // The GenAI attributes contain the parameters of one step, which `prepareStep` may change.
     ['gen_ai.request.temperature', 'temperature', number],
     ['ai.settings.temperature', 'temperature', number, 'repeats'],
     ['gen_ai.request.max_tokens', 'max_tokens', number],
@@ -226,7 +226,7 @@ function dimensions(value: unknown): Fields[] {
   return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
 }
 
-/** Counts the numbers in a JSON list by the commas, because parsing thousands of numbers is slow. */
+/** Counts the commas, because parsing thousands of numbers is slow. */
 function numbersIn(list: string): number {
   if (/^\s*\[\s*\]\s*$/.test(list)) return 0;
   let count = 1;

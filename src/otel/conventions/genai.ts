@@ -201,7 +201,7 @@ function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean
   return first?.role === 'system' && JSON.stringify(first.content) === JSON.stringify(instructions.content);
 }
 
-/** Converts a message. The result may be several messages, because each tool response becomes a message. */
+/** Each tool response becomes a message of its own. */
 function messagesOf(message: Fields): Fields[] {
   const { parts, ...rest } = message;
   if (!Array.isArray(parts)) return [defined(rest)];
@@ -236,9 +236,7 @@ function mediaOf(part: Fields, url: string): Fields {
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 
-/**
- * Converts a tool call. OpenAI's `call_id` takes precedence over `id`, because the tool response refers to `call_id`.
- */
+/** The tool response refers to OpenAI's `call_id`, not to `id`. */
 function toolCallOf({ type: _, id, call_id, name, arguments: args, ...rest }: Fields): Fields {
   return toolCall(call_id ?? id, name, args, rest);
 }

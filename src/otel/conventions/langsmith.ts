@@ -66,7 +66,7 @@ function withThread(metadata: Attributes): Fields {
   return key === undefined ? { ...metadata } : { thread_id: metadata[key], ...metadata };
 }
 
-/** Parses a value. JSON text of a string is not parsed, because the quotes are part of the application's value. */
+/** JSON text of a string stays as it is: the quotes are part of the application's value. */
 function ownValue(value: unknown): unknown {
   const parsed = json(value);
   return typeof parsed === 'object' ? parsed : value;

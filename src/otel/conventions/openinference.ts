@@ -224,10 +224,7 @@ function messageOf(message: Fields): Fields {
   });
 }
 
-/**
- * Combines `content` and `contents`, because some instrumentations set the text in `content` and all other blocks in
- * `contents`.
- */
+/** Some instrumentations set the text in `content` and all other blocks in `contents`. */
 function contentOf(content: unknown, blocks: Fields[]): unknown {
   if (blocks.length === 0) return content;
   const words = text(content);

@@ -89,7 +89,7 @@ export const traceloop: Vocabulary = {
     ['llm.user', 'user_id', text],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
-  // Headers are left out, because they may contain API keys. Only the length of a vector is recorded.
+  // Headers may contain API keys. Only the length of a vector is recorded.
   ignored: ['llm.headers', 'db.vector.query.embeddings.vector'],
 };
 
@@ -105,7 +105,7 @@ function kindOf(attributes: Attributes): Kind {
   const request = REQUESTS.get(attributes['llm.request.type']);
   if (request !== undefined) return request;
   if (SEARCHES.some((name) => attributes[name] !== undefined)) return { runType: 'retriever' };
-  // Writes are recognized here, because they would otherwise look like searches: the spans do not name the operation.
+  // The spans do not name the operation, so writes would look like searches.
   return WRITES.some((name) => attributes[name] !== undefined) ? { runType: 'chain' } : {};
 }
 

@@ -9,10 +9,7 @@ import type { SpanEntry } from './span-entry.ts';
 import type { SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
-/**
- * The registries are in an array instead of a Set, because they are read at the start of each span, and iterating over
- * a Set takes longer.
- */
+/** An array, because iterating over a Set at the start of each span takes longer. */
 let registries: readonly SpanRegistry[] = [];
 
 /**

@@ -21,10 +21,7 @@ export interface SpanKey {
  */
 export class SpanRegistry {
   readonly #bySpan: Slot<SpanEntry> = makeSlot();
-  /**
-   * Entries in the order in which the spans started. The entries are in an array, because searches are rare and
-   * appending to an array is faster than adding to a map.
-   */
+  /** In the order of the starts. Searches are rare, and appending to an array is faster than adding to a map. */
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
 

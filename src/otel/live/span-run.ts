@@ -72,17 +72,14 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #capture: CapturePolicy;
   /** The record of the run, or undefined if the run has ended or the sink has refused it. */
   #record: EncodedRun | undefined;
-  /**
-   * The open span. Becomes a `WeakRef` when the start is sent, because the span may never end and must not stay in
-   * memory.
-   */
+  /** A `WeakRef` once the start is sent: the span may never end and must not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   /** The inputs that were sent with the start. */
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
   /** The attributes of the latest exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** The parent run. Released when the span ends, because otherwise a long chain of spans would stay in memory. */
+  /** Released when the span ends, so that a long chain of spans does not stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
   /** The model call that the ended span recorded. Set by `RunSpanExporter`, which compares nested spans. */
@@ -120,7 +117,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return PACKAGE_COPY;
   }
 
-  /** Read from the current attributes of the span, because some instrumentations set them only after the start. */
+  /** Some instrumentations set the attributes only after the start. */
   get modelCall(): ModelCall | undefined {
     const span = this.#openSpan;
     return span && spanModelCall(span);

@@ -73,8 +73,7 @@ export class AttributeReader {
     this.#knownText = knownText;
     let candidates = 0;
     const names = Object.keys(attributes);
-    // These loops run for each span. Loops with an index are used, because they are faster until V8 has fully optimized
-    // the function.
+    // Loops with an index are faster until V8 has fully optimized the function, which runs for each span.
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string;
       const value = attributes[name];
@@ -161,10 +160,7 @@ export class AttributeReader {
     return source.value;
   }
 
-  /**
-   * Inserts a match in row order. Insertion is fast, because few rows match and most attributes are already in row
-   * order.
-   */
+  /** Inserts in row order. Few rows match, and most attributes are already in row order. */
   #match(place: Place, source: Source): void {
     if ((this.#matchedBits & (1 << place.rank)) === 0) return;
     const matches = this.#matches;
@@ -184,8 +180,7 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      // JSON text is kept only if no other row matches, because another row may add fields that the text does not
-      // contain.
+      // Another row may add fields that the JSON text does not contain.
       const isAlone = key === WHOLE && fields === undefined && at === to - 1;
       if (isAlone && group === 'inputs' && this.#isKnown(value, read)) {
         source.isUsed = true;

@@ -58,7 +58,7 @@ export class LogMessages {
   leftOut = 0;
 
   constructor(rules: PayloadRules) {
-    // Texts are masked and truncated only when the span ends, because the paths of the values are unknown until then.
+    // The paths of the values are unknown until the span ends.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
   }
@@ -96,10 +96,7 @@ export function carriesOutputs(name: string): boolean {
   return OUTPUT_EVENTS.has(name);
 }
 
-/**
- * Adds attributes. Existing lists are extended, and other existing values are kept. A new list is copied, because it
- * may belong to the application.
- */
+/** Extends lists and keeps other values. Copies a new list, which may belong to the application. */
 function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];

@@ -148,8 +148,7 @@ class RowIndex {
     const list = at < 0 ? undefined : name.slice(0, at);
     if (list !== undefined && this.#lists.has(list)) return list;
     if (this.#places.has(name)) return undefined;
-    // The search starts at the length of the longest known prefix, because names that contain data, for example header
-    // names, may be very long.
+    // Names that contain data, for example header names, may be very long.
     for (let dot = name.lastIndexOf('.', this.#prefixLengthMax); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
       const prefix = name.slice(0, dot);
       if (this.#prefixes.has(prefix)) return prefix;

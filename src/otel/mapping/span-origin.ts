@@ -7,10 +7,7 @@ import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } fro
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
-/**
- * The resource attributes that are recorded. All others are left out, because they are the same for all runs of a
- * service.
- */
+/** All other resource attributes are the same for all runs of a service. */
 const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
@@ -54,14 +51,14 @@ function droppedJson(what: string, count: unknown): string {
   return dropped === 0 ? '' : `,"dropped_${what}_count":${dropped}`;
 }
 
-/** Describes a link. The context of a link may be missing, because an application may link to an empty context. */
+/** An application may link to an empty context. */
 function linkOf(link: Partial<LinkLike> | undefined): Fields {
   return { trace_id: link?.context?.traceId, span_id: link?.context?.spanId, attributes: link?.attributes };
 }
 
 const scopes = new WeakMap<ScopeLike, string>();
 
-/** Returns a scope as JSON text. The text is cached, because all spans of an instrumentation share one scope object. */
+/** All spans of an instrumentation share one scope object. */
 function scopeJson(scope: ScopeLike): string {
   let json = scopes.get(scope);
   if (json === undefined) {
@@ -71,17 +68,14 @@ function scopeJson(scope: ScopeLike): string {
   return json;
 }
 
-/** Converts a name or version to text, because applications may set values that JSON does not support. */
+/** Applications may set values that JSON does not support. */
 function asText(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
 }
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/**
- * Cached metadata of each resource. The rules are stored with the metadata, because two exporters may mask different
- * values.
- */
+/** Metadata of each resource, with the rules, because two exporters may mask different values. */
 const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
 
 /**

@@ -123,10 +123,7 @@ export function runTypeOf(attributes: Attributes): string {
   return 'chain';
 }
 
-/**
- * Returns the project that the attributes name. Called when the span starts, because the project of a run cannot change
- * later.
- */
+/** Called when the span starts: the project of a run cannot change later. */
 export function projectOf(attributes: Attributes): string | undefined {
   for (const { project, matches } of WITH_PROJECT) {
     const name = text(attributes[project]);
@@ -266,8 +263,7 @@ function mapStart(
   }
   fields.runType = runType ?? 'chain';
   const requestRank = NOT_REQUESTS.has(fields.runType) ? HTTP_RANK : -1;
-  // A span around model calls usually contains the sum of their token counts. This sum is not recorded, because the
-  // tokens would be counted twice.
+  // A span around model calls usually repeats the sum of their token counts.
   const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;
   const groups = reader.read((group, rank) => {
     if (group === 'inputs') return capture.hideInputs || rank === requestRank;

@@ -72,7 +72,7 @@ export function metadataCondition(key: string, value: string): string {
 export function withTerms(filter: string, added: string): string {
   const terms = new Map(parseFilter(filter).map((term) => [slotOf(term), term.text]));
   for (const term of parseFilter(added)) {
-    // The old condition is deleted first, so that the new one is added at the end.
+    // Puts the new condition at the end.
     terms.delete(slotOf(term));
     terms.set(slotOf(term), term.text);
   }

@@ -32,7 +32,7 @@ export async function payload(run: RunDetails, field: PayloadField, signal: Abor
     value: await api.payload(run.id, field, signal),
     size: run.payload_sizes[field] ?? 0,
   };
-  // The entry is deleted and added again, because the map is ordered by last use.
+  // The map is ordered by last use.
   cache.delete(key);
   cache.set(key, found);
   let size = [...cache.values()].reduce((sum, one) => sum + one.size, 0);

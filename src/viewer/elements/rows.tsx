@@ -9,7 +9,7 @@ interface RowWindow {
   readonly end: number;
 }
 
-/** Number of additional rows above and below the visible rows, so that scrolling by a short distance shows no gap. */
+/** Rows above and below the visible rows, so that scrolling by a short distance shows no gap. */
 const MARGIN_ROWS = 6;
 
 /** Container with space for `count` rows of equal height. `children` contains the rows from index `first` on. */
@@ -44,7 +44,7 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
     const scrolled = element.current;
     if (scrolled === null) return;
     const measure = (): void => {
-      // The position is rounded down to a whole row, so that scrolling by less than a row does not render again.
+      // Scrolling by less than a row does not render again.
       const scrollTop = Math.floor(scrolled.scrollTop / rowHeight) * rowHeight;
       const height = scrolled.clientHeight;
       setPlace((last) => (last.scrollTop === scrollTop && last.height === height ? last : { scrollTop, height }));

@@ -42,7 +42,7 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
     case 'checkbox':
       return null;
     case 'heading':
-      // `<h1>` is not used, because it would count as a heading of the page.
+      // `<h1>` would count as a heading of the page.
       return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
     case 'paragraph':
       return <p>{inline(token.tokens, depth + 1)}</p>;

@@ -94,7 +94,7 @@ function optionsOf(
   setHovered: (index: number | undefined) => void,
 ): uPlot.Options {
   const { form, series } = latest.current;
-  // The canvas needs computed colours, which are looked up for each drawing because they change with the theme.
+  // The canvas needs computed colours, which change with the theme.
   const color = (name: string) => (): string => {
     target.style.color = `var(--${name})`;
     return getComputedStyle(target).color;
@@ -132,8 +132,7 @@ function optionsOf(
       },
     },
     hooks: {
-      // `cursor.idx` is not used, because it is the closest bucket start. In the right half of a bar, the closest start
-      // is that of the next bucket.
+      // `cursor.idx` is the closest bucket start, which is the next bucket's in the right half of a bar.
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor;

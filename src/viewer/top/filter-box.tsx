@@ -86,7 +86,7 @@ function FilterBox({ model }: { model: FilterModel }): JSX.Element {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === active}
-            // `onClick` is not used, because the text box would lose the focus first, and that hides the list.
+            // Before a click, the text box loses the focus, and that hides the list.
             onMouseDown={(event) => {
               event.preventDefault();
               model.accept(suggestion);

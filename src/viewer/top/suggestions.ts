@@ -50,7 +50,7 @@ export async function readNames(project: string | undefined): Promise<Names> {
     groups('run_type'),
     api.runs(new URLSearchParams({ ...scope, limit: `${TAGGED_RUNS_MAX}` })),
   ]);
-  // Tags are counted in the latest runs, because the receiver cannot group by tag.
+  // The receiver cannot group by tag.
   const tags = new Map<string, number>();
   for (const tag of tagged.items.flatMap((run) => run.tags ?? [])) tags.set(tag, (tags.get(tag) ?? 0) + 1);
   return { name, model, type, tag: [...tags].sort(([, a], [, b]) => b - a) };

@@ -48,7 +48,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
   const add = (root: RunOutline): void => {
-    // An explicit stack is used, because a deep trace would exceed the call stack.
+    // A deep trace would exceed the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
@@ -121,10 +121,7 @@ export function matchingBranches({ branches }: RunTree, matches: (run: RunOutlin
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/**
- * Sets the end of each branch. The loop runs backwards, so that a branch's end is known before the end of its parent is
- * set.
- */
+/** Runs backwards, so that the end of a branch is known before that of its parent. */
 function setEnds(branches: readonly Mutable<Branch>[]): void {
   for (const { parent, end } of branches.toReversed()) {
     const above = branches[parent];

@@ -223,8 +223,7 @@ export class EventSource<Event> {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
           if (policy.end === 'now') {
-            // The run is ended before its last event is yielded, because the reader may never request anything after
-            // that event.
+            // The reader may never request anything after the last event.
             this.#settle();
             this.close();
           }

@@ -63,7 +63,7 @@ export class RunPolicy<Values> implements ResumePolicy<SentEvent<Values>> {
     this.#location = resumePath(headers.location, api);
   }
 
-  /** A joined stream is complete even without an event, because the run may have ended before. */
+  /** The run of a joined stream may have ended before the first event. */
   get isComplete(): boolean {
     return this.#sawEvent || this.#call.method === 'GET';
   }

@@ -29,7 +29,7 @@ export class StreamTrace implements Watched {
   #wasUsed = true;
   /** Whether a read is pending. A stream with a pending read is in use, however long the read takes. */
   #isReading = false;
-  /** The last state as JSON, because the application may change the parsed state. */
+  /** JSON, because the application may change the parsed state. */
   #state: string | undefined;
   #place: Place = {};
 
@@ -69,7 +69,7 @@ export class StreamTrace implements Watched {
     this.#wasUsed = true;
     this.#isReading = false;
     if (!this.#run.isOpen) return;
-    // These events are not recorded, because they may contain feedback URLs, which are credentials.
+    // May contain feedback URLs, which are credentials.
     if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
     if (state === undefined) {
       if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));

@@ -59,7 +59,7 @@ async function textOf(path: string): Promise<string> {
 type MakeIgnore = typeof ignore;
 type Matcher = ReturnType<MakeIgnore>;
 
-/** Folders that are always excluded, because the build does not need `.git` and installs `node_modules` itself. */
+/** The build does not need `.git` and installs `node_modules` itself. */
 const NEVER: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
 const CASE = { ignorecase: false };
@@ -123,8 +123,7 @@ class IgnoreRules {
   /** Applies the last matching rule, as Docker does. A rule for a directory also applies to the files in it. */
   #dockerIgnores(path: string): boolean {
     const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
-    // An ignored directory is still visited if a negated rule exists, because the rule may include one of its files
-    // again.
+    // A negated rule may include a file of an ignored directory again.
     return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
   }
 }

@@ -104,7 +104,7 @@ export class SourceUpload {
     const request = async (isVersioned: boolean): Promise<UploadUrl> => {
       const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
       const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
-      // The response is not recorded, because the upload URL is a credential.
+      // The upload URL is a credential.
       const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
       const { upload_url, object_path } = answer.data;
