@@ -44,7 +44,7 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
   });
 }
 
-/** Errors of connections that had received data before the error. */
+/** Errors that occurred on a connection after it had received data. */
 const reusedConnectionErrors = new WeakSet<Error>();
 
 /**

@@ -120,9 +120,9 @@ function addDetails(to: Record<string, number>, given: Fields): void {
 }
 
 /**
- * Adds the detail counts to the input and output counts if these do not include them. The counts of Langfuse's OpenAI
- * wrapper do not include the details if the total equals the sum of all counts. Anthropic's input count does not
- * include the details unless the total equals the sum of input and output.
+ * Adds the detail counts, such as cached tokens, to the input and output counts, unless they are already included. The
+ * counts of Langfuse's OpenAI wrapper exclude the details if the total equals the sum of all counts. Anthropic's input
+ * count excludes the details unless the total equals the sum of input and output.
  */
 function includeDetails(
   usage: Record<string, number>,

@@ -16,7 +16,7 @@ const PAGE = 30;
 /** Reasoning up to this length is expanded at first. */
 const REASONING_OPEN_LENGTH = 600;
 
-/** A run whose attachments may contain the media in its messages. */
+/** A run whose attachments may include the media that its messages refer to. */
 export interface AttachmentOwner {
   readonly id: string;
   readonly attachments?: readonly AttachmentInfo[];

@@ -70,9 +70,9 @@ const UPLOAD_URL: Endpoint = {
 };
 
 /**
- * Uploads a deployment's source to a URL that the service returns. The interface is inconsistent about the path for
- * requesting this URL: it lists the path without a version, but states that every path has one. Both paths are tried,
- * starting with the one that last worked.
+ * Uploads a deployment's source to a URL that the service returns. The API description contradicts itself about the path
+ * of the request for this URL: it lists the path without a version, but says that every path includes a version. Both
+ * paths are tried, starting with the one that last worked.
  */
 export class SourceUpload {
   readonly #api: ControlPlaneApi;
