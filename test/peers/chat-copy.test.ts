@@ -60,12 +60,16 @@ describe('a copy of the chat', () => {
   it('`npm run dev` serves the page with the server on the given port, and ends with its programs', async () => {
     const port = await freePort();
     const args = ['dev.mjs', '--port', `${port}`, '--trace-port', '0'];
-    const dev = spawn(process.execPath, args, { cwd: copy, stdio: ['ignore', 'pipe', 'inherit'] });
+    // In CI, Vite colours its output even if it is read by a program.
+    const env = { ...process.env, NO_COLOR: '1' };
+    const dev = spawn(process.execPath, args, { cwd: copy, env, stdio: ['ignore', 'pipe', 'inherit'] });
     onTestFinished(() => void dev.kill());
     let page: string | undefined;
+    let isServing = false;
     for await (const line of createInterface({ input: dev.stdout })) {
       page ??= /http:\/\/127\.0\.0\.1:\d+\/$/.exec(line)?.[0];
-      if (line.startsWith('chat:')) break;
+      isServing ||= line.startsWith('chat:');
+      if (isServing && page !== undefined) break;
     }
     expect((await fetch(`http://127.0.0.1:${port}/api/info`)).status).toBe(200);
     await expect.poll(async () => (await fetch(`${page}api/info`)).status).toBe(200);
