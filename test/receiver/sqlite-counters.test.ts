@@ -99,6 +99,25 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
   );
 });
 
+test('the time buckets of many runs are at least a minute long', async () => {
+  const { commits, statistics } = await open(() => FIRST_MS);
+  // 25,000 runs from the first second of a minute to the fourth minute after it, 10 ms apart.
+  const post = (index: number): RunOperation => ({
+    kind: 'post',
+    id: id(index),
+    fields: { name: 'a', run_type: 'chain', start_time: isoTimestamp((FIRST_MS + 1_000 + index * 10) * 1_000) },
+    attachments: [],
+  });
+  for (let first = 0; first < 25_000; first += 5_000) {
+    const operations = Array.from({ length: 5_000 }, (_, at) => encodedOperation(post(first + at)));
+    await commits.apply(DEFAULT_SCOPE, operations);
+  }
+  const countsOf = (query: StatisticsQuery) => statistics(query).buckets.map(({ runs }) => runs);
+  expect(countsOf({})).toEqual([5_900, 6_000, 6_000, 6_000, 1_100]);
+  const startedBefore = isoTimestamp((FIRST_MS + 60_000) * 1_000);
+  expect(countsOf({ startedBefore, buckets: 6 })).toEqual([900, 1_000, 1_000, 1_000, 1_000, 1_000]);
+});
+
 test('a large trace is deleted in several transactions, and its runs arrive again as new ones', async () => {
   let nowMs = FIRST_MS;
   const { commits, connection, statistics } = await open(() => nowMs);

@@ -16,6 +16,9 @@ import { COUNTS_USAGE, usageIn } from './run-row.ts';
 
 const LONGEST = PERIODS.at(-1) ?? 1;
 
+/** Maximum number of runs that are scanned for time buckets of less than a minute. A scan of these takes about 0.1 s. */
+const SCANNED_RUNS_MAX = 20_000;
+
 /** Part of a time range. For whole periods, counters are read. For other parts, runs are scanned. */
 type Segment = Periods | { readonly range: TimeRange };
 
@@ -28,7 +31,8 @@ interface Periods {
 
 /**
  * Computes statistics. Counters are used for whole minutes if the query filters only by project, name, type, model and
- * status. With other filters, and for incomplete minutes at both ends of the range, the runs are scanned.
+ * status. With other filters, and for incomplete minutes at both ends of the range, the runs are scanned. Counters have
+ * no shorter periods, so the time buckets of many runs are at least a minute long.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -41,18 +45,37 @@ export function statisticsIn(
   const counters = !isProjectId && hasCounters(filter) ? new CounterReader(connection, tenant, filter) : undefined;
   const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
-  const tally = new StatisticsTally(query, starts);
-  if (starts === undefined) return tally.statistics();
+  if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
-  const range = { fromUs: Math.max(fromUs, starts.firstUs), beforeUs: Math.min(beforeUs, starts.lastUs + 1) };
+  const [firstMinute, lastMinute] = [minuteOf(starts.firstUs), minuteOf(starts.lastUs)];
+  // Whole minutes, if the query has no start or end within them.
+  const range = {
+    fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
+    beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
+  };
   const { groupBy = 'name' } = query;
-  const stepMinutes = (timeBucketsOf(query, starts)?.stepUs ?? 0) / MINUTE_US;
+  let shown = query;
+  let time = timeBucketsOf(query, starts);
+  if (
+    time !== undefined &&
+    time.stepUs < MINUTE_US &&
+    (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX
+  ) {
+    shown = { ...query, buckets: minuteOf(Math.max(time.fromUs, time.toUs - 1)) - minuteOf(time.fromUs) + 1 };
+    time = timeBucketsOf(shown, starts);
+  }
+  const stepMinutes = (time?.stepUs ?? 0) / MINUTE_US;
+  const tally = new StatisticsTally(shown, starts);
   const segments = counters === undefined || stepMinutes < 1 ? [] : segmentsOf(range, stepMinutes);
   for (const segment of segments.length > 0 ? segments : [{ range }]) {
     if ('period' in segment) counters?.add(segment, groupBy, tally);
     else scan(connection, conditionsFor(segment.range), groupBy, tally);
   }
   return tally.statistics();
+}
+
+function minuteOf(startUs: number): number {
+  return Math.floor(startUs / MINUTE_US);
 }
 
 function hasCounters({ traceId, tags, metadata, latencyUs, tokens, search }: RunFilter): boolean {
@@ -126,6 +149,16 @@ class CounterReader {
       fromUs: Math.max(fromUs, first * MINUTE_US),
       beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US),
     };
+  }
+
+  /** Returns the number of runs from one minute to another, both inclusive. */
+  runsIn(first: number, last: number): number {
+    return this.#connection.number(
+      `SELECT coalesce(sum(runs), 0) FROM counters WHERE period = 1 AND start BETWEEN ? AND ? AND ${this.#condition.sql}`,
+      first,
+      last,
+      ...this.#condition.values,
+    );
   }
 
   add({ period, from, before }: Periods, groupBy: GroupKey, tally: StatisticsTally): void {
