@@ -50,7 +50,7 @@ export const bothTransports: readonly string[] = inFolder('test/clients', 'fault
 export const isolated: readonly string[] = [
   ...filesWith(/\bvi\.(resetModules|mock|doMock|useFakeTimers)\(|(?<!\.)\b(configure|shutdown)\(/),
   ...inFolder('test', 'exporters'),
-  ...inFolder('test/instrument', 'off-call', 'traceable'),
+  ...inFolder('test/instrument', 'off-call', 'traceable', 'transparency'),
   ...inFolder('test/integrations', 'abandoned', 'ai-transparency'),
   ...inFolder('test/otel', 'run-propagator', 'time-limits'),
   ...inFolder('test/run', 'propagation', 'run', 'run-changes', 'run-hostile'),
