@@ -119,15 +119,16 @@ class TimeBuckets {
   constructor(fromUs: number, toUs: number, countMax: number) {
     this.fromUs = fromUs;
     this.toUs = toUs;
-    const lastUs = Math.max(fromUs, toUs - 1);
-    const fits = (stepUs: number): boolean => indexOf(lastUs, stepUs) - indexOf(fromUs, stepUs) < countMax;
+    const fits = (stepUs: number): boolean => this.countOf(stepUs) <= countMax;
     let stepUs = STEPS_MS.map((ms) => ms * 1_000).find(fits);
     for (let days = 2; stepUs === undefined; days += 1) if (fits(days * DAY_US)) stepUs = days * DAY_US;
     this.stepUs = stepUs;
   }
 
-  get count(): number {
-    return this.indexOf(Math.max(this.fromUs, this.toUs - 1)) + 1;
+  /** Returns the number of buckets of this length. */
+  countOf(stepUs: number): number {
+    const lastUs = Math.max(this.fromUs, this.toUs - 1);
+    return indexOf(lastUs, stepUs) - indexOf(this.fromUs, stepUs) + 1;
   }
 
   indexOf(startUs: number): number {
@@ -147,7 +148,7 @@ function indexOf(startUs: number, stepUs: number): number {
  * Returns the time buckets of a query. If the query has no start, the first run determines it; if it has no end, the
  * last run does.
  */
-export function timeBucketsOf(
+function timeBucketsOf(
   { buckets = BUCKETS, range: { fromUs, beforeUs } }: Ranged<StatisticsQuery>,
   range: StartRange | undefined,
 ): TimeBuckets | undefined {
@@ -168,7 +169,17 @@ export class StatisticsTally {
   constructor(query: Ranged<StatisticsQuery>, range: StartRange | undefined) {
     this.#groupsMax = query.groups ?? GROUPS;
     this.#time = timeBucketsOf(query, range);
-    this.#buckets = Array.from({ length: this.#time?.count ?? 0 }, () => new FiguresTally());
+    this.#buckets = Array.from({ length: this.bucketsOf(this.stepUs) }, () => new FiguresTally());
+  }
+
+  /** The length of the time buckets. 0 if there are none. */
+  get stepUs(): number {
+    return this.#time?.stepUs ?? 0;
+  }
+
+  /** Returns the number of time buckets if each had this length. */
+  bucketsOf(stepUs: number): number {
+    return this.#time?.countOf(stepUs) ?? 0;
   }
 
   add(counted: Counted): void {

@@ -92,7 +92,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory()) return;
-  if (found !== undefined) throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} is not a folder`);
+  if (found !== undefined) throw failed(`${path} is not a folder`);
   if (dirname(path) !== path) makeFolder(dirname(path));
   try {
     mkdirSync(path, { mode: 0o700 });
@@ -107,7 +107,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
   try {
     if (sizeOf(path) === 0) {
       const problem = existsSync(path) ? `${path} is empty` : `There is no store at ${path}`;
-      throw new RunspanError('RUNSPAN_STORE_FAILED', problem);
+      throw failed(problem);
     }
     headerVersion(engine, path);
     return connect(
@@ -129,11 +129,9 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
 export function copyTo(connection: SqliteConnection, path: string): void {
-  const fail = (problem: string, options?: ErrorOptions): never => {
-    throw new RunspanError('RUNSPAN_STORE_FAILED', problem, options);
-  };
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) fail(`${path} already exists: choose another file`);
-  if (!existsSync(dirname(path))) fail(`The folder ${dirname(path)} does not exist`);
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+    throw failed(`${path} already exists: choose another file`);
+  if (!existsSync(dirname(path))) throw failed(`The folder ${dirname(path)} does not exist`);
   const aside = `${path}-${process.pid}`;
   try {
     makeEmpty(aside);
@@ -145,7 +143,7 @@ export function copyTo(connection: SqliteConnection, path: string): void {
       throw error;
     }
   } catch (cause) {
-    fail(`Cannot write ${path}: ${messageOf(cause).replaceAll(aside, path)}`, { cause });
+    throw failed(`Cannot write ${path}: ${messageOf(cause).replaceAll(aside, path)}`, { cause });
   }
 }
 
@@ -288,13 +286,11 @@ function notOurs(path: string): RunspanError {
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
-  const fail = (problem: string): never => {
-    throw new RunspanError('RUNSPAN_STORE_FAILED', `${path} ${problem}`);
-  };
-  if (found.isDirectory()) fail('is a folder: use the path of a file');
-  if (!found.isFile()) fail('is not a regular file: use the path of a file');
+  if (found.isDirectory()) throw failed(`${path} is a folder: use the path of a file`);
+  if (!found.isFile()) throw failed(`${path} is not a regular file: use the path of a file`);
   // A process that opens the file under another name has another lock and another WAL.
-  if (found.nlink > 1) fail(`has ${found.nlink} hard links: delete the other links, or use another file`);
+  if (found.nlink > 1)
+    throw failed(`${path} has ${found.nlink} hard links: delete the other links, or use another file`);
   return found.size;
 }
 
@@ -331,4 +327,8 @@ function makeLockFile(file: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
+}
+
+function failed(problem: string, options?: ErrorOptions): RunspanError {
+  return new RunspanError('RUNSPAN_STORE_FAILED', problem, options);
 }

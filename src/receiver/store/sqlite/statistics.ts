@@ -1,14 +1,7 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import {
-  latencyBucketOf,
-  latencyPairs,
-  type StartRange,
-  StatisticsTally,
-  timeBucketsOf,
-  usageSumsOf,
-} from '../statistics.ts';
+import { latencyBucketOf, latencyPairs, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, among, type Condition, equal } from './lists.ts';
@@ -54,18 +47,11 @@ export function statisticsIn(
     beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
   };
   const { groupBy = 'name' } = query;
-  let shown = query;
-  let time = timeBucketsOf(query, starts);
-  if (
-    time !== undefined &&
-    time.stepUs < MINUTE_US &&
-    (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX
-  ) {
-    shown = { ...query, buckets: minuteOf(Math.max(time.fromUs, time.toUs - 1)) - minuteOf(time.fromUs) + 1 };
-    time = timeBucketsOf(shown, starts);
+  let tally = new StatisticsTally(query, starts);
+  if (tally.stepUs < MINUTE_US && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
+    tally = new StatisticsTally({ ...query, buckets: tally.bucketsOf(MINUTE_US) }, starts);
   }
-  const stepMinutes = (time?.stepUs ?? 0) / MINUTE_US;
-  const tally = new StatisticsTally(shown, starts);
+  const stepMinutes = tally.stepUs / MINUTE_US;
   const segments = counters === undefined || stepMinutes < 1 ? [] : segmentsOf(range, stepMinutes);
   for (const segment of segments.length > 0 ? segments : [{ range }]) {
     if ('period' in segment) counters?.add(segment, groupBy, tally);
