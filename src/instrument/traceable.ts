@@ -227,7 +227,7 @@ function start({ plan, parent, sink, sampling, inputs, description, modelCall }:
 }
 
 /**
- * Calls the function without a run. Nested runs are still recorded, unless tracing is off for the exporter of the plan.
+ * Calls the function without a run. Nested runs are still recorded, unless tracing is off for the plan's exporter.
  */
 function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
   const context = plan.exporter && guard('traceable', () => hidingContext(plan));

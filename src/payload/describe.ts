@@ -164,7 +164,7 @@ function nodeStream(value: object): Description | undefined {
   return { type, method, path, statusCode, headers: value.getHeaders() };
 }
 
-// By properties, because importing `node:http` takes long. HTTP/2 messages have the same properties.
+// Messages are recognized by their properties, because importing `node:http` takes long, and HTTP/2 has other classes.
 function isIncoming(stream: Stream): stream is IncomingMessage {
   return Array.isArray((stream as Partial<IncomingMessage>).rawHeaders);
 }

@@ -130,7 +130,7 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   const end = (): void => ended.abort();
   closing.addEventListener('abort', end);
   response.on('close', end);
-  // A client may disconnect before the response is known. `close` has then been emitted already.
+  // If the client disconnected while the response was computed, `close` has already been emitted.
   if (closing.aborted || response.destroyed) end();
   try {
     await pipeline(content(ended.signal), response);

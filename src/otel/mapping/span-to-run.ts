@@ -190,10 +190,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
-/**
- * Removes the events whose messages were recorded in the inputs or outputs. `beside` contains the messages from events
- * and log records, under attribute names.
- */
+/** Removes the events whose messages the inputs or outputs contain. `beside` has these messages by attribute name. */
 function withoutUsed(
   { attributes, events }: SpanLike,
   beside: Attributes,

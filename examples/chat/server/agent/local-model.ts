@@ -108,7 +108,7 @@ function supervise(question: string, results: readonly ToolMessage[]): Reply {
     const topics = compared.length === 0 ? [topic] : compared;
     return call('Let me look that up.', ...topics.map((description) => task('researcher', description)));
   }
-  // The last result comes from the writer, or from the only researcher.
+  // The last result is the writer's, or the researcher's if there was only one.
   if (compared.length !== results.length) return say(last.text);
   return call('', task('writer', results.map(({ text }) => text).join('\n\n')));
 }

@@ -47,10 +47,7 @@ export interface ResumePolicy<Event> {
   readonly first: StreamRequest;
   /** Called with the headers of the first response. */
   opened?(headers: OpenAnswer['headers'], api: Api): void;
-  /**
-   * Called when a connection is open. Returns the initial last event id of the connection; events without an id inherit
-   * it.
-   */
+  /** Called when a connection is open. Returns the last event id, which events without an id inherit. */
   connected(): string;
   /** Converts a received event. Returns undefined if the event is not new. Throws a NoAnswerError to reconnect. */
   accept(event: ServerSentEvent): Event | undefined;
@@ -105,9 +102,7 @@ export type StreamStatus = 'live' | 'reconnecting';
  *          reconnecting ──five failures, refusal──→ closed with a StreamError
  */
 export class EventSource<Event> {
-  /**
-   * Closes the sources of streams that were garbage-collected. The recorded runs of these streams end as interrupted.
-   */
+  /** Closes the sources of garbage-collected streams. The recorded runs of these streams end as interrupted. */
   static readonly #unreachable = new FinalizationRegistry<EventSource<unknown>>((source) => source.#release());
   readonly #api: Api;
   readonly #options: SourceOptions<Event>;

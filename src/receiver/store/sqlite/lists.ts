@@ -72,7 +72,7 @@ const METADATA_COLUMNS: Readonly<Record<string, string>> = { thread_id: 'runs.th
 
 function ofMetadata(key: string, value: string | null): Condition[] {
   const column = METADATA_COLUMNS[key];
-  // The column contains only text, without numbers and other JSON.
+  // The column contains only strings. Numbers and other JSON values are not stored in it.
   const isText = column !== undefined && value !== null && !/^(?:[-\d[{"]|null$|true$|false$)/.test(value);
   const needles = [JSON.stringify(key), ...(value === null ? [] : [value, JSON.stringify(value)])];
   // For speed, the JSON text is searched for the key and the value before it is parsed. In the JSON text, text values
