@@ -16,8 +16,13 @@ const GROUP_MS = 50;
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step. A write that arrives during a step waits until the step ends. */
 const STEP_MS = 50;
+/**
+ * A background step waits until no write has ended for this time, but for at most `BACKGROUND_DELAY_MS` since the
+ * previous step. Many short steps between writes would cost much more, because each ends with a commit.
+ */
+const PAUSE_MS = 10;
 /** Duration of an indexing step if the last write was less than `BACKGROUND_DELAY_MS` ago. */
-const BUSY_INDEX_MS = 5;
+const BUSY_INDEX_MS = 20;
 /**
  * Duration of an indexing step if more than `UNINDEXED_MAX` runs are not indexed. The step is long because a search
  * must read unindexed runs one by one.
@@ -48,6 +53,7 @@ export class SqliteCommits {
   #calls: WaitingCall[] = [];
   #turn: NodeJS.Immediate | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #steppedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   /** Changes made in the current transaction. */
@@ -122,13 +128,16 @@ export class SqliteCommits {
     this.#ageTimer = setTimer(() => this.#checkAge(), AGE_MS);
   }
 
-  /**
-   * Schedules a background step if there is work for one. A write does not postpone a scheduled step, because steady
-   * writes would postpone it forever.
-   */
+  /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
     const hasWork = this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
-    if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStep(), delayMs);
+    if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
+  }
+
+  #runStepInPause(): void {
+    const isPause = since(this.#writtenAtMs) >= PAUSE_MS || since(this.#steppedAtMs) >= BACKGROUND_DELAY_MS;
+    if (isPause) this.#runStep();
+    else this.#backgroundTimer = setTimer(() => this.#runStepInPause(), PAUSE_MS);
   }
 
   #runStep(): void {
@@ -143,12 +152,14 @@ export class SqliteCommits {
       if (!isOfTheFile(error)) throw error;
       // If the file is currently unusable, the failure is reported by writes, so the step is only retried.
       this.#plan(BACKGROUND_DELAY_MS);
+    } finally {
+      this.#steppedAtMs = performance.now();
     }
   }
 
   #indexMs(): number {
     if (this.#index.waiting > UNINDEXED_MAX) return LATE_INDEX_MS;
-    return performance.now() - this.#writtenAtMs < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
+    return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
   }
 
   #forget(): void {
@@ -225,4 +236,8 @@ export class SqliteCommits {
     }
     for (const change of this.#changes) this.#report(change);
   }
+}
+
+function since(atMs: number): number {
+  return performance.now() - atMs;
 }
