@@ -99,15 +99,19 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
   );
 });
 
-test('the time buckets of many runs are at least a minute long', async () => {
-  const { commits, statistics } = await open(() => FIRST_MS);
-  // 25,000 runs from the first second of a minute to the fourth minute after it, 10 ms apart.
-  const post = (index: number): RunOperation => ({
-    kind: 'post',
-    id: id(index),
-    fields: { name: 'a', run_type: 'chain', start_time: isoTimestamp((FIRST_MS + 1_000 + index * 10) * 1_000) },
-    attachments: [],
-  });
+test('the time buckets of many runs are at least a minute long, and the percentiles of their latencies are right', async () => {
+  const { commits, connection, statistics } = await open(() => FIRST_MS);
+  // 25,000 runs from the first second of a minute to the fourth minute after it, 10 ms apart. Four of five take 1 s.
+  const post = (index: number): RunOperation => {
+    const time = (ms: number) => isoTimestamp((FIRST_MS + 1_000 + index * 10 + ms) * 1_000);
+    const latencyMs = index % 5 === 0 ? 8_000 : 1_000;
+    return {
+      kind: 'post',
+      id: id(index),
+      fields: { name: 'a', run_type: 'chain', start_time: time(0), end_time: time(latencyMs) },
+      attachments: [],
+    };
+  };
   for (let first = 0; first < 25_000; first += 5_000) {
     const operations = Array.from({ length: 5_000 }, (_, at) => encodedOperation(post(first + at)));
     await commits.apply(DEFAULT_SCOPE, operations);
@@ -116,6 +120,9 @@ test('the time buckets of many runs are at least a minute long', async () => {
   expect(countsOf({})).toEqual([5_900, 6_000, 6_000, 6_000, 1_100]);
   const startedBefore = isoTimestamp((FIRST_MS + 60_000) * 1_000);
   expect(countsOf({ startedBefore, buckets: 6 })).toEqual([900, 1_000, 1_000, 1_000, 1_000, 1_000]);
+  const { p50, p90 } = statistics({}).total.latency_ms ?? {};
+  expect([p50, p90].map((ms = 0) => Math.round(ms / 200) / 5)).toEqual([1, 8]);
+  expect(connection.number('SELECT max(length(latencies)) FROM counters')).toBeLessThan(3_000);
 });
 
 test('a large trace is deleted in several transactions, and its runs arrive again as new ones', async () => {

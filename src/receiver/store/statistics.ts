@@ -37,23 +37,33 @@ const LATENCY_BUCKETS = 2_048;
 
 /**
  * Number of runs in each latency bucket, encoded as pairs of characters. The code of the first character is the
- * bucket's index + 1, the code of the second is the number of runs + 1. The counts are encoded as text, because SQLite
- * concatenates texts much faster than JavaScript reads separate rows.
+ * bucket's index + 1, the code of the second is a number of runs + 2. Several pairs of a bucket are added up; a run that
+ * has left the bucket is a pair with -1 runs. The counts are encoded as text, because SQLite concatenates texts much
+ * faster than JavaScript reads separate rows.
  */
 export type Latencies = string;
 
-/**
- * Maximum number of runs in a pair, because some higher character codes are surrogates. More runs need several pairs.
- */
+/** Maximum number of runs in a pair, because some higher character codes are surrogates. */
 const PAIR_RUNS_MAX = 30_000;
 
-export function latencyPairs(bucket: number, runs: number): Latencies {
-  const pairs = String.fromCharCode(bucket + 1, PAIR_RUNS_MAX + 1).repeat(Math.floor(runs / PAIR_RUNS_MAX));
-  return runs % PAIR_RUNS_MAX === 0 ? pairs : pairs + String.fromCharCode(bucket + 1, (runs % PAIR_RUNS_MAX) + 1);
+/** `runs` is from -1 to `PAIR_RUNS_MAX`. */
+export function latencyPair(bucket: number, runs: number): Latencies {
+  return String.fromCharCode(bucket + 1, runs + 2);
 }
 
-export function eachLatency(latencies: Latencies, call: (bucket: number, runs: number) => void): void {
-  for (let at = 0; at < latencies.length; at += 2) call(latencies.charCodeAt(at) - 1, latencies.charCodeAt(at + 1) - 1);
+function eachLatency(latencies: Latencies, call: (bucket: number, runs: number) => void): void {
+  for (let at = 0; at < latencies.length; at += 2) call(latencies.charCodeAt(at) - 1, latencies.charCodeAt(at + 1) - 2);
+}
+
+/** Encodes the same counts in as few pairs as possible. */
+export function compactLatencies(latencies: Latencies): Latencies {
+  const counts = new Map<number, number>();
+  eachLatency(latencies, (bucket, runs) => counts.set(bucket, (counts.get(bucket) ?? 0) + runs));
+  let pairs = '';
+  for (const [bucket, runs] of counts) {
+    for (let left = runs; left > 0; left -= PAIR_RUNS_MAX) pairs += latencyPair(bucket, Math.min(left, PAIR_RUNS_MAX));
+  }
+  return pairs;
 }
 
 export function latencyBucketOf(latencyUs: number): number {
@@ -87,7 +97,7 @@ export function statisticsOf(
   const { groupBy = 'name' } = query;
   const tally = new StatisticsTally(query, runs.length === 0 ? undefined : { firstUs, lastUs });
   for (const { startUs, latencyUs, summary, usage } of runs) {
-    const latencies = latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1);
+    const latencies = latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), 1);
     const group = groupOf(groupBy, summary);
     tally.add({ startUs, group, status: summary.status, runs: 1, usage: usageSumsOf(usage), latencies });
   }
@@ -225,13 +235,14 @@ class FiguresTally {
     this.runs += runs;
     if (status === 'pending') this.#pending += runs;
     if (status === 'error') this.#errors += runs;
-    if (latencies !== '') this.#latencies.push(latencies);
+    this.#latencies.push(latencies);
     addUsage(this.#usage, usage, 1);
   }
 
   figures(): Figures {
     const figures: Figures = { runs: this.runs, pending: this.#pending, errors: this.#errors };
-    if (this.#latencies.length > 0) figures.latency_ms = percentilesOf(this.#latencies);
+    const latency = percentilesOf(this.#latencies);
+    if (latency !== undefined) figures.latency_ms = latency;
     const kinds = USAGE_KEYS.map((key, index) => [key, this.#usage[index]] as const).filter(([, sum]) => sum !== 0);
     if (kinds.length > 0) figures.usage = Object.fromEntries(kinds);
     return figures;
@@ -240,9 +251,9 @@ class FiguresTally {
 
 /**
  * Returns percentiles by nearest rank: the p-th percentile is the smallest latency that at least p percent of the runs
- * do not exceed.
+ * do not exceed. Returns undefined if there are no latencies.
  */
-function percentilesOf(parts: readonly Latencies[]): NonNullable<Figures['latency_ms']> {
+function percentilesOf(parts: readonly Latencies[]): Figures['latency_ms'] {
   const counts = new Float64Array(LATENCY_BUCKETS);
   let total = 0;
   for (const latencies of parts) {
@@ -251,6 +262,7 @@ function percentilesOf(parts: readonly Latencies[]): NonNullable<Figures['latenc
       total += runs;
     });
   }
+  if (total === 0) return undefined;
   const at = (percent: number): number => {
     let left = Math.ceil((percent / 100) * total);
     const bucket = counts.findIndex((runs) => {

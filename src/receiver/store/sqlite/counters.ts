@@ -2,10 +2,10 @@ import { USAGE_KEYS } from '../run-summary.ts';
 import type { Usage } from '../run-view.ts';
 import {
   addUsage,
-  eachLatency,
+  compactLatencies,
   type Latencies,
   latencyBucketOf,
-  latencyPairs,
+  latencyPair,
   type UsageSums,
   usageSumsOf,
 } from '../statistics.ts';
@@ -24,13 +24,16 @@ export const SUMS: string = ['runs', ...USAGE_KEYS]
   .concat("group_concat(latencies, '') AS latencies")
   .join(', ');
 
-/** The values of a counter, or the amounts by which they change. */
-interface Counter {
+/** The amounts by which a counter changes. */
+interface CounterChange {
   readonly key: readonly SqlValue[];
   runs: number;
   readonly usage: UsageSums;
-  readonly latencies: Map<number, number>;
+  latencies: Latencies;
 }
+
+/** Length above which a counter's latencies are compacted. */
+const LATENCIES_LENGTH_MAX = 2_048;
 
 export const MINUTE_US = 60_000_000;
 
@@ -59,7 +62,7 @@ export class Counters {
 
   /** Writes all pending changes. Called before the transaction is committed. */
   flush(): void {
-    const counters = new Map<string, Counter>();
+    const counters = new Map<string, CounterChange>();
     for (const { run, sign } of this.#changes) {
       const { tenant, project, name, run_type, status } = run;
       const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
@@ -68,48 +71,46 @@ export class Counters {
       const minute = Math.floor(startUs / MINUTE_US);
       const counted = countedUsageIn(run);
       const usage = counted && usageSumsOf(counted);
+      const latencies = endUs === null ? '' : latencyPair(latencyBucketOf(Math.max(0, endUs - startUs)), sign);
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;
         let counter = counters.get(id);
         if (counter === undefined) {
           const key = [tenant, period, start, ...dimensions];
-          counter = { key, runs: 0, usage: usageSumsOf(undefined), latencies: new Map() };
+          counter = { key, runs: 0, usage: usageSumsOf(undefined), latencies: '' };
           counters.set(id, counter);
         }
         counter.runs += sign;
         if (usage !== undefined) addUsage(counter.usage, usage, sign);
-        if (endUs !== null) addLatency(counter, latencyBucketOf(Math.max(0, endUs - startUs)), sign);
+        counter.latencies += latencies;
       }
     }
     this.drop(0);
     for (const counter of counters.values()) this.#write(counter);
   }
 
-  #write(counter: Counter): void {
-    const row = this.#connection.one<SumsRow>(SELECT, ...counter.key);
-    if (row !== undefined) {
-      counter.runs += row.runs;
-      addUsage(counter.usage, usageSumsOf(row), 1);
-      eachLatency(row.latencies, (bucket, runs) => addLatency(counter, bucket, runs));
+  #write({ key, runs, usage, latencies }: CounterChange): void {
+    const counter = this.#connection.one<{ runs: number; long: Latencies | null }>(
+      ADD,
+      ...key,
+      runs,
+      ...usage,
+      latencies,
+    );
+    if (counter?.runs === 0) this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
+    else if (counter?.long) {
+      this.#connection.run(`UPDATE counters SET latencies = ? WHERE ${KEY}`, compactLatencies(counter.long), ...key);
     }
-    if (counter.runs === 0) {
-      this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...counter.key);
-      return;
-    }
-    const latencies = [...counter.latencies].map(([bucket, runs]) => latencyPairs(bucket, runs)).join('');
-    this.#connection.run(REPLACE, ...counter.key, counter.runs, ...counter.usage, latencies);
   }
-}
-
-function addLatency({ latencies }: Counter, bucket: number, runs: number): void {
-  const sum = (latencies.get(bucket) ?? 0) + runs;
-  if (sum === 0) latencies.delete(bucket);
-  else latencies.set(bucket, sum);
 }
 
 const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
 const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
-const SELECT = `SELECT runs, ${USAGE_KEYS.join(', ')}, latencies FROM counters WHERE ${KEY}`;
-const COLUMNS = [...KEY_COLUMNS, 'runs', ...USAGE_KEYS, 'latencies'];
-const REPLACE = `INSERT OR REPLACE INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;
+const SUM_COLUMNS = ['runs', ...USAGE_KEYS];
+const COLUMNS = [...KEY_COLUMNS, ...SUM_COLUMNS, 'latencies'];
+/** Adds to a counter. Returns the number of its runs, and its latencies if they are too long. */
+const ADD = `INSERT INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})
+  ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
+    latencies = latencies || excluded.latencies
+  RETURNING runs, CASE WHEN length(latencies) > ${LATENCIES_LENGTH_MAX} THEN latencies END AS long`;

@@ -1,7 +1,7 @@
 import type { GroupKey, Ranged, Statistics, StatisticsQuery, TimeRange } from '../../query/query.ts';
 import type { RunFilter } from '../run-filter.ts';
 import type { RunStatus } from '../run-view.ts';
-import { latencyBucketOf, latencyPairs, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
+import { latencyBucketOf, latencyPair, type StartRange, StatisticsTally, usageSumsOf } from '../statistics.ts';
 import { MINUTE_US, PERIODS, SUMS, type SumsRow } from './counters.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { all, among, type Condition, equal } from './lists.ts';
@@ -206,7 +206,7 @@ function scan(
       status: row.status,
       runs: 1,
       usage: usageSumsOf(usage),
-      latencies: latencyUs === undefined ? '' : latencyPairs(latencyBucketOf(latencyUs), 1),
+      latencies: latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), 1),
     });
   }
 }
