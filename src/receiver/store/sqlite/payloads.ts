@@ -83,10 +83,12 @@ export function writePayload(connection: SqliteConnection, n: number, field: Pay
 
 /** Returns the JSON text of a payload. */
 export function readPayload(connection: SqliteConnection, n: number, field: PayloadField): string | undefined {
-  const sql = 'SELECT codec, data FROM payloads WHERE n = ?';
-  const row = connection.one<{ codec: number; data: string | Uint8Array }>(sql, payloadKey(n, field));
+  const sql = 'SELECT codec, size, data FROM payloads WHERE n = ?';
+  const row = connection.one<{ codec: number; size: number; data: string | Uint8Array }>(sql, payloadKey(n, field));
   if (row === undefined) return undefined;
-  return row.codec === PLAIN ? String(row.data) : inflateRawSync(row.data as Uint8Array).toString();
+  if (row.codec === PLAIN) return String(row.data);
+  // The output fits into one chunk. If it filled the chunk, Node would allocate a second one.
+  return inflateRawSync(row.data as Uint8Array, { chunkSize: row.size + 1 }).toString();
 }
 
 /** Returns the size of each of a run's payloads as JSON, in bytes. */

@@ -71,6 +71,13 @@ export function shownColumns(fields: SmallFields, summary: RunSummary | undefine
   return columns as ShownColumns;
 }
 
+/** Returns the columns of a row that are derived from the run's fields. */
+export function shownColumnsOf(row: RunRow): ShownColumns {
+  const columns: Record<string, unknown> = {};
+  for (const column of SHOWN_COLUMNS) columns[column] = row[column];
+  return columns as ShownColumns;
+}
+
 function isText(value: unknown): value is string {
   return typeof value === 'string';
 }

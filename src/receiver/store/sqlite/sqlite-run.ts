@@ -11,6 +11,7 @@ import {
   type SelectedRun,
   type ShownColumns,
   shownColumns,
+  shownColumnsOf,
   storedFields,
   usageIn,
 } from './run-row.ts';
@@ -52,11 +53,11 @@ export class SqliteRun {
     this.#prices = prices;
   }
 
-  static fromRow({ trace_id, evicted: _, ...row }: SelectedRun, prices: Prices): SqliteRun {
+  static fromRow(row: SelectedRun, prices: Prices): SqliteRun {
     const run = new SqliteRun(idText(row.id), row.tenant, prices);
     run.row = row;
     run.trace = row.trace;
-    run.traceId = idText(trace_id);
+    run.traceId = idText(row.trace_id);
     run.storedTraceId = run.traceId;
     run.parentId = row.parent === null ? undefined : idText(row.parent);
     run.waitsFor = row.waits_for === null ? undefined : Buffer.from(row.waits_for).toString('hex');
@@ -65,7 +66,7 @@ export class SqliteRun {
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
     run.#facts = JSON.parse(row.facts ?? '{}');
-    run.#shown = row;
+    run.#shown = shownColumnsOf(row);
     run.#storedDetails = row;
     run.#storedTags = run.fields.tags ?? [];
     return run;
@@ -110,10 +111,7 @@ export class SqliteRun {
   /** Writes the changes to the run and returns its row. The run must already be placed in a trace. */
   write(connection: SqliteConnection): RunRow {
     const { row: before, traceId, spans } = this;
-    // `shown` comes first: if the run received no message, it is the complete old row, and the columns below must
-    // override it.
     const columns = {
-      ...this.shown,
       tenant: this.#tenant,
       id: idBytes(this.id),
       trace: this.trace ?? -1,
@@ -122,6 +120,7 @@ export class SqliteRun {
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
       span: spans.span === undefined ? null : Buffer.from(spans.span, 'hex'),
       below: +this.below,
+      ...this.shown,
     };
     const details: Details = {
       fields: storedFields(this.fields, columns.start_us !== null),
