@@ -36,10 +36,10 @@ const BUCKET_LOG = Math.log(1.02);
 const LATENCY_BUCKETS = 2_048;
 
 /**
- * Number of runs in each latency bucket, encoded as pairs of characters. The code of the first character is the
- * bucket's index + 1, the code of the second is a number of runs + 2. Several pairs of a bucket are added up; a run that
- * has left the bucket is a pair with -1 runs. The counts are encoded as text, because SQLite concatenates texts much
- * faster than JavaScript reads separate rows.
+ * Numbers of runs in latency buckets, encoded as pairs of characters. The code of the first character is the index of
+ * the bucket + 1. The code of the second character is a number of runs + 2. The pairs of a bucket are summed. When a run
+ * leaves a bucket, a pair with -1 runs is appended. The numbers are encoded as text, because SQLite concatenates texts
+ * much faster than JavaScript reads separate rows.
  */
 export type Latencies = string;
 
@@ -51,19 +51,25 @@ export function latencyPair(bucket: number, runs: number): Latencies {
   return String.fromCharCode(bucket + 1, runs + 2);
 }
 
-function eachLatency(latencies: Latencies, call: (bucket: number, runs: number) => void): void {
-  for (let at = 0; at < latencies.length; at += 2) call(latencies.charCodeAt(at) - 1, latencies.charCodeAt(at + 1) - 2);
-}
-
-/** Encodes the same counts in as few pairs as possible. */
+/** Encodes the same numbers in as few pairs as possible. */
 export function compactLatencies(latencies: Latencies): Latencies {
-  const counts = new Map<number, number>();
-  eachLatency(latencies, (bucket, runs) => counts.set(bucket, (counts.get(bucket) ?? 0) + runs));
   let pairs = '';
-  for (const [bucket, runs] of counts) {
+  for (const [bucket, runs] of countsOf([latencies]).entries()) {
     for (let left = runs; left > 0; left -= PAIR_RUNS_MAX) pairs += latencyPair(bucket, Math.min(left, PAIR_RUNS_MAX));
   }
   return pairs;
+}
+
+/** Returns the number of runs in each bucket. */
+function countsOf(parts: readonly Latencies[]): Float64Array {
+  const counts = new Float64Array(LATENCY_BUCKETS);
+  for (const pairs of parts) {
+    for (let at = 0; at < pairs.length; at += 2) {
+      const bucket = pairs.charCodeAt(at) - 1;
+      counts[bucket] = (counts[bucket] ?? 0) + pairs.charCodeAt(at + 1) - 2;
+    }
+  }
+  return counts;
 }
 
 export function latencyBucketOf(latencyUs: number): number {
@@ -235,7 +241,7 @@ class FiguresTally {
     this.runs += runs;
     if (status === 'pending') this.#pending += runs;
     if (status === 'error') this.#errors += runs;
-    this.#latencies.push(latencies);
+    if (latencies !== '') this.#latencies.push(latencies);
     addUsage(this.#usage, usage, 1);
   }
 
@@ -254,14 +260,9 @@ class FiguresTally {
  * do not exceed. Returns undefined if there are no latencies.
  */
 function percentilesOf(parts: readonly Latencies[]): Figures['latency_ms'] {
-  const counts = new Float64Array(LATENCY_BUCKETS);
-  let total = 0;
-  for (const latencies of parts) {
-    eachLatency(latencies, (bucket, runs) => {
-      counts[bucket] = (counts[bucket] ?? 0) + runs;
-      total += runs;
-    });
-  }
+  if (parts.length === 0) return undefined;
+  const counts = countsOf(parts);
+  const total = counts.reduce((sum, runs) => sum + runs, 0);
   if (total === 0) return undefined;
   const at = (percent: number): number => {
     let left = Math.ceil((percent / 100) * total);

@@ -17,10 +17,12 @@ const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step. A write that arrives during a step waits until the step ends. */
 const STEP_MS = 50;
 /**
- * A background step waits until no write has ended for this time, but for at most `BACKGROUND_DELAY_MS` since the
- * previous step. Many short steps between writes would cost much more, because each ends with a commit.
+ * Time without writes after which a background step begins. Each step ends with a commit, so a few long steps in pauses
+ * cost less than many short steps between writes.
  */
 const PAUSE_MS = 10;
+/** Maximum time for which an indexing step waits for a pause. */
+const PAUSE_WAIT_MAX_MS = 300;
 /** Duration of an indexing step if the last write was less than `BACKGROUND_DELAY_MS` ago. */
 const BUSY_INDEX_MS = 20;
 /**
@@ -53,7 +55,7 @@ export class SqliteCommits {
   #calls: WaitingCall[] = [];
   #turn: NodeJS.Immediate | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
-  #steppedAtMs = Number.NEGATIVE_INFINITY;
+  #indexedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   /** Changes made in the current transaction. */
@@ -135,9 +137,10 @@ export class SqliteCommits {
   }
 
   #runStepInPause(): void {
-    const isPause = since(this.#writtenAtMs) >= PAUSE_MS || since(this.#steppedAtMs) >= BACKGROUND_DELAY_MS;
-    if (isPause) this.#runStep();
-    else this.#backgroundTimer = setTimer(() => this.#runStepInPause(), PAUSE_MS);
+    const isLate = this.#index.waiting > UNINDEXED_MAX || since(this.#indexedAtMs) > PAUSE_WAIT_MAX_MS;
+    const waitMs = isLate ? 0 : PAUSE_MS - since(this.#writtenAtMs);
+    if (waitMs <= 0) this.#runStep();
+    else this.#backgroundTimer = setTimer(() => this.#runStepInPause(), waitMs);
   }
 
   #runStep(): void {
@@ -145,21 +148,21 @@ export class SqliteCommits {
     this.#backgroundTimer = undefined;
     try {
       if (this.#retention.isDue(this.#nowMs())) this.#inTransaction(() => this.#forget());
-      else if (this.#index.waiting > 0) this.#inTransaction(() => this.#index.step(this.#indexMs()));
+      else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
       // If the file is currently unusable, the failure is reported by writes, so the step is only retried.
       this.#plan(BACKGROUND_DELAY_MS);
-    } finally {
-      this.#steppedAtMs = performance.now();
     }
   }
 
-  #indexMs(): number {
-    if (this.#index.waiting > UNINDEXED_MAX) return LATE_INDEX_MS;
-    return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
+  #indexRuns(): void {
+    const busyMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
+    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : busyMs;
+    this.#inTransaction(() => this.#index.step(stepMs));
+    this.#indexedAtMs = performance.now();
   }
 
   #forget(): void {
@@ -185,7 +188,7 @@ export class SqliteCommits {
         for (const call of this.#calls) {
           taken.push(call);
           done.push(this.#settlement(call));
-          if (performance.now() - begunMs > GROUP_MS) break;
+          if (since(begunMs) > GROUP_MS) break;
         }
       });
     } catch (error) {

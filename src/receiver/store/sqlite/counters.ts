@@ -18,9 +18,10 @@ export const PERIODS: readonly number[] = [1, 10, 60, 360];
 /** Sums over several counters. */
 export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
 
+const SUM_COLUMNS = ['runs', ...USAGE_KEYS];
+
 /** SQL expressions for the columns of `SumsRow`. */
-export const SUMS: string = ['runs', ...USAGE_KEYS]
-  .map((column) => `sum(${column}) AS ${column}`)
+export const SUMS: string = SUM_COLUMNS.map((column) => `sum(${column}) AS ${column}`)
   .concat("group_concat(latencies, '') AS latencies")
   .join(', ');
 
@@ -32,12 +33,12 @@ interface CounterChange {
   latencies: Latencies;
 }
 
-/** Length above which a counter's latencies are compacted. */
-const LATENCIES_LENGTH_MAX = 2_048;
+/** Latencies with more characters than this are compacted. Most counters then have a fraction of them. */
+const COMPACTED_LENGTH_MIN = 2_048;
 
 export const MINUTE_US = 60_000_000;
 
-/** Collects the changes that a transaction makes to counters, so that each changed counter is written once. */
+/** Collects the changes that a transaction makes to counters, so that each changed counter is updated once. */
 export class Counters {
   readonly #connection: SqliteConnection;
   readonly #changes: { readonly run: RunRow; readonly sign: 1 | -1 }[] = [];
@@ -62,7 +63,7 @@ export class Counters {
 
   /** Writes all pending changes. Called before the transaction is committed. */
   flush(): void {
-    const counters = new Map<string, CounterChange>();
+    const changes = new Map<string, CounterChange>();
     for (const { run, sign } of this.#changes) {
       const { tenant, project, name, run_type, status } = run;
       const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
@@ -75,42 +76,42 @@ export class Counters {
       for (const period of PERIODS) {
         const start = Math.floor(minute / period) * period;
         const id = `${tenant} ${period} ${start} ${text}`;
-        let counter = counters.get(id);
-        if (counter === undefined) {
+        let change = changes.get(id);
+        if (change === undefined) {
           const key = [tenant, period, start, ...dimensions];
-          counter = { key, runs: 0, usage: usageSumsOf(undefined), latencies: '' };
-          counters.set(id, counter);
+          change = { key, runs: 0, usage: usageSumsOf(undefined), latencies: '' };
+          changes.set(id, change);
         }
-        counter.runs += sign;
-        if (usage !== undefined) addUsage(counter.usage, usage, sign);
-        counter.latencies += latencies;
+        change.runs += sign;
+        if (usage !== undefined) addUsage(change.usage, usage, sign);
+        change.latencies += latencies;
       }
     }
     this.drop(0);
-    for (const counter of counters.values()) this.#write(counter);
+    for (const change of changes.values()) this.#write(change);
   }
 
   #write({ key, runs, usage, latencies }: CounterChange): void {
-    const counter = this.#connection.one<{ runs: number; long: Latencies | null }>(
-      ADD,
-      ...key,
-      runs,
-      ...usage,
-      latencies,
-    );
-    if (counter?.runs === 0) this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
-    else if (counter?.long) {
-      this.#connection.run(`UPDATE counters SET latencies = ? WHERE ${KEY}`, compactLatencies(counter.long), ...key);
+    const row = this.#connection.one<UpdatedRow>(ADD, ...key, runs, ...usage, latencies);
+    if (row?.runs === 0) this.#connection.run(`DELETE FROM counters WHERE ${KEY}`, ...key);
+    else if (row?.longLatencies) {
+      const compact = compactLatencies(row.longLatencies);
+      this.#connection.run(`UPDATE counters SET latencies = ? WHERE ${KEY}`, compact, ...key);
     }
   }
 }
 
+/** The number of a counter's runs, and its latencies if they must be compacted. */
+interface UpdatedRow {
+  readonly runs: number;
+  readonly longLatencies: Latencies | null;
+}
+
 const KEY_COLUMNS = ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status'];
 const KEY = KEY_COLUMNS.map((column) => `${column} = ?`).join(' AND ');
-const SUM_COLUMNS = ['runs', ...USAGE_KEYS];
 const COLUMNS = [...KEY_COLUMNS, ...SUM_COLUMNS, 'latencies'];
-/** Adds to a counter. Returns the number of its runs, and its latencies if they are too long. */
+/** Adds to a counter, and returns an `UpdatedRow`. */
 const ADD = `INSERT INTO counters (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})
   ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')},
     latencies = latencies || excluded.latencies
-  RETURNING runs, CASE WHEN length(latencies) > ${LATENCIES_LENGTH_MAX} THEN latencies END AS long`;
+  RETURNING runs, CASE WHEN length(latencies) > ${COMPACTED_LENGTH_MIN} THEN latencies END AS longLatencies`;

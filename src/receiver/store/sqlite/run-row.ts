@@ -71,8 +71,11 @@ export function shownColumns(fields: SmallFields, summary: RunSummary | undefine
   return columns as ShownColumns;
 }
 
-/** Returns the columns of a row that are derived from the run's fields. */
-export function shownColumnsOf(row: RunRow): ShownColumns {
+/**
+ * Copies only the columns of a row that are derived from the run's fields, because `SqliteRun.write` combines them with
+ * new values of the other columns.
+ */
+export function copyShownColumns(row: RunRow): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SHOWN_COLUMNS) columns[column] = row[column];
   return columns as ShownColumns;

@@ -13,7 +13,7 @@ const RARE_MAX = 20_000;
 /** Maximum length of a word in the index. */
 const WORD_LENGTH_MAX = 64;
 /** Maximum number of runs that one transaction indexes. */
-const STEP_RUNS = 500;
+const STEP_RUNS = 5_000;
 
 /** Finds runs by words. Runs that are not indexed yet are read one by one, so that results are complete. */
 export class SqliteSearch {

@@ -5,13 +5,13 @@ import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, factsIn, type StoredFacts, writePayload } from './payloads.ts';
 import {
+  copyShownColumns,
   fieldsOf,
   RUN_COLUMNS,
   type RunRow,
   type SelectedRun,
   type ShownColumns,
   shownColumns,
-  shownColumnsOf,
   storedFields,
   usageIn,
 } from './run-row.ts';
@@ -66,7 +66,7 @@ export class SqliteRun {
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
     run.#facts = JSON.parse(row.facts ?? '{}');
-    run.#shown = shownColumnsOf(row);
+    run.#shown = copyShownColumns(row);
     run.#storedDetails = row;
     run.#storedTags = run.fields.tags ?? [];
     return run;
@@ -111,6 +111,7 @@ export class SqliteRun {
   /** Writes the changes to the run and returns its row. The run must already be placed in a trace. */
   write(connection: SqliteConnection): RunRow {
     const { row: before, traceId, spans } = this;
+    // `shown` comes last, because Node 20 adds properties after a spread slowly.
     const columns = {
       tenant: this.#tenant,
       id: idBytes(this.id),
