@@ -159,8 +159,8 @@ export class SqliteCommits {
   }
 
   #indexRuns(): void {
-    const busyMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
-    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : busyMs;
+    const usualMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
+    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : usualMs;
     this.#inTransaction(() => this.#index.step(stepMs));
     this.#indexedAtMs = performance.now();
   }

@@ -119,17 +119,17 @@ export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, trace
 /** Restores the fields of a run, except `trace_id`. */
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {
   const { parent, start_us, end_us, name, run_type, project, session_id } = row;
-  const { session_name = project, ...fields } = JSON.parse(row.fields);
-  return {
-    ...(name !== null && { name }),
-    ...(run_type !== null && { run_type }),
-    ...(session_name !== null && { session_name }),
-    ...(session_id !== null && { session_id }),
-    ...(start_us !== null && { start_time: isoTimestamp(start_us) }),
-    ...(end_us !== null && { end_time: isoTimestamp(end_us) }),
-    ...(parent !== null && { parent_run_id: idText(parent) }),
-    ...fields,
-  };
+  const { session_name = project, ...stored } = JSON.parse(row.fields);
+  // Node 20 creates an object from several spreads slowly.
+  const fields: SmallFields = {};
+  if (name !== null) fields.name = name;
+  if (run_type !== null) fields.run_type = run_type;
+  if (session_name !== null) fields.session_name = session_name;
+  if (session_id !== null) fields.session_id = session_id;
+  if (start_us !== null) fields.start_time = isoTimestamp(start_us);
+  if (end_us !== null) fields.end_time = isoTimestamp(end_us);
+  if (parent !== null) fields.parent_run_id = idText(parent);
+  return Object.assign(fields, stored);
 }
 
 /** SQL condition for runs whose usage counts towards sums. */
